@@ -1,0 +1,26 @@
+"""Fit once; cross-validate, tune and permute for free.
+
+Kernel Fisher discriminants and their least-squares relatives, with held-out predictions for every row, every
+regularisation value and every split from one decomposition, exactly as if they had been refitted.
+"""
+
+from .core.holdout import held_out
+from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
+from .model_selection import CrossValidation, RefitWarning, Route, cross_val_predict, cross_val_score, cross_validate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CrossValidation",
+    "KernelFisherDiscriminant",
+    "KernelRidge",
+    "LeastSquaresSVC",
+    "NumericalWarning",
+    "RefitWarning",
+    "Route",
+    "Verification",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "held_out",
+]

@@ -1,0 +1,175 @@
+r"""One decomposition, and every function of the matrix that it gives for the price of a product.
+
+For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalised: the bias, and whatever
+else must be left alone. The Gram matrix without them is
+
+    G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ) = V diag(λ) Vᵀ,        VᵀV = I,  V ⟂ Q₀.
+
+Row weights w enter before: with s = √w the matrix is diag(s) K diag(s) and the bias column is s. Then, for any
+function φ, the matrix φ(G) restricted to the complement of Q₀ is
+
+    φ(G) = V diag(φ(λ)) Vᵀ + φ(0) (I - Q₀Q₀ᵀ - VVᵀ),
+
+where the second term vanishes when V is complete (r + u = n). Nothing downstream of a `Spectrum` knows which
+kernel, feature map or device it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ._arrays import Array, eigh_overwriting, eye_like, is_numpy, namespace, take, zeros_like_shape
+
+BLOCK_ROWS = 512  # rows squared at a time in `diagonal`: V² is never formed whole
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with V ⟂ Q0.
+
+    Negative eigenvalues of indefinite kernels are kept.
+    """
+
+    V: Array
+    eigenvalues: Array
+    Q0: Array
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.V.shape[0])
+
+    @property
+    def rank(self) -> int:
+        return int(self.V.shape[1])
+
+    @property
+    def complete(self) -> bool:
+        """Whether V and Q0 together span all n dimensions, so that nothing is left for φ(0)."""
+        return self.rank + int(self.Q0.shape[1]) == self.n_samples
+
+    @cached_property
+    def largest(self) -> float:
+        """max |λ|."""
+        xp = namespace(self.eigenvalues)
+        return float(xp.max(xp.abs(self.eigenvalues))) if self.rank else 0.0
+
+    @cached_property
+    def smallest(self) -> float:
+        """min λ, or 0 where directions outside V exist."""
+        lowest = float(namespace(self.eigenvalues).min(self.eigenvalues)) if self.rank else 0.0
+        return lowest if self.complete else min(lowest, 0.0)
+
+    def apply(self, phi: Array, at_zero: Array, Y: Array) -> Array:
+        """φ(G) Y for Y (n, t), exactly: (n, t), or (m, n, t) for m functions in the columns of phi (r, m).
+
+        Cost: one product with Vᵀ and one with V, O(n r t m).
+        """
+        xp = namespace(self.V, Y)
+        z = self.V.T @ Y
+        if phi.ndim == 1:
+            result = self.V @ (phi[:, None] * z)
+            return result if self.complete else result + at_zero * self._outside(Y, z)
+        m, t = phi.shape[1], Y.shape[1]
+        coefficients = xp.reshape(phi[:, :, None] * z[:, None, :], (self.rank, m * t))
+        result = xp.permute_dims(xp.reshape(self.V @ coefficients, (self.n_samples, m, t)), (1, 0, 2))
+        return result if self.complete else result + at_zero[:, None, None] * self._outside(Y, z)
+
+    def _outside(self, Y: Array, z: Array) -> Array:
+        """(I - Q₀Q₀ᵀ - VVᵀ) Y, given z = VᵀY."""
+        return Y - self.Q0 @ (self.Q0.T @ Y) - self.V @ z
+
+    def diagonal(self, phi: Array, at_zero: Array) -> Array:
+        """diag φ(G) for m functions in the columns of phi (r, m), as (n, m): the product of V² with phi."""
+        xp = namespace(self.V)
+        blocks = []
+        for start in range(0, self.n_samples, BLOCK_ROWS):
+            rows = slice(start, min(start + BLOCK_ROWS, self.n_samples))
+            squares = self.V[rows, :] ** 2
+            block = squares @ phi
+            if not self.complete:
+                excluded = xp.sum(self.Q0[rows, :] ** 2, axis=1)
+                outside = 1.0 - excluded - xp.sum(squares, axis=1)
+                block = block + outside[:, None] * at_zero[None, :]
+            blocks.append(block)
+        return xp.concat(blocks, axis=0)
+
+    def block(self, phi: Array, at_zero: float, rows: Array) -> Array:
+        """The square block of φ(G) at the given rows, O(m² r)."""
+        V = take(self.V, rows)
+        result = (V * phi) @ V.T
+        if self.complete:
+            return result
+        Q0 = take(self.Q0, rows)
+        return result + at_zero * (eye_like(V.shape[0], V) - Q0 @ Q0.T - V @ V.T)
+
+
+def orthonormal(columns: Array) -> Array:
+    """An orthonormal basis of the span of the given columns (n, u), which must be independent."""
+    xp = namespace(columns)
+    if columns.shape[1] == 1:
+        return columns / xp.sqrt(xp.sum(columns**2))
+    return xp.linalg.qr(columns)[0]
+
+
+def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
+    """The complete Spectrum of a symmetric matrix K (n, n), which is overwritten.
+
+    K is projected off Q₀ on both sides, and Q₀ is then given an eigenvalue of its own above all others,
+    2‖G‖: the last u eigenvectors are Q₀ and the first n - u are exactly orthogonal to it, whatever the rank.
+    Cost: one eigh, O(n³).
+    """
+    xp = namespace(K, Q0)
+    n, u = Q0.shape
+    if u:
+        KQ0 = K @ Q0
+        half = KQ0 - 0.5 * (Q0 @ (Q0.T @ KQ0))
+        K -= Q0 @ half.T
+        K -= half @ Q0.T
+        shift = 2.0 * float(xp.linalg.vector_norm(K)) or 1.0
+        K += (shift * Q0) @ Q0.T
+    eigenvalues, V = eigh_overwriting(K)
+    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n), Q0)
+
+
+def _without_noise(eigenvalues: Array, n: int) -> Array:
+    """Negative eigenvalues that are only rounding of zero, as zero: a singular kernel is not an indefinite one."""
+    xp = namespace(eigenvalues)
+    if eigenvalues.shape[0] == 0:
+        return eigenvalues
+    noise = n * xp.finfo(eigenvalues.dtype).eps * xp.max(xp.abs(eigenvalues))
+    return xp.where((eigenvalues < 0) & (eigenvalues >= -noise), xp.zeros_like(eigenvalues), eigenvalues)
+
+
+def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
+    """The thin Spectrum of ZZᵀ for features Z (n, p), p < n, through the p×p side.
+
+    With Z off Q₀, ZᵀZ = W diag(λ) Wᵀ and V = Z W diag(λ)^-½; directions with λ at rounding level are dropped.
+    Cost: O(n p² + p³); memory: one copy of Z.
+    """
+    xp = namespace(Z, Q0)
+    for _ in range(2):  # the second pass removes what rounding left of a large offset
+        Z = Z - Q0 @ (Q0.T @ Z)
+    eigenvalues, W = eigh_overwriting(Z.T @ Z)
+    if eigenvalues.shape[0] == 0:
+        return Spectrum(zeros_like_shape((Z.shape[0], 0), Z), eigenvalues, Q0)
+    largest = xp.max(eigenvalues)
+    # ascending: those that count come last
+    rank = int(xp.sum(xp.astype(eigenvalues > Z.shape[1] * xp.finfo(Z.dtype).eps * largest, xp.int64)))
+    kept = slice(eigenvalues.shape[0] - rank, eigenvalues.shape[0])
+    V = (Z @ W[:, kept]) / xp.sqrt(eigenvalues[kept])
+    return Spectrum(V, eigenvalues[kept], Q0)
+
+
+def machine_epsilon(A: Array) -> float:
+    return float(namespace(A).finfo(A.dtype).eps)
+
+
+__all__ = [
+    "Spectrum",
+    "is_numpy",
+    "machine_epsilon",
+    "orthonormal",
+    "spectrum_of_features",
+    "spectrum_of_kernel",
+]

@@ -1,0 +1,405 @@
+"""The flow that all three estimators share: validate, decompose once, choose alpha, solve, hold out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import LeaveOneGroupOut, check_cv
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.holdout import checked_splits, complement
+from ..core.smoother import Fitted, HeldOut
+from ..kernels import PARAMETERS, Kernel, scale_gamma
+from ..selection import choose_alpha, default_candidates
+from .problem import FitIntercept, Problem, Solution, Without, decompose
+from .validation import (
+    _namespace_name,
+    check_alpha,
+    check_fit_data,
+    check_kernel_parameters,
+    check_new_data,
+    check_options,
+    check_weights,
+    warn_numerical,
+)
+from .verification import Verification, compare_with_refits
+
+DOUBTFUL = 1e-4  # relative error of held-out values (1e3·eps·λ_max/mu) above which a fit warns
+PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `fit` was given, validated: all rows, of which only those with positive weight (`active`) train."""
+
+    X: Array
+    y: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    active: np.ndarray
+    precomputed: bool
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    def without_destroyed_kernel(self) -> Training:
+        """After the decomposition has overwritten a precomputed kernel, nothing of it is kept."""
+        overwritten = self.precomputed and len(self.active) == self.n_samples
+        return replace(self, X=self.X[:, :0]) if overwritten else self
+
+    def active_X(self) -> Array:
+        if len(self.active) == self.n_samples:
+            return self.X
+        X = take(self.X, self.active)
+        return take(X.T, self.active) if self.precomputed else X  # a kernel is symmetric
+
+    def inactive_rows(self, rows: np.ndarray) -> Array:
+        """The given rows as `predict` takes them: their features, or their kernel with the active rows."""
+        X = take(self.X, rows)
+        return take(X.T, self.active).T if self.precomputed else X
+
+
+class KernelModel(BaseEstimator):
+    """Shared flow and parameters of the kernel least-squares estimators; not for direct use."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    _multi_output: ClassVar[bool] = False
+    _main_method: ClassVar[str] = "decision_function"
+
+    # ---- what the subclasses say -----------------------------------------------------------------------------
+
+    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """Targets (n, t) of the active rows; sets what is known of the classes."""
+        raise NotImplementedError
+
+    def _row_weights(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+        """Weights of the active rows, class weights included."""
+        return weights
+
+    def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
+        """Set the fitted attributes that depend on alpha."""
+        raise NotImplementedError
+
+    def _decide_each(self, problem: Problem, fitted: Fitted, held_out: HeldOut) -> Array:
+        """The main output of every row from the model without it."""
+        return self._output(problem.unscale(fitted.Y - held_out.residual))
+
+    def _read_without(self, without: Without, values: Array, method: str) -> Array:
+        """An output of the model without some rows, for targets that it predicts."""
+        return self._output(values)
+
+    def _output(self, values: Array) -> Array:
+        """Held-out or predicted targets in the shape of the estimator's main output."""
+        raise NotImplementedError
+
+    def _regular(self, y: np.ndarray, weights: np.ndarray) -> bool:
+        """Whether a refit on rows with these targets and weights (m, 1) has the shape of the whole."""
+        return True
+
+    def _row_dependence(self) -> str | None:
+        """Why a refit on fewer rows could use other parameters than this estimator on all rows, or None."""
+        if isinstance(self.alpha, str) or np.ndim(self.alpha) > 0:
+            return "alpha is chosen on each training set"
+        uses_gamma = not callable(self.kernel) and "gamma" in PARAMETERS.get(self.kernel, ())
+        if uses_gamma and isinstance(self.gamma, str):
+            return f"gamma={self.gamma!r} depends on the training rows"
+        return None
+
+    # ---- fit ------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        check_kernel_parameters(self)
+        check_alpha(self.alpha)
+        check_options(self, penalty=("function", "dual"))
+
+    @property
+    def _intercept_option(self) -> FitIntercept:
+        return getattr(self, "fit_intercept", True)
+
+    def _training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
+        """Validated data; remembers the namespace that the caller used."""
+        self._check_parameters()
+        namespace_name = _namespace_name(X)
+        X, y = check_fit_data(self, X, y, multi_output=self._multi_output)
+        self._namespace_name = namespace_name
+        weights = check_weights(sample_weight, X.shape[0])
+        active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+        if len(active) < 2:
+            raise ValueError(f"{type(self).__name__} needs at least two rows with positive sample_weight, got {len(active)}.")
+        groups = None if groups is None else np.asarray(to_numpy(groups))
+        if groups is not None and len(groups) != X.shape[0]:
+            raise ValueError(f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead.")
+        return Training(X, y, weights, groups, active, self.kernel == "precomputed")
+
+    def _problem_of(self, training: Training) -> Problem:
+        """One decomposition of the active rows, with their targets."""
+        y = training.y[training.active]
+        weights = None if training.weights is None else training.weights[training.active]
+        targets = self._encode(y, weights)
+        weights = self._row_weights(y, weights)
+        X = training.active_X()
+        kernel = self._resolved_kernel(X, weights)
+        smoother, row_scale = decompose(X, kernel, penalty=self.penalty, fit_intercept=self._intercept_option, weights=weights)
+        if smoother.spectrum.largest == 0.0:
+            warn_numerical(
+                "all training rows look the same to the kernel (its centred matrix is zero), so the model predicts a constant. "
+                "Check for constant features, or a gamma far too small or too large."
+            )
+        like = smoother.spectrum.V
+        return Problem(kernel, None if kernel.precomputed else X, smoother, row_scale, self._intercept_option, asarray_like(targets, like))
+
+    def _resolved_kernel(self, X: Array, weights: np.ndarray | None) -> Kernel:
+        if callable(self.kernel):
+            return Kernel(self.kernel, dict(self.kernel_params or {}))
+        used = PARAMETERS[self.kernel]
+        parameters: dict[str, Any] = {name: getattr(self, name) for name in used}
+        if "gamma" in used:
+            gamma = self.gamma
+            if gamma is None:
+                gamma = 1.0 / X.shape[1]
+            elif isinstance(gamma, str):
+                gamma = scale_gamma(X, weights)
+            self.gamma_ = parameters["gamma"] = float(gamma)
+        return Kernel(self.kernel, parameters)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        training = self._training(X, y, sample_weight, groups)
+        folds = self._folds(training)
+        problem = self._problem_of(training)
+        candidates = check_alpha(self.alpha)
+        if candidates is None:
+            candidates = default_candidates(problem.smoother, float(namespace(problem.targets).sum(problem.row_weights)))
+        problem.smoother.check(candidates)
+        deletions = None if folds is None else _deletions(folds, training)
+        choice = choose_alpha(problem.smoother, problem.scaled_targets, candidates, problem.row_weights, deletions)
+        self.cv_results_ = {
+            "param_alpha": choice.candidates,
+            "mean_test_score": -choice.errors,
+            "rank_test_score": np.argsort(np.argsort(choice.errors, kind="stable")).astype(np.int32) + 1,
+        }
+        self.best_score_ = -choice.error
+        self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
+        self._solve(choice.alpha)
+
+    def _solve(self, mu: float) -> None:
+        """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
+        problem = self._kept.problem
+        self._warn_if_doubtful(problem, mu)
+        self.alpha_, self.penalty_ = mu, self.penalty
+        if problem.X is not None:
+            self.X_fit_ = problem.X
+        fitted = problem.fit(mu)
+        self.leverage_ = problem.smoother.leverage(mu)
+        self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
+        self._finish(problem, fitted, mu)
+
+    def _warn_if_doubtful(self, problem: Problem, mu: float) -> None:
+        error = 1e3 * problem.smoother.conditioning / mu
+        if error > DOUBTFUL:
+            warn_numerical(
+                f"alpha={mu:.3g} is very small beside the largest eigenvalue of the kernel matrix: held-out values may be wrong by "
+                f"{min(error, 1.0):.1g} relative to their size. Use an alpha of at least {1e3 * problem.smoother.conditioning / DOUBTFUL:.3g}."
+            )
+
+    # ---- held-out outputs -----------------------------------------------------------------------------------
+
+    def _folds(self, training: Training) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """The splits that tuning and calibration use; None stands for leave-one-out."""
+        if self.cv is None and training.groups is None:
+            return None
+        X = np.empty((training.n_samples, 1)) if not isinstance(training.X, np.ndarray) else training.X
+        cv = LeaveOneGroupOut() if self.cv is None else check_cv(self.cv, training.y, classifier=not self._multi_output)
+        return list(checked_splits(cv.split(X, training.y, training.groups)))
+
+    def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
+        """The main output of every row from models that have not seen it, by `cv` or leave-one-out.
+
+        Rows tested by several splits get the mean, rows tested by none NaN. Rows of zero weight are predicted from the kernel.
+        """
+        training, folds = self._kept.training, self._kept.folds
+        if folds is None:
+            held_out = problem.smoother.leave_one_out(problem.scaled_targets, np.asarray([mu]))
+            force = None if held_out.force is None else held_out.force[0, ...]
+            outputs = self._decide_each(problem, fitted, HeldOut(held_out.residual[0, ...], force))
+            return self._with_inactive(training, outputs)
+        return self._averaged(training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds)
+
+    def _with_inactive(self, training: Training, outputs: Array) -> Array:
+        """Outputs of the active rows extended to all: the others never train, so the fitted model holds them out."""
+        n = training.n_samples
+        if len(training.active) == n:
+            return outputs
+        inactive = complement(training.active, n)
+        xp = namespace(outputs)
+        both = xp.concat([outputs, self._output(self._values(training.inactive_rows(inactive), self._main_solution))], axis=0)
+        return take(both, np.argsort(np.concatenate([training.active, inactive])))
+
+    def _fold_outputs(self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
+        training = self._kept.training
+        position = np.full(training.n_samples, -1)
+        position[training.active] = np.arange(len(training.active))
+        deleted = complement(position[train][position[train] >= 0], problem.n_samples)
+        without = problem.without(fitted, deleted, mu)
+        inside = position[test] >= 0
+        values = without.values(position[test[inside]])
+        if not inside.all():
+            outside = self._values(training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu))
+            order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
+            values = take(namespace(values).concat([values, outside], axis=0), order)
+        return self._read_without(without, values, self._main_method)
+
+    def _averaged(self, training: Training, outputs: list[Array], folds: list[tuple[np.ndarray, np.ndarray]]) -> Array:
+        host = [to_numpy(output) for output in outputs]
+        total = np.zeros((training.n_samples, *host[0].shape[1:]))
+        count = np.zeros(training.n_samples)
+        for (_, test), output in zip(folds, host, strict=True):
+            np.add.at(total, test, output)
+            np.add.at(count, test, 1)
+        with np.errstate(invalid="ignore"):
+            mean = total / count.reshape(-1, *[1] * (total.ndim - 1))
+        return asarray_like(mean, outputs[0])
+
+    # ---- predict --------------------------------------------------------------------------------------------
+
+    def _set_main_solution(self, solution: Solution, squeeze: bool) -> None:
+        """The public attributes dual_coef_, intercept_ and coef_; without their second axis where there is one output."""
+        dual_coef, intercept, coef = solution.dual_coef, solution.intercept, solution.coef
+        self.dual_coef_ = dual_coef[:, 0] if squeeze else dual_coef
+        self.intercept_ = float(intercept[0]) if squeeze else intercept
+        if coef is not None:
+            self.coef_ = self._public_coef(coef.T, squeeze)
+
+    def _public_coef(self, coef: Array, squeeze: bool) -> Array:
+        """Weights in the shape of scikit-learn's classifiers: (1, p) or (c, p)."""
+        return coef
+
+    @property
+    def _main_solution(self) -> Solution:
+        """The fitted model behind the main output, from the public attributes."""
+        like = self.dual_coef_
+        intercept = asarray_like([self.intercept_], like) if isinstance(self.intercept_, float) else self.intercept_
+        coef = getattr(self, "coef_", None)
+        if coef is not None:
+            coef = coef[:, None] if coef.ndim == 1 else coef.T
+        return Solution(like[:, None] if like.ndim == 1 else like, intercept, coef)
+
+    def _predicted(self, X: Any, method: str) -> Array:
+        """The main output for new rows."""
+        check_is_fitted(self)
+        X, _ = check_new_data(self, X, method)
+        return self._output(self._values(X, self._main_solution))
+
+    def _values(self, X: Array, solution: Solution) -> Array:
+        """k(X, X_fit) dual_coef + intercept, in blocks of rows so that the kernel never exceeds a few hundred MiB."""
+        if solution.coef is not None:
+            return X @ solution.coef + solution.intercept
+        if self.kernel == "precomputed":
+            return X @ solution.dual_coef + solution.intercept
+        kernel = self._resolved_kernel_of_fit
+        step = max(1, PREDICTION_ELEMENTS // solution.dual_coef.shape[0])
+        blocks = [kernel(X[rows, :], self.X_fit_) @ solution.dual_coef for rows in gen_batches(X.shape[0], step)]
+        return (blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)) + solution.intercept
+
+    @property
+    def _resolved_kernel_of_fit(self) -> Kernel:
+        if callable(self.kernel):
+            return Kernel(self.kernel, dict(self.kernel_params or {}))
+        parameters = {name: self.gamma_ if name == "gamma" else getattr(self, name) for name in PARAMETERS[self.kernel]}
+        return Kernel(self.kernel, parameters)
+
+    # ---- company --------------------------------------------------------------------------------------------
+
+    def at(self, alpha: float) -> Any:
+        """The fitted model at another regularisation value, from the same decomposition.
+
+        Parameters
+        ----------
+        alpha : float
+            The new regularisation value; the kernel's parameters stay as they were chosen.
+
+        Returns
+        -------
+        estimator
+            A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``). Cost: O(n²).
+        """
+        check_is_fitted(self)
+        kept = self._require_kept("at")
+        candidates = check_alpha(alpha)
+        if candidates is None or np.ndim(alpha) != 0:
+            raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
+        kept.problem.smoother.check(candidates)
+        other = clone(self).set_params(alpha=float(alpha))
+        for name, value in vars(self).items():
+            if name not in other.get_params(deep=False):
+                setattr(other, name, value)
+        other._solve(float(alpha))
+        return other
+
+    def _require_kept(self, method: str) -> Kept:
+        kept = getattr(self, "_kept", None)
+        if kept is None:
+            raise ValueError(
+                f"{method}() needs the decomposition of the training rows, which is not stored in files or sent to other processes "
+                "(it is n×n): fit again first."
+            )
+        return kept
+
+    def verify(self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0) -> Verification:
+        """Refit a few folds literally and compare with the closed-form held-out outputs.
+
+        Parameters
+        ----------
+        n_refits : int, default=5
+            How many of the splits (rows, for leave-one-out) to refit.
+        X : array, optional
+            The training kernel matrix, needed again for ``kernel="precomputed"`` because fitting does not keep it.
+        random_state : int, default=0
+            Which splits are taken.
+
+        Returns
+        -------
+        Verification
+            The largest deviation, the tolerance it is held to, the conditioning and the smallest 1 - leverage; its text is
+            meant to be quoted in a methods section.
+        """
+        check_is_fitted(self)
+        return compare_with_refits(self, self._require_kept("verify"), n_refits, X, random_state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the decomposition: n×n numbers that only `at` and `verify` need."""
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_kept"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.array_api_support = True
+        return tags
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a fitted estimator keeps for `at` and `verify`."""
+
+    training: Training
+    problem: Problem
+    folds: list[tuple[np.ndarray, np.ndarray]] | None
+
+
+def _deletions(folds: list[tuple[np.ndarray, np.ndarray]], training: Training) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each split as the active rows it deletes, and where among them its test rows are."""
+    position = np.full(training.n_samples, -1)
+    position[training.active] = np.arange(len(training.active))
+    deletions = []
+    for train, test in folds:
+        deleted = complement(position[train][position[train] >= 0], len(training.active))
+        tested = position[test][position[test] >= 0]
+        deletions.append((deleted, np.searchsorted(deleted, tested)))
+    return deletions

@@ -1,0 +1,133 @@
+"""What the two classifiers share: labels, decisions, probabilities."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..core._arrays import Array, asarray_like, namespace, to_numpy
+from ..core.criteria import inverse_temperature, probabilities
+from ..core.smoother import Fitted
+from .base import KernelModel
+from .problem import Problem
+from .validation import check_options
+
+
+def _gives_probabilities(estimator: Any) -> bool:
+    return estimator._default_temperature is not None or estimator.calibration is not None
+
+
+def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """The label with the largest decision; for two classes the second where it is positive."""
+    codes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
+    return np.asarray(classes[codes])
+
+
+class KernelClassifier(ClassifierMixin, KernelModel):
+    """Shared by the classifiers; not for direct use. Labels are kept on the host, numbers where the data live."""
+
+    _default_temperature: float | None = None  # the inverse temperature without calibration, where one makes sense
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit the model, choosing alpha by held-out squared error where several candidates are given.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals a repeated row; rows of weight 0 do not train.
+        groups : array-like of shape (n_samples,), default=None
+            Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, y, sample_weight, groups)
+        return self
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_options(self, calibration=("temperature", None))
+
+    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs samples of at least 2 classes, but the data contains only one class: "
+                f"{self.classes_[0]!r}. Check the labels, or the sample weights."
+            )
+        indicators = np.zeros((len(codes), len(self.classes_)))
+        indicators[np.arange(len(codes)), codes] = 1.0
+        return indicators
+
+    @property
+    def _binary(self) -> bool:
+        return len(self.classes_) == 2
+
+    def _output(self, values: Array) -> Array:
+        return values[:, 0] if self._binary else values
+
+    def _calibrate(self, problem: Problem, fitted: Fitted, mu: float) -> None:
+        """Set held_out_decision_ and the inverse temperature that makes it probabilities."""
+        self.held_out_decision_ = self._held_out_outputs(problem, fitted, mu)
+        if self.calibration is None:
+            self.temperature_ = None if self._default_temperature is None else 1.0 / self._default_temperature
+            return
+        training = self._kept.training
+        known = np.isin(training.y, self.classes_)
+        labels = np.searchsorted(self.classes_, training.y[known])
+        weights = None if training.weights is None else training.weights[known]
+        self.temperature_ = 1.0 / inverse_temperature(to_numpy(self.held_out_decision_)[known], labels, weights)
+
+    @property
+    def _held_out(self) -> Array:
+        return self.held_out_decision_
+
+    def decision_function(self, X: Any) -> Array:
+        """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for more.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features)
+            Rows, or their kernel with the training rows for ``kernel="precomputed"``.
+        """
+        return self._predicted(X, "decision_function")
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row; labels come in the caller's namespace where it can hold them."""
+        return self._labels(self._predicted(X, "predict"))
+
+    def _regular(self, y: np.ndarray, weights: np.ndarray) -> bool:
+        """Whether a training set has every class, so that its model has the shape of the whole."""
+        return len(np.unique(y)) == len(self.classes_)
+
+    def _labels(self, decision: Array) -> Any:
+        labels = labels_of(to_numpy(decision), self.classes_)
+        if isinstance(decision, np.ndarray) or labels.dtype.kind not in "iufb":
+            return labels
+        return asarray_like(labels, decision, dtype=getattr(namespace(decision), str(labels.dtype)))
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, n_classes): softmax of the decision values over the calibrated temperature."""
+        return self._probabilities(X, "predict_proba")
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return namespace(result := self._probabilities(X, "predict_log_proba")).log(result)
+
+    def _probabilities(self, X: Any, method: str) -> Array:
+        decision = self._predicted(X, method)
+        result = probabilities(to_numpy(decision), 1.0 / self.temperature_)
+        return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

@@ -1,0 +1,198 @@
+"""From validated rows to one decomposition, and from there to models: of all rows, or without some of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core._arrays import Array, asarray_like, namespace, take, zeros_like_shape
+from ..core.smoother import DualNorm, Fitted, FunctionNorm, HeldOut, Removal, Smoother, unpenalised_coef
+from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
+from ..kernels import Kernel
+from .validation import check_finite_kernel, check_square
+
+FitIntercept = bool | str  # True, False or "penalized"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the kernel is linear."""
+
+    dual_coef: Array
+    intercept: Array
+    coef: Array | None
+
+    def readout(self, weights: Array, offsets: Array) -> Solution:
+        """The model whose outputs are these outputs times `weights` plus `offsets`."""
+        coef = None if self.coef is None else self.coef @ weights
+        return Solution(self.dual_coef @ weights, self.intercept @ weights + offsets, coef)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training rows, their decomposition and their targets. Labels enter only through `targets` (n, t).
+
+    `row_scale` (n, 1) holds the square roots of the row weights, or None. Smoothers work on scaled targets.
+    """
+
+    kernel: Kernel
+    X: Array
+    smoother: Smoother
+    row_scale: Array | None
+    fit_intercept: FitIntercept
+    targets: Array
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.targets.shape[0])
+
+    @cached_property
+    def row_weights(self) -> Array:
+        """(n, 1)"""
+        return namespace(self.targets).ones_like(self.targets[:, :1]) if self.row_scale is None else self.row_scale**2
+
+    @property
+    def scaled_targets(self) -> Array:
+        return self.targets if self.row_scale is None else self.row_scale * self.targets
+
+    def unscale(self, values: Array, rows: Any = None) -> Array:
+        """Values of a smoother as predictions: divided by the rows' scale."""
+        if self.row_scale is None:
+            return values
+        return values / (self.row_scale if rows is None else take(self.row_scale, rows))
+
+    def fit(self, mu: float) -> Fitted:
+        return self.smoother.fit(self.scaled_targets, mu)
+
+    def solution(self, fitted: Fitted, mu: float) -> Solution:
+        """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of α if penalised."""
+        Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
+        xp = namespace(Y)
+        dual_coef = dual if self.row_scale is None else self.row_scale * dual
+        coef = self._coef(Y, dual_coef, mu)
+        if self.fit_intercept == "penalized":
+            intercept = xp.sum(dual_coef, axis=0)
+        elif not self.fit_intercept:
+            intercept = xp.zeros_like(dual_coef[0, :])
+        elif coef is not None:
+            w = self.row_weights
+            intercept = (xp.sum(w * self.unscale(Y), axis=0) / xp.sum(w)) - self._mean_row @ coef
+        else:
+            norm = xp.sqrt(xp.sum(self.row_weights))
+            intercept = unpenalised_coef(self.smoother, Y, dual)[0, :] / norm
+        return Solution(dual_coef, intercept, coef)
+
+    @cached_property
+    def _mean_row(self) -> Array:
+        """The weighted mean of the training rows."""
+        w = self.row_weights[:, 0]
+        total = namespace(w).sum(w)
+        return (self.X.T @ w) / total
+
+    def _coef(self, Y: Array, dual_coef: Array, mu: float) -> Array | None:
+        """Primal weights (p, t) of the linear kernel: Xᵀα.
+
+        On the function norm α is taken inside the span of V only: what lies outside is orthogonal to X and would
+        contribute rounding, magnified by 1/μ.
+        """
+        if not self.kernel.linear:
+            return None
+        if isinstance(self.smoother, FunctionNorm):
+            spectrum = self.smoother.spectrum
+            inside = spectrum.apply(1.0 / (spectrum.eigenvalues + mu), 0.0, Y)
+            dual_coef = inside if self.row_scale is None else self.row_scale * inside
+        if self.fit_intercept is True and not sp.issparse(self.X) and isinstance(self.smoother, FunctionNorm):
+            return (self.X - self._mean_row).T @ dual_coef
+        return self.X.T @ dual_coef
+
+    def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
+        """The model that a refit without the deleted rows would give."""
+        return Without(self, fitted, self.smoother.leave_out(deleted, mu), mu)
+
+
+@dataclass(frozen=True)
+class Without:
+    """The model without some rows, in closed form: its held-out values there and, on demand, everywhere."""
+
+    problem: Problem
+    fitted: Fitted
+    removal: Removal
+    mu: float
+
+    @cached_property
+    def removed(self) -> Fitted:
+        return self.fitted.rows(self.removal.rows)
+
+    @cached_property
+    def held_out(self) -> HeldOut:
+        return self.removal.held_out(self.fitted)
+
+    @cached_property
+    def refitted(self) -> Fitted:
+        """A fit of all rows in which the deleted ones have no say; `Problem.solution` makes it a model."""
+        return self.problem.smoother.refit_without(self.fitted, self.removal, self.mu)
+
+    def values(self, rows: np.ndarray) -> Array:
+        """Predicted targets of the given rows, deleted or not."""
+        position = np.full(self.problem.n_samples, -1)
+        position[self.removal.rows] = np.arange(len(self.removal.rows))
+        if np.all(position[rows] >= 0):
+            values = take(self.removed.Y - self.held_out.residual, position[rows])
+        else:
+            values = take(self.refitted.values, rows)
+        return self.problem.unscale(values, rows)
+
+
+def decompose(
+    X: Array,
+    kernel: Kernel,
+    *,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    weights: np.ndarray | None,
+) -> tuple[Smoother, Array | None]:
+    """The smoother of the rows X (the kernel matrix itself where precomputed) and their row scale."""
+    like = X if not sp.issparse(X) else np.empty(0)
+    row_scale = None if weights is None else asarray_like(np.sqrt(weights)[:, None], like)
+    if kernel.linear and penalty == "function" and X.shape[1] < X.shape[0]:
+        return _decompose_features(X, fit_intercept, row_scale), row_scale
+    K = X if kernel.precomputed else kernel(X, X)
+    if kernel.precomputed:
+        check_square(K)
+    check_finite_kernel(K)
+    if fit_intercept == "penalized":
+        K += 1.0
+    if row_scale is not None:
+        K *= row_scale
+        K *= row_scale.T
+    Q0 = _bias_basis(K, row_scale, fit_intercept)
+    KQ0 = K @ Q0
+    if penalty == "function":
+        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0), row_scale
+    return DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0), row_scale
+
+
+def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> FunctionNorm:
+    """The linear kernel with fewer features than rows, through the p×p side; a penalised bias is one more feature.
+
+    Sparse X is made dense: with p < n that is less than the kernel matrix, and V has that size anyway.
+    """
+    Z = X.toarray() if sp.issparse(X) else X
+    xp = namespace(Z)
+    if fit_intercept == "penalized":
+        Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+    Z = Z if row_scale is None else row_scale * Z
+    Q0 = _bias_basis(Z, row_scale, fit_intercept)
+    return FunctionNorm(spectrum_of_features(Z, Q0), Z @ (Z.T @ Q0))
+
+
+def _bias_basis(like: Array, row_scale: Array | None, fit_intercept: FitIntercept) -> Array:
+    """Q₀ (n, 1) of a free bias, (n, 0) otherwise."""
+    if fit_intercept is not True:
+        return zeros_like_shape((like.shape[0], 0), like)
+    xp = namespace(like)
+    return orthonormal(xp.ones_like(like[:, :1]) if row_scale is None else row_scale)

@@ -1,0 +1,236 @@
+"""What the estimators accept: parameters, data, weights; and what they say about the rest.
+
+NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`. Arrays of other namespaces (torch,
+CuPy) are checked here, where they live, so that no global switch is needed for them.
+"""
+
+from __future__ import annotations
+
+import numbers
+import os
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import device, is_array_api_obj, is_numpy_array
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from ..core._arrays import Array, namespace, to_numpy
+from ..kernels import PARAMETERS
+
+
+class NumericalWarning(UserWarning):
+    """A result whose digits are in doubt: the message says why and what to do."""
+
+
+def is_foreign_array(X: Any) -> bool:
+    """Whether X is an array of a namespace other than NumPy's: torch, CuPy, array-api-strict."""
+    return bool(is_array_api_obj(X)) and not is_numpy_array(X) and not sp.issparse(X)
+
+
+def check_alpha(alpha: Any) -> np.ndarray | None:
+    """`alpha` as an array of candidates, or None for "tune"."""
+    if isinstance(alpha, str):
+        if alpha != "tune":
+            raise ValueError(f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.')
+        return None
+    try:
+        candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(
+            f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.'
+        ) from None
+    if candidates.ndim != 1 or candidates.size == 0:
+        raise ValueError(
+            f"alpha must be a number or a one-dimensional array of candidates, got an array of shape {candidates.shape} instead. "
+            "Candidates are tried one after the other; they are not one per target."
+        )
+    if not np.all(np.isfinite(candidates)) or np.any(candidates <= 0):
+        bad = candidates[~(np.isfinite(candidates) & (candidates > 0))]
+        raise ValueError(
+            f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the eigenvalues of the kernel matrix, "
+            "and without it held-out values do not exist where a row determines its own fit. Use a small positive number."
+        )
+    return candidates
+
+
+def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
+    """Each named parameter must be one of its options."""
+    for name, allowed in options.items():
+        value = getattr(estimator, name)
+        if not any(value is option or (isinstance(option, str) and value == option) for option in allowed):
+            listed = ", ".join(repr(option) for option in allowed)
+            raise ValueError(f"{name} must be one of {listed}, got {value!r} instead.")
+
+
+def check_kernel_parameters(estimator: Any) -> None:
+    kernel = estimator.kernel
+    if not callable(kernel) and kernel not in PARAMETERS:
+        raise ValueError(f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) -> matrix, got {kernel!r} instead.")
+    used = () if callable(kernel) else PARAMETERS[kernel]
+    if "gamma" in used:
+        _check_gamma(estimator.gamma, positive=kernel in ("rbf", "laplacian"))
+    for name in ("degree", "coef0"):
+        value = getattr(estimator, name)
+        if name in used and not (_is_number(value) and np.isfinite(value)):
+            raise ValueError(f"{name} must be a finite number, got {value!r} instead.")
+    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
+        raise TypeError(f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead.")
+
+
+def _check_gamma(gamma: Any, positive: bool) -> None:
+    if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale")):
+        return
+    if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
+        kind = "a positive finite number" if positive else "a finite number"
+        raise ValueError(f'gamma must be {kind}, "tune", "scale" or None (1/n_features), got {gamma!r} instead.')
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tuple[Array, np.ndarray]:
+    """X as float64 where it lives (a copy) and y on the host.
+
+    Several outputs are numbers to regress on; a single one may be labels of any kind.
+    """
+    if y is None:
+        raise ValueError(f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns from targets.")
+    y = to_numpy(y) if is_foreign_array(y) else y
+    if is_foreign_array(X):
+        X = _check_foreign(estimator, X, reset=True)
+        y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
+        check_consistent_length(np.empty(X.shape[0]), y)
+        return X, y if multi_output else column_or_1d(y, warn=True)
+    X, y = validate_data(
+        estimator,
+        X,
+        y,
+        accept_sparse=_accept_sparse(estimator),
+        dtype=np.float64,
+        copy=True,
+        ensure_min_samples=2,
+        multi_output=multi_output,
+        y_numeric=multi_output,
+    )
+    return X, y
+
+
+def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
+    """Rows to predict, as float64 in the namespace and on the device of the training rows, and the caller's dtype."""
+    fitted_in, came_in = estimator._namespace_name, _namespace_name(X)
+    if fitted_in != came_in:
+        raise ValueError(
+            f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those "
+            f"passed to fit(), got {came_in} after {fitted_in} instead: convert one of them."
+        )
+    if is_foreign_array(X):
+        return _check_foreign(estimator, X, reset=False), X.dtype
+    dtype = _floating_dtype(X)
+    return validate_data(estimator, X, accept_sparse=_accept_sparse(estimator), dtype=np.float64, reset=False), dtype
+
+
+def _accept_sparse(estimator: Any) -> Any:
+    return "csr" if estimator.kernel != "precomputed" else False
+
+
+def _namespace_name(X: Any) -> str:
+    return f"{namespace(X).__name__.split('.')[-1]} on {device(X)}" if is_foreign_array(X) else "numpy"
+
+
+def _floating_dtype(X: Any) -> Any:
+    """float32 for float32 input, float64 for everything else."""
+    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+
+
+def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
+    xp = namespace(X)
+    name = type(estimator).__name__
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: {name} takes one row per sample, one column per feature.")
+    if xp.isdtype(X.dtype, "complex floating"):
+        raise ValueError(f"Complex data not supported by {name}, got dtype {X.dtype}.")
+    if X.shape[0] < (2 if reset else 1) or X.shape[1] < 1:
+        raise ValueError(f"Found array with shape {tuple(X.shape)} while {name} needs at least two rows and one feature.")
+    try:
+        X = xp.asarray(X, dtype=xp.float64, copy=True if reset else None)
+    except (TypeError, RuntimeError) as error:
+        raise TypeError(
+            f"{name} computes in float64, which the device {device(X)} does not offer: in float32 held-out values lose all "
+            "their digits at small alpha. Move the data to a device with float64, or to the host."
+        ) from error
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"Input X contains NaN or infinity. {name} does not accept missing values: impute them first, in a pipeline.")
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
+    return X
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
+    """Row weights as float64 on the host, or None where all are one. Zeros are allowed: such rows train nothing."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(to_numpy(sample_weight) if is_foreign_array(sample_weight) else sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_samples, float(weights))
+    if weights.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array instead.")
+    if weights.shape[0] != n_samples:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row.")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(
+            f"sample_weight must be finite and not negative, got values from {np.min(weights):g} to {np.max(weights):g} instead: "
+            "a weight counts how often a row is there. Use 0 to leave a row out."
+        )
+    if not np.any(weights > 0):
+        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+    return None if np.all(weights == 1.0) else weights
+
+
+def check_square(K: Array) -> None:
+    """A precomputed training kernel must be square and symmetric (to the square root of the precision)."""
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"Precomputed matrix must be a square kernel matrix of the training rows, got shape {tuple(K.shape)} instead; "
+            "rectangular test×train kernels go to predict."
+        )
+    xp = namespace(K)
+    scale = float(xp.max(xp.abs(K)))
+    asymmetry = max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in _slices(K.shape[0]))
+    if asymmetry > SYMMETRY * scale:
+        raise ValueError(
+            f"the precomputed kernel matrix must be symmetric, but K and its transpose differ by up to {asymmetry:g} (largest entry "
+            f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the difference is noise."
+        )
+
+
+SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
+
+
+def _slices(n: int, step: int = 256) -> list[slice]:
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def check_finite_kernel(K: Array) -> None:
+    """Overflow of a kernel is told where it happens, not as a failed decomposition."""
+    xp = namespace(K)
+    if not np.isfinite(float(xp.sum(K))) and not bool(xp.all(xp.isfinite(K))):
+        raise ValueError(
+            "the kernel matrix contains NaN or infinite values: the kernel overflows on these data. "
+            "Scale the features (StandardScaler), or lower degree or gamma."
+        )
+
+
+def warn_numerical(message: str) -> None:
+    warnings.warn(message, NumericalWarning, skip_file_prefixes=(_PACKAGE,)) if _CAN_SKIP else warnings.warn(message, NumericalWarning, stacklevel=4)
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_CAN_SKIP = sys.version_info >= (3, 12)

@@ -1,0 +1,140 @@
+"""Gram matrices from X: scikit-learn's pairwise kernels for NumPy and sparse input, the same formulas elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import pairwise_kernels
+
+from .core._arrays import Array, asarray_like, device, is_numpy, namespace, to_numpy
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "linear": (),
+    "rbf": ("gamma",),
+    "poly": ("gamma", "degree", "coef0"),
+    "polynomial": ("gamma", "degree", "coef0"),
+    "laplacian": ("gamma",),
+    "cosine": (),
+    "sigmoid": ("gamma", "coef0"),
+    "precomputed": (),
+}
+EPSILON = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with all its parameters decided: a name scikit-learn knows, or a callable on matrices.
+
+    `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `poly` (gamma x·x' + coef0)^degree, `sigmoid`
+    tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖).
+    """
+
+    function: str | Callable[..., Any]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def precomputed(self) -> bool:
+        return self.function == "precomputed"
+
+    @property
+    def linear(self) -> bool:
+        return self.function == "linear"
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """k(X, Y) as a new dense float64 matrix (n_X, n_Y) that the caller may overwrite; X itself where precomputed."""
+        if self.precomputed:
+            raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
+        if callable(self.function):
+            return self._called(X, Y)
+        if is_numpy(X) or sp.issparse(X):
+            K = pairwise_kernels(X, Y, metric=self.function, filter_params=True, **self.parameters)
+            K = K.toarray() if sp.issparse(K) else K
+            return np.ascontiguousarray(K, dtype=np.float64)
+        return _FORMULAS[self.function](X, Y, **self.parameters)
+
+    def _called(self, X: Array, Y: Array) -> Array:
+        assert callable(self.function)
+        K = self.function(X, Y, **self.parameters)
+        expected = (X.shape[0], Y.shape[0])
+        if tuple(getattr(K, "shape", ())) != expected:
+            raise ValueError(
+                f"a callable kernel must return a matrix of shape {expected} for inputs of {expected[0]} and {expected[1]} rows, "
+                f"got {getattr(K, 'shape', type(K).__name__)} instead: fitonce calls it once on whole matrices, kernel(X, Y), "
+                "not on pairs of rows."
+            )
+        K = K.toarray() if sp.issparse(K) else K
+        if is_numpy(X) or sp.issparse(X):
+            return np.array(to_numpy(K), dtype=np.float64, order="C")
+        return asarray_like(K, X) + 0.0
+
+
+def _linear(X: Array, Y: Array) -> Array:
+    return X @ Y.T
+
+
+def _poly(X: Array, Y: Array, *, gamma: float, degree: float, coef0: float) -> Array:
+    return (gamma * (X @ Y.T) + coef0) ** degree
+
+
+def _sigmoid(X: Array, Y: Array, *, gamma: float, coef0: float) -> Array:
+    return namespace(X).tanh(gamma * (X @ Y.T) + coef0)
+
+
+def _cosine(X: Array, Y: Array) -> Array:
+    return _unit_rows(X) @ _unit_rows(Y).T
+
+
+def _unit_rows(X: Array) -> Array:
+    xp = namespace(X)
+    norms = xp.sqrt(xp.sum(X**2, axis=1, keepdims=True))
+    return X / xp.where(norms == 0, xp.ones_like(norms), norms)
+
+
+def _rbf(X: Array, Y: Array, *, gamma: float) -> Array:
+    xp = namespace(X)
+    squared = xp.sum(X**2, axis=1)[:, None] + xp.sum(Y**2, axis=1)[None, :] - 2.0 * (X @ Y.T)
+    if X is Y:
+        squared = squared - xp.linalg.diagonal(squared) * xp.eye(X.shape[0], dtype=X.dtype, device=device(X))
+    return xp.exp(-gamma * xp.where(squared > 0, squared, xp.zeros_like(squared)))
+
+
+def _laplacian(X: Array, Y: Array, *, gamma: float) -> Array:
+    xp = namespace(X)
+    distance = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
+    for feature in range(X.shape[1]):
+        distance = distance + xp.abs(X[:, feature][:, None] - Y[:, feature][None, :])
+    return xp.exp(-gamma * distance)
+
+
+_FORMULAS: dict[Any, Callable[..., Array]] = {
+    "linear": _linear,
+    "rbf": _rbf,
+    "poly": _poly,
+    "polynomial": _poly,
+    "laplacian": _laplacian,
+    "cosine": _cosine,
+    "sigmoid": _sigmoid,
+}
+
+
+def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
+    """1/(n_features · var(X)), the variance over all entries with row weights; 1 where it vanishes."""
+    if sp.issparse(X):
+        w = np.ones(X.shape[0]) if weights is None else weights
+        total = w.sum() * X.shape[1]
+        mean = (X.T @ w).sum() / total
+        variance = (X.multiply(X).T @ w).sum() / total - mean**2
+        negligible = 16 * EPSILON * mean**2
+    else:
+        xp = namespace(X)
+        w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else asarray_like(weights, X)
+        total = float(xp.sum(w)) * X.shape[1]
+        mean = float(xp.sum(w @ X)) / total
+        variance = float(xp.sum(w @ (X - mean) ** 2)) / total
+        negligible = (16 * EPSILON * mean) ** 2
+    # a constant matrix whose mean does not round to its value leaves a variance of rounding size
+    return 1.0 / (X.shape[1] * variance) if variance > negligible else 1.0

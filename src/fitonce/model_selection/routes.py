@@ -1,0 +1,95 @@
+"""Which way leads to the same answer as refitting, and at what price.
+
+- `one`: a single decomposition of all rows; every training set's model follows in closed form.
+- `per-fold`: one decomposition per training set, for whatever depends on the training rows: pipelines, tuning, balanced
+  class weights. Everything inside a training set is still in closed form.
+- `refit`: the estimator is not ours; it is refitted, as scikit-learn does, and a warning says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.pipeline import Pipeline
+
+from ..core._arrays import to_numpy
+from ..estimators.base import KernelModel
+
+
+class RefitWarning(UserWarning):
+    """The estimator has no closed form here and is refitted for every training set."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way that was taken: "one", "per-fold" or "refit", why, and how many folds of route one had to be fitted after all.
+
+    A fold is fitted literally where the closed form does not apply: classes missing from the training rows, repeated rows,
+    fewer training than deleted rows, or an output that needs more than held-out values (probabilities).
+    """
+
+    name: str
+    reason: str
+    fitted_folds: int = 0
+
+    def __str__(self) -> str:
+        fitted = f"; {self.fitted_folds} folds fitted literally" if self.fitted_folds else ""
+        return f"{self.name} ({self.reason}{fitted})"
+
+
+def choose_route(estimator: Any, params: Mapping[str, Any] | None, scoring: Any = None) -> Route:
+    """The cheapest route for this estimator, these fit parameters and these scorers."""
+    if not isinstance(estimator, KernelModel):
+        if isinstance(estimator, Pipeline) and isinstance(estimator.steps[-1][1], KernelModel):
+            return Route("per-fold", "preprocessing is refitted on each training set")
+        return Route("refit", f"{type(estimator).__name__} has no closed form")
+    reason = estimator._row_dependence() or _dependence_on_parameters(estimator, params) or _dependence_on_scoring(scoring)
+    if reason is not None:
+        return Route("per-fold", reason)
+    return Route("one", "fixed parameters")
+
+
+def fit_weights(estimator: Any, params: Mapping[str, Any] | None) -> Any:
+    """The sample weights that `fit` will receive from `params`, all rows."""
+    weights = (params or {}).get("sample_weight")
+    if weights is None or not sklearn.get_config()["enable_metadata_routing"]:
+        return weights
+    return weights if _requests(estimator).get("sample_weight") is True else None
+
+
+def _requests(estimator: Any) -> Mapping[str, Any]:
+    requests: Mapping[str, Any] = estimator.get_metadata_routing().fit.requests
+    return requests
+
+
+def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
+    if sklearn.get_config()["enable_metadata_routing"] and isinstance(_requests(estimator).get("sample_weight"), str):
+        return "sample_weight is routed under another name"
+    weights = fit_weights(estimator, params)
+    if weights is None:
+        return None
+    host = np.asarray(to_numpy(weights))
+    if host.ndim != 1 or host.dtype.kind not in "iufb" or not np.all(host > 0):
+        return "rows of weight zero do not train"
+    return None
+
+
+_SCORER = type(make_scorer(accuracy_score))
+
+
+def _dependence_on_scoring(scoring: Any) -> str | None:
+    """Scorers made by scikit-learn only call the estimator's methods; a user's own function may look at anything."""
+    if isinstance(scoring, Mapping):
+        scorers = list(scoring.values())
+    elif isinstance(scoring, (list, tuple, set)):
+        scorers = list(scoring)
+    else:
+        scorers = [scoring]
+    if all(scorer is None or isinstance(scorer, (str, _SCORER)) for scorer in scorers):
+        return None
+    return "a scoring function of the user's own sees the fitted estimator"

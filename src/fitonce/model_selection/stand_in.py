@@ -1,0 +1,178 @@
+"""The estimator that scikit-learn's functions are given instead of ours, so that their meaning is theirs to the letter.
+
+scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect as always. The rows
+they pass around are row numbers, and the estimator they clone, fit and call is a `StandIn` that looks up, in one shared
+decomposition, what a refit on those rows would give.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.metaestimators import available_if
+
+from ..core._arrays import take, to_numpy
+from ..core.holdout import checked_splits, complement
+from ..estimators.base import KernelModel
+from ..estimators.classifier import labels_of
+from ..estimators.problem import Without
+from ..estimators.validation import is_foreign_array
+
+
+class Shared:
+    """What all folds have in common: the data, and on route one the decomposition and the fit of all rows."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+        self.estimator, self.X, self.y = estimator, X, y
+        self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
+        self.model: KernelModel | None = None
+        self.fitted_folds = 0
+
+    def decompose(self, sample_weight: Any) -> None:
+        """The one decomposition of route one."""
+        model = clone(self.estimator)
+        training = model._training(self.X, self.y, sample_weight, None)
+        problem = model._problem_of(training)
+        mu = float(model.alpha)
+        problem.smoother.check(np.asarray([mu]))
+        model._warn_if_doubtful(problem, mu)
+        self.model, self.problem, self.mu = model, problem, mu
+        self.fitted = problem.fit(mu)
+        self.labels, self.row_weights = training.y, to_numpy(problem.row_weights)
+
+    def without(self, train: np.ndarray) -> Without | None:
+        """The model of these training rows in closed form, or None where it has to be fitted."""
+        if self.model is None:
+            return None
+        n = self.problem.n_samples
+        deleted = complement(train, n)
+        spectrum = self.problem.smoother.spectrum
+        repeated = len(deleted) + len(train) != n
+        mostly_deleted = len(deleted) > max(n // 2, spectrum.rank + 1 if not spectrum.complete else 0)
+        if repeated or mostly_deleted or not self.model._regular(self.labels[train], self.row_weights[train]):
+            return None
+        return self.problem.without(self.fitted, deleted, self.mu)
+
+    def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
+        """Real data for a real estimator: rows of X, and only the training columns of a precomputed kernel."""
+        X = subset(self.X, rows)
+        return subset(X.T, train).T if self.pairwise else X
+
+
+def subset(X: Any, rows: np.ndarray) -> Any:
+    """Rows of an array, sparse matrix, data frame or list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return X[rows]
+    if is_foreign_array(X):
+        return take(X, rows)
+    if hasattr(X, "shape"):
+        return X[rows]
+    return [X[row] for row in rows]
+
+
+def _offers(method: str) -> Any:
+    return available_if(lambda stand_in: hasattr(stand_in.shared.estimator, method))
+
+
+class StandIn(BaseEstimator):
+    """Fitted on row numbers, it predicts row numbers; `fitted()` is the real estimator, fitted when first needed."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+
+    def __sklearn_clone__(self) -> StandIn:
+        return StandIn(self.shared)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = self.shared.estimator.__sklearn_tags__()
+        tags.input_tags.pairwise = False
+        return tags
+
+    def get_metadata_routing(self) -> Any:
+        return self.shared.estimator.get_metadata_routing()
+
+    def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> StandIn:
+        self._train, self._y, self._params = X[:, 0], y, params
+        self._real: Any = None
+        self._without = self.shared.without(self._train)
+        if self._without is None:
+            self.fitted()
+        if is_classifier(self):
+            self.classes_ = self.fitted().classes_ if self._without is None else np.unique(y)
+        return self
+
+    def fitted(self) -> Any:
+        """The estimator literally fitted on the training rows."""
+        if self._real is None:
+            shared = self.shared
+            real = clone(shared.estimator)
+            X = shared.rows(self._train, self._train)
+            real.fit(X, **self._params) if self._y is None else real.fit(X, self._y, **self._params)
+            self._real = real
+            shared.fitted_folds += 1
+        return self._real
+
+    def _call(self, method: str, X: np.ndarray) -> Any:
+        return getattr(self.fitted(), method)(self.shared.rows(X[:, 0], self._train))
+
+    def _output(self, method: str, X: np.ndarray) -> Any:
+        """An output that the closed form gives, on the host."""
+        if self._without is None or self.shared.model is None:
+            return _on_host(self._call(method, X))
+        values = self._without.values(X[:, 0])
+        return to_numpy(self.shared.model._read_without(self._without, values, method))
+
+    def predict(self, X: np.ndarray) -> Any:
+        if self._without is None or not is_classifier(self):
+            return self._output("predict", X)
+        return labels_of(self._output("decision_function", X), self.classes_)
+
+    @_offers("decision_function")
+    def decision_function(self, X: np.ndarray) -> Any:
+        return self._output("decision_function", X)
+
+    @_offers("transform")
+    def transform(self, X: np.ndarray) -> Any:
+        return self._output("transform", X)
+
+    @_offers("predict_proba")
+    def predict_proba(self, X: np.ndarray) -> Any:
+        return _on_host(self._call("predict_proba", X))
+
+    @_offers("predict_log_proba")
+    def predict_log_proba(self, X: np.ndarray) -> Any:
+        return _on_host(self._call("predict_log_proba", X))
+
+    def score(self, X: np.ndarray, y: Any, **params: Any) -> float:
+        """The estimator's own default score, on these predictions."""
+        score: float = type(self.shared.estimator).score(self, X, y, **params)
+        return score
+
+
+def _on_host(output: Any) -> Any:
+    return to_numpy(output) if is_foreign_array(output) else output
+
+
+class CheckedSplitter:
+    """A splitter that sees the real X and refuses test rows inside their own training set."""
+
+    def __init__(self, cv: Any, X: Any) -> None:
+        self.cv, self.X = cv, X
+
+    def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
+        return checked_splits(self.cv.split(self.X, y, groups))
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        n_splits: int = self.cv.get_n_splits(self.X, y, groups)
+        return n_splits
+
+    def get_metadata_routing(self) -> Any:
+        return self.cv.get_metadata_routing()
+
+    def __repr__(self) -> str:
+        return repr(self.cv)

@@ -1,0 +1,279 @@
+"""scikit-learn's cross-validation functions by the cheapest route."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import sklearn.model_selection
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+
+from ..core._arrays import asarray_like, namespace, to_numpy
+from ..estimators.validation import is_foreign_array
+from .routes import RefitWarning, Route, choose_route, fit_weights
+from .stand_in import CheckedSplitter, Shared, StandIn
+
+logger = logging.getLogger("fitonce")
+
+
+class CrossValidation(dict[str, Any]):
+    """The dictionary of scikit-learn's `cross_validate`, with the `route` that was taken as an attribute."""
+
+    route: Route
+
+
+class _Plan:
+    """An estimator and data to hand to scikit-learn's function, by the route chosen."""
+
+    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, params: Mapping[str, Any] | None, scoring: Any) -> None:
+        self.y = to_numpy(y) if is_foreign_array(y) else y
+        self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
+        self.estimator, self.X, self._seconds = estimator, X, 0.0
+        self._route = choose_route(estimator, params, scoring)
+        self._shared: Shared | None = None
+        if self._route.name == "refit":
+            warnings.warn(
+                f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on every training set, as scikit-learn does. "
+                "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
+                RefitWarning,
+                stacklevel=4,
+            )
+        elif self._route.name == "one" or is_foreign_array(X):
+            self._stand_in(params)
+
+    def _stand_in(self, params: Mapping[str, Any] | None) -> None:
+        shared = Shared(self.estimator, self.X, self.y)
+        start = time.perf_counter()
+        if self._route.name == "one":
+            try:
+                shared.decompose(fit_weights(self.estimator, params))
+            except (ValueError, TypeError) as error:
+                # each fold meets the same complaint, or is spared it, and scikit-learn decides what becomes of that
+                self._route = Route("per-fold", f"all rows together are refused: {error}")
+                if not is_foreign_array(self.X):
+                    return
+        self._seconds = time.perf_counter() - start
+        self._shared, self.estimator = shared, StandIn(shared)
+        self.X = np.arange(_n_rows(self.X))[:, None]
+
+    @property
+    def route(self) -> Route:
+        """The route, with the folds that were fitted literally on the way."""
+        fitted = 0 if self._shared is None or self._route.name != "one" else self._shared.fitted_folds
+        return Route(self._route.name, self._route.reason, fitted)
+
+    def n_jobs(self, n_jobs: int | None) -> int | None:
+        """A shared decomposition stays in this process, where BLAS has the cores."""
+        return n_jobs if self._shared is None else None
+
+    def share_time(self, results: dict[str, Any]) -> None:
+        """The one decomposition's time, divided among the folds."""
+        results["fit_time"] = results["fit_time"] + self._seconds / len(results["fit_time"])
+
+    def log(self) -> None:
+        logger.info("route %s", self.route)
+
+
+def _n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def cross_validate(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Mapping[str, Any] | None = None,
+    pre_dispatch: Any = "2*n_jobs",
+    return_train_score: bool = False,
+    return_estimator: bool = False,
+    return_indices: bool = False,
+    error_score: Any = np.nan,
+) -> CrossValidation:
+    """`sklearn.model_selection.cross_validate`, by the cheapest route that gives the same numbers.
+
+    Parameters and result are scikit-learn's; the dictionary also has an attribute ``route``. `n_jobs` and `pre_dispatch` matter
+    only where folds are fitted one by one. Splits whose test rows are inside their own training set are refused.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import KernelFisherDiscriminant, cross_validate
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KernelFisherDiscriminant(gamma=0.2, alpha=0.1)
+    >>> results = cross_validate(model, X, y, cv=10, scoring=["accuracy", "balanced_accuracy"])
+    >>> print(results["test_accuracy"].mean().round(3), results.route)
+    0.98 one (fixed parameters)
+    """
+    plan = _Plan(estimator, X, y, cv, params, scoring)
+    results = CrossValidation(
+        sklearn.model_selection.cross_validate(
+            plan.estimator,
+            plan.X,
+            plan.y,
+            groups=groups,
+            scoring=scoring,
+            cv=plan.cv,
+            n_jobs=plan.n_jobs(n_jobs),
+            verbose=verbose,
+            params=None if params is None else dict(params),
+            pre_dispatch=pre_dispatch,
+            return_train_score=return_train_score,
+            return_estimator=return_estimator,
+            return_indices=return_indices,
+            error_score=error_score,
+        )
+    )
+    plan.share_time(results)
+    if return_estimator:
+        results["estimator"] = [fold.fitted() if isinstance(fold, StandIn) else fold for fold in results["estimator"]]
+    results.route = plan.route
+    plan.log()
+    return results
+
+
+def cross_val_score(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    scoring: Any = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Mapping[str, Any] | None = None,
+    pre_dispatch: Any = "2*n_jobs",
+    error_score: Any = np.nan,
+) -> np.ndarray:
+    """`sklearn.model_selection.cross_val_score`, by the cheapest route that gives the same numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import LeastSquaresSVC, cross_val_score
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cross_val_score(LeastSquaresSVC(gamma=0.2, alpha=0.1), X, y, cv=5).round(3).tolist()
+    [0.967, 1.0, 0.967, 0.967, 1.0]
+    """
+    plan = _Plan(estimator, X, y, cv, params, scoring)
+    scores: np.ndarray = sklearn.model_selection.cross_val_score(
+        plan.estimator,
+        plan.X,
+        plan.y,
+        groups=groups,
+        scoring=scoring,
+        cv=plan.cv,
+        n_jobs=plan.n_jobs(n_jobs),
+        verbose=verbose,
+        params=None if params is None else dict(params),
+        pre_dispatch=pre_dispatch,
+        error_score=error_score,
+    )
+    plan.log()
+    return scores
+
+
+def cross_val_predict(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    params: Mapping[str, Any] | None = None,
+    pre_dispatch: Any = "2*n_jobs",
+    method: str = "predict",
+    by_fold: bool = False,
+) -> Any:
+    """`sklearn.model_selection.cross_val_predict`, by the cheapest route that gives the same numbers.
+
+    Two things are added: ``method="transform"`` gives the projections of a discriminant, and ``by_fold=True`` returns a list of
+    (test rows, outputs) pairs, one per split, for splitters whose test sets overlap or leave rows out (repeated splits, shuffle
+    splits, time series).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import LeaveOneOut
+    >>> from fitonce import KernelFisherDiscriminant, cross_val_predict
+    >>> X, y = load_iris(return_X_y=True)
+    >>> predicted = cross_val_predict(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=LeaveOneOut())
+    >>> int((predicted != y).sum())
+    3
+    """
+    plan = _Plan(estimator, X, y, cv, params, None)
+    if by_fold or method == "transform":
+        pairs = _outputs_by_fold(plan, groups, params, method)
+        outputs = [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, _n_rows(X)), X)
+    else:
+        predictions = sklearn.model_selection.cross_val_predict(
+            plan.estimator,
+            plan.X,
+            plan.y,
+            groups=groups,
+            cv=plan.cv,
+            n_jobs=plan.n_jobs(n_jobs),
+            verbose=verbose,
+            params=None if params is None else dict(params),
+            pre_dispatch=pre_dispatch,
+            method=method,
+        )
+        outputs = _returned(predictions, X)
+    plan.log()
+    return outputs
+
+
+def _outputs_by_fold(plan: _Plan, groups: Any, params: Mapping[str, Any] | None, method: str) -> list[tuple[np.ndarray, Any]]:
+    """Each split's test rows and their outputs: the loop that scikit-learn's function does not offer."""
+    shared = plan._shared or Shared(plan.estimator, plan.X, plan.y)
+    stand_in = StandIn(shared)
+    n = _n_rows(shared.X)
+    rows = np.arange(n)[:, None]
+    y = None if plan.y is None else np.asarray(plan.y)
+    per_row = {name: value for name, value in (params or {}).items() if value is not None and _n_values(value) == n}
+    pairs = []
+    for train, test in plan.cv.split(None, plan.y, groups):
+        train, test = _row_numbers(train), _row_numbers(test)
+        fit_params = {**(params or {}), **{name: np.asarray(to_numpy(value))[train] for name, value in per_row.items()}}
+        fold = clone(stand_in).fit(rows[train], None if y is None else y[train], **fit_params)
+        pairs.append((test, getattr(fold, method)(rows[test])))
+    return pairs
+
+
+def _n_values(value: Any) -> int:
+    return _n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
+
+
+def _row_numbers(rows: np.ndarray) -> np.ndarray:
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
+
+
+def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:
+    tested = np.concatenate([test for test, _ in pairs])
+    if len(tested) != n_samples or len(np.unique(tested)) != n_samples:
+        raise ValueError("cross_val_predict only works for partitions; use by_fold=True for splits that overlap or leave rows out.")
+    outputs = np.concatenate([output for _, output in pairs])
+    return outputs[np.argsort(tested)]
+
+
+def _returned(outputs: Any, X: Any) -> Any:
+    """Numbers in the namespace and on the device of X."""
+    if not is_foreign_array(X) or not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iuf":
+        return outputs
+    return asarray_like(outputs, X, dtype=getattr(namespace(X), str(outputs.dtype)))
+
+
+__all__ = ["CrossValidation", "cross_val_predict", "cross_val_score", "cross_validate"]
