@@ -79,6 +79,14 @@ def eye_like(n: int, like: Array) -> Array:
     return xp.eye(n, dtype=like.dtype, device=device(like))
 
 
+def add_to_diagonal(A: Array, value: float) -> None:
+    """A += value·I, in place."""
+    if is_numpy(A):
+        A.flat[:: A.shape[1] + 1] += value
+    else:
+        A += value * eye_like(A.shape[0], A)
+
+
 def zeros_like_shape(shape: tuple[int, ...], like: Array) -> Array:
     xp = namespace(like)
     return xp.zeros(shape, dtype=like.dtype, device=device(like))
@@ -112,3 +120,27 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
         return lambda B: scipy.linalg.cho_solve(factor, B, check_finite=False)
     xp = namespace(A)
     return lambda B: xp.linalg.solve(A, B)
+
+
+def spd_inverse_overwriting(A: Array) -> Array:
+    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; ValueError where it is not one.
+
+    Cholesky and inversion of the factor: n³ operations, all in matrix products, against about 9 n³ slower ones of eigh.
+    """
+    if not is_numpy(A):
+        xp = namespace(A)
+        try:
+            xp.linalg.cholesky(A)
+        except Exception as error:  # each namespace has its own class for this
+            raise ValueError("the matrix is not positive definite") from error
+        return xp.linalg.inv(A)
+    factor, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
+    if failed:
+        raise ValueError("the matrix is not positive definite")
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
+    for start in range(0, inverse.shape[0], 256):  # mirror the lower triangle
+        stop = min(start + 256, inverse.shape[0])
+        inverse[start:stop, stop:] = inverse[stop:, start:stop].T
+        block = inverse[start:stop, start:stop]
+        block[...] = np.tril(block) + np.tril(block, -1).T
+    return inverse

@@ -29,8 +29,19 @@ from typing import Protocol
 
 import numpy as np
 
-from ._arrays import Array, asarray_like, eye_like, namespace, replace_rows, spd_solver, take, zeros_like_shape
-from .spectrum import Spectrum, machine_epsilon
+from ._arrays import (
+    Array,
+    add_to_diagonal,
+    asarray_like,
+    eye_like,
+    namespace,
+    replace_rows,
+    spd_inverse_overwriting,
+    spd_solver,
+    take,
+    zeros_like_shape,
+)
+from .spectrum import Spectrum, machine_epsilon, project_off, row_blocks
 
 
 @dataclass(frozen=True)
@@ -73,29 +84,37 @@ class Removal:
         return self.solve(fitted.rows(self.rows))
 
 
-class Smoother(Protocol):
-    """What both norms offer; see the module's docstring."""
-
-    spectrum: Spectrum
-    Q0: Array
-    KQ0: Array
+class SmootherAt(Protocol):
+    """What every smoother answers at one mu."""
 
     @property
+    def Q0(self) -> Array: ...
+    @property
+    def KQ0(self) -> Array: ...
+    @property
     def conditioning(self) -> float: ...
+    def fit(self, Y: Array, mu: float) -> Fitted: ...
+    def dual_coef(self, fitted: Fitted, mu: float) -> Array: ...
+    def leave_out(self, rows: Array, mu: float) -> Removal: ...
+    def can_leave_out(self, n_rows: int) -> bool: ...
+    def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted: ...
+
+
+class Smoother(SmootherAt, Protocol):
+    """What a decomposition adds: any mu, many at once."""
+
+    @property
+    def spectrum(self) -> Spectrum: ...
     @property
     def lower_bound(self) -> float: ...
     @property
     def trace(self) -> float: ...
     def check(self, mus: np.ndarray) -> None: ...
-    def fit(self, Y: Array, mu: float) -> Fitted: ...
-    def dual_coef(self, fitted: Fitted, mu: float) -> Array: ...
     def leverage(self, mu: float) -> Array: ...
     def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut: ...
-    def leave_out(self, rows: Array, mu: float) -> Removal: ...
-    def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted: ...
 
 
-def unpenalised_coef(smoother: Smoother, Y: Array, dual: Array) -> Array:
+def unpenalised_coef(smoother: SmootherAt, Y: Array, dual: Array) -> Array:
     """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα)."""
     return smoother.Q0.T @ Y - smoother.KQ0.T @ dual
 
@@ -170,6 +189,10 @@ class FunctionNorm:
         solve = self._solver(rows, mu)
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
 
+    def can_leave_out(self, n_rows: int) -> bool:
+        """Whether deleting so many rows is cheaper than decomposing the rest: half of them, or any number at low rank."""
+        return n_rows <= self.spectrum.n_samples // 2 or not self.spectrum.complete
+
     def _solver(self, rows: Array, mu: float) -> Callable[[Array], Array]:
         r, u = self.spectrum.rank, int(self.Q0.shape[1])
         if len(rows) > r + u and self.spectrum.smallest >= 0:
@@ -185,12 +208,62 @@ class FunctionNorm:
         return lambda R: R + L @ solve(L.T @ R)
 
     def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
-        """The fit without the removed rows: deleting them equals replacing their targets by their held-out values.
+        """The fit without the removed rows; see `_refit_to_held_out`."""
+        return _refit_to_held_out(self, fitted, removal, mu)
 
-        The result is a fit of all rows to those targets Y*: Ŷ(new) = H Y*, with α zero at the removed rows.
-        """
-        Y = replace_rows(fitted.Y, removal.rows, take(fitted.Y, removal.rows) - removal.held_out(fitted).residual)
-        return self.fit(Y, mu)
+
+def _refit_to_held_out(smoother: FunctionNorm | FunctionNormAt, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
+    """Deleting rows equals replacing their targets by their held-out values.
+
+    The result is a fit of all rows to those targets Y*: Ŷ(new) = H Y*, with α zero at the removed rows.
+    """
+    Y = replace_rows(fitted.Y, removal.rows, take(fitted.Y, removal.rows) - removal.held_out(fitted).residual)
+    return smoother.fit(Y, mu)
+
+
+@dataclass(frozen=True)
+class FunctionNormAt:
+    """The function norm at one mu: I - H as a matrix, from a Cholesky factorisation instead of an eigendecomposition.
+
+    I - H = μ (G + cQ₀Q₀ᵀ + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ for any c; a large one keeps the second term small and the first well
+    conditioned. Several times cheaper than a Spectrum where only one mu is wanted, and blocks of it are there already.
+    """
+
+    one_minus_H: Array
+    Q0: Array
+    KQ0: Array
+    mu: float
+    conditioning: float
+
+    @classmethod
+    def of_kernel(cls, K: Array, Q0: Array, mu: float) -> FunctionNormAt:
+        """From a kernel matrix, which is overwritten; ValueError where mu ≤ -λ_min."""
+        KQ0 = K @ Q0
+        shift, norm = project_off(K, Q0)
+        add_to_diagonal(K, mu)
+        one_minus_H = spd_inverse_overwriting(K)
+        one_minus_H *= mu
+        for rows in row_blocks(K.shape[0]):
+            one_minus_H[rows, :] -= (mu / (shift + mu) * Q0[rows, :]) @ Q0.T
+        return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * norm)
+
+    def fit(self, Y: Array, mu: float) -> Fitted:
+        return Fitted(Y, self.one_minus_H @ Y)
+
+    def dual_coef(self, fitted: Fitted, mu: float) -> Array:
+        return fitted.residual / mu
+
+    def leave_out(self, rows: Array, mu: float) -> Removal:
+        """ρ solves (I - H)_TeTe ρ = r_Te."""
+        block = take(take(self.one_minus_H, rows).T, rows)
+        solve = spd_solver(block)
+        return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
+
+    def can_leave_out(self, n_rows: int) -> bool:
+        return n_rows <= self.one_minus_H.shape[0] // 2
+
+    def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
+        return _refit_to_held_out(self, fitted, removal, mu)
 
 
 @dataclass(frozen=True)
@@ -267,6 +340,9 @@ class DualNorm:
             return HeldOut(rho, solve_D(fitted.dual - B.T @ rho))
 
         return Removal(rows, held_out)
+
+    def can_leave_out(self, n_rows: int) -> bool:
+        return n_rows <= self.spectrum.n_samples // 2
 
     def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
         """As for the function norm, with the forces: α = BᵀY* - Dν and Ŷ = HY* - Bν."""

@@ -19,9 +19,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ._arrays import Array, eigh_overwriting, eye_like, is_numpy, namespace, take, zeros_like_shape
+from ._arrays import Array, eigh_overwriting, eye_like, namespace, take, zeros_like_shape
 
-BLOCK_ROWS = 512  # rows squared at a time in `diagonal`: V² is never formed whole
+BLOCK_ROWS = 256  # rows worked on at a time where a whole n×n temporary would otherwise appear
+
+
+def row_blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + BLOCK_ROWS, n)) for start in range(0, n, BLOCK_ROWS)]
+
+
+def machine_epsilon(A: Array) -> float:
+    return float(namespace(A).finfo(A.dtype).eps)
 
 
 @dataclass(frozen=True)
@@ -83,8 +91,7 @@ class Spectrum:
         """diag φ(G) for m functions in the columns of phi (r, m), as (n, m): the product of V² with phi."""
         xp = namespace(self.V)
         blocks = []
-        for start in range(0, self.n_samples, BLOCK_ROWS):
-            rows = slice(start, min(start + BLOCK_ROWS, self.n_samples))
+        for rows in row_blocks(self.n_samples):
             squares = self.V[rows, :] ** 2
             block = squares @ phi
             if not self.complete:
@@ -115,21 +122,39 @@ def orthonormal(columns: Array) -> Array:
 def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
     """The complete Spectrum of a symmetric matrix K (n, n), which is overwritten.
 
-    K is projected off Q₀ on both sides, and Q₀ is then given an eigenvalue of its own above all others,
-    2‖G‖: the last u eigenvectors are Q₀ and the first n - u are exactly orthogonal to it, whatever the rank.
-    Cost: one eigh, O(n³).
+    Q₀ gets an eigenvalue of its own above all others, so that the last u eigenvectors are Q₀ and the first n - u are
+    exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
+    """
+    n, u = Q0.shape
+    project_off(K, Q0)
+    eigenvalues, V = eigh_overwriting(K)
+    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n), Q0)
+
+
+def project_off(K: Array, Q0: Array) -> tuple[float, float]:
+    """Overwrite K by G + c Q₀Q₀ᵀ with G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ), in one pass; returns (c, ‖G‖).
+
+    The norm is Frobenius's, from above, and c is twice that: Q₀ becomes the leading eigenvectors, well apart from the
+    others and from zero. With half = KQ₀ - ½Q₀(Q₀ᵀKQ₀ + cI),
+
+        G + c Q₀Q₀ᵀ = K - Q₀ halfᵀ - half Q₀ᵀ.
     """
     xp = namespace(K, Q0)
     n, u = Q0.shape
-    if u:
-        KQ0 = K @ Q0
-        half = KQ0 - 0.5 * (Q0 @ (Q0.T @ KQ0))
-        K -= Q0 @ half.T
-        K -= half @ Q0.T
-        shift = 2.0 * float(xp.linalg.vector_norm(K)) or 1.0
-        K += (shift * Q0) @ Q0.T
-    eigenvalues, V = eigh_overwriting(K)
-    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n), Q0)
+    squared = xp.linalg.vector_norm(K) ** 2
+    if u == 0:
+        return 0.0, float(xp.sqrt(squared))
+    KQ0 = K @ Q0
+    core = Q0.T @ KQ0
+    # ‖G‖², with more than rounding can take from it where K is nearly all offset
+    squared_G = squared - 2.0 * xp.sum(KQ0**2) + xp.sum(core**2) + 100 * n * machine_epsilon(K) * squared
+    norm = float(xp.sqrt(squared_G))
+    shift = 2.0 * norm or 1.0
+    half = KQ0 - 0.5 * (Q0 @ (core + shift * eye_like(u, K)))
+    left, right = xp.concat([Q0, half], axis=1), xp.concat([half, Q0], axis=1)
+    for rows in row_blocks(n):
+        K[rows, :] -= left[rows, :] @ right.T
+    return shift, norm
 
 
 def _without_noise(eigenvalues: Array, n: int) -> Array:
@@ -159,17 +184,3 @@ def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
     kept = slice(eigenvalues.shape[0] - rank, eigenvalues.shape[0])
     V = (Z @ W[:, kept]) / xp.sqrt(eigenvalues[kept])
     return Spectrum(V, eigenvalues[kept], Q0)
-
-
-def machine_epsilon(A: Array) -> float:
-    return float(namespace(A).finfo(A.dtype).eps)
-
-
-__all__ = [
-    "Spectrum",
-    "is_numpy",
-    "machine_epsilon",
-    "orthonormal",
-    "spectrum_of_features",
-    "spectrum_of_kernel",
-]

@@ -16,7 +16,7 @@ from ..core.holdout import checked_splits, complement
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, scale_gamma
 from ..selection import choose_alpha, default_candidates
-from .problem import FitIntercept, Problem, Solution, Without, decompose
+from .problem import FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
 from .validation import (
     _namespace_name,
     check_alpha,
@@ -98,10 +98,6 @@ class KernelModel(BaseEstimator):
         """Held-out or predicted targets in the shape of the estimator's main output."""
         raise NotImplementedError
 
-    def _regular(self, y: np.ndarray, weights: np.ndarray) -> bool:
-        """Whether a refit on rows with these targets and weights (m, 1) has the shape of the whole."""
-        return True
-
     def _row_dependence(self) -> str | None:
         """Why a refit on fewer rows could use other parameters than this estimator on all rows, or None."""
         if isinstance(self.alpha, str) or np.ndim(self.alpha) > 0:
@@ -137,22 +133,19 @@ class KernelModel(BaseEstimator):
             raise ValueError(f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead.")
         return Training(X, y, weights, groups, active, self.kernel == "precomputed")
 
-    def _problem_of(self, training: Training) -> Problem:
-        """One decomposition of the active rows, with their targets."""
+    def _problem_of(self, training: Training, mu: float | None = None) -> Problem:
+        """One decomposition of the active rows, with their targets; good for any mu, or for the given one only."""
         y = training.y[training.active]
         weights = None if training.weights is None else training.weights[training.active]
         targets = self._encode(y, weights)
         weights = self._row_weights(y, weights)
         X = training.active_X()
         kernel = self._resolved_kernel(X, weights)
-        smoother, row_scale = decompose(X, kernel, penalty=self.penalty, fit_intercept=self._intercept_option, weights=weights)
-        if smoother.spectrum.largest == 0.0:
-            warn_numerical(
-                "all training rows look the same to the kernel (its centred matrix is zero), so the model predicts a constant. "
-                "Check for constant features, or a gamma far too small or too large."
-            )
-        like = smoother.spectrum.V
-        return Problem(kernel, None if kernel.precomputed else X, smoother, row_scale, self._intercept_option, asarray_like(targets, like))
+        row_scale = row_scale_of(weights, X)
+        recipe = X, kernel, self.penalty, self._intercept_option, row_scale
+        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
+        kept_X = None if kernel.precomputed else X
+        return Problem(kernel, kept_X, smoother, row_scale, self._intercept_option, asarray_like(targets, smoother.Q0))
 
     def _resolved_kernel(self, X: Array, weights: np.ndarray | None) -> Kernel:
         if callable(self.kernel):

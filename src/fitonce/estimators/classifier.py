@@ -106,9 +106,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """The most probable class of each row; labels come in the caller's namespace where it can hold them."""
         return self._labels(self._predicted(X, "predict"))
 
-    def _regular(self, y: np.ndarray, weights: np.ndarray) -> bool:
-        """Whether a training set has every class, so that its model has the shape of the whole."""
-        return len(np.unique(y)) == len(self.classes_)
+    def _regular(self, sizes: np.ndarray) -> bool:
+        """Whether a training set with these (weighted) class sizes gives a model of the same shape as the whole."""
+        return bool(np.all(sizes > 0))
 
     def _labels(self, decision: Array) -> Any:
         labels = labels_of(to_numpy(decision), self.classes_)

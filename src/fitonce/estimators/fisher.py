@@ -159,8 +159,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"{limit + 1} class centroids span {limit} axes."
             )
 
-    def _regular(self, y: np.ndarray, weights: np.ndarray) -> bool:
-        return super()._regular(y, weights) and float(weights.sum()) > len(self.classes_)
+    def _regular(self, sizes: np.ndarray) -> bool:
+        return super()._regular(sizes) and float(sizes.sum()) > len(sizes)
 
     # ---- the discriminant step, of all rows, without some, without each --------------------------------------
 

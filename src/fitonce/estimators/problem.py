@@ -10,10 +10,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core._arrays import Array, asarray_like, namespace, take, zeros_like_shape
-from ..core.smoother import DualNorm, Fitted, FunctionNorm, HeldOut, Removal, Smoother, unpenalised_coef
+from ..core.smoother import (
+    DualNorm,
+    Fitted,
+    FunctionNorm,
+    FunctionNormAt,
+    HeldOut,
+    Removal,
+    Smoother,
+    SmootherAt,
+    unpenalised_coef,
+)
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
-from .validation import check_finite_kernel, check_square
+from .validation import check_kernel_values, check_square, warn_constant
 
 FitIntercept = bool | str  # True, False or "penalized"
 
@@ -41,7 +51,7 @@ class Problem:
 
     kernel: Kernel
     X: Array
-    smoother: Smoother
+    smoother: SmootherAt
     row_scale: Array | None
     fit_intercept: FitIntercept
     targets: Array
@@ -147,33 +157,47 @@ class Without:
         return self.problem.unscale(values, rows)
 
 
-def decompose(
-    X: Array,
-    kernel: Kernel,
-    *,
-    penalty: str,
-    fit_intercept: FitIntercept,
-    weights: np.ndarray | None,
-) -> tuple[Smoother, Array | None]:
-    """The smoother of the rows X (the kernel matrix itself where precomputed) and their row scale."""
-    like = X if not sp.issparse(X) else np.empty(0)
-    row_scale = None if weights is None else asarray_like(np.sqrt(weights)[:, None], like)
+def row_scale_of(weights: np.ndarray | None, X: Array) -> Array | None:
+    """The square roots of the row weights (n, 1) where X lives."""
+    return None if weights is None else asarray_like(np.sqrt(weights)[:, None], np.empty(0) if sp.issparse(X) else X)
+
+
+def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None) -> Smoother:
+    """The smoother of the rows X (the kernel matrix itself where precomputed, which is overwritten), for any mu."""
     if kernel.linear and penalty == "function" and X.shape[1] < X.shape[0]:
-        return _decompose_features(X, fit_intercept, row_scale), row_scale
+        return _decompose_features(X, fit_intercept, row_scale)
+    K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
+    Q0 = _bias_basis(K, row_scale, fit_intercept)
+    KQ0 = K @ Q0
+    if penalty == "function":
+        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
+    return DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0)
+
+
+def decompose_at(
+    X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None, mu: float
+) -> SmootherAt:
+    """`decompose` for a single mu, by the cheapest means."""
+    if penalty == "dual" or (kernel.linear and X.shape[1] < X.shape[0]):
+        smoother = decompose(X, kernel, penalty, fit_intercept, row_scale)
+        smoother.check(np.asarray([mu]))
+        return smoother
+    K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
+    return FunctionNormAt.of_kernel(K, _bias_basis(K, row_scale, fit_intercept), mu)
+
+
+def _scaled_kernel(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
+    """diag(s) K diag(s), with one added to K for a penalised bias."""
     K = X if kernel.precomputed else kernel(X, X)
     if kernel.precomputed:
         check_square(K)
-    check_finite_kernel(K)
+    check_kernel_values(K)
     if fit_intercept == "penalized":
         K += 1.0
     if row_scale is not None:
         K *= row_scale
         K *= row_scale.T
-    Q0 = _bias_basis(K, row_scale, fit_intercept)
-    KQ0 = K @ Q0
-    if penalty == "function":
-        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0), row_scale
-    return DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0), row_scale
+    return K
 
 
 def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> FunctionNorm:
@@ -187,7 +211,10 @@ def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array 
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
     Z = Z if row_scale is None else row_scale * Z
     Q0 = _bias_basis(Z, row_scale, fit_intercept)
-    return FunctionNorm(spectrum_of_features(Z, Q0), Z @ (Z.T @ Q0))
+    spectrum = spectrum_of_features(Z, Q0)
+    if spectrum.rank == 0:
+        warn_constant()
+    return FunctionNorm(spectrum, Z @ (Z.T @ Q0))
 
 
 def _bias_basis(like: Array, row_scale: Array | None, fit_intercept: FitIntercept) -> Array:

@@ -218,14 +218,24 @@ def _slices(n: int, step: int = 256) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def check_finite_kernel(K: Array) -> None:
-    """Overflow of a kernel is told where it happens, not as a failed decomposition."""
+def check_kernel_values(K: Array) -> None:
+    """Overflow of a kernel is told where it happens, not as a failed decomposition; a constant kernel is warned of."""
     xp = namespace(K)
-    if not np.isfinite(float(xp.sum(K))) and not bool(xp.all(xp.isfinite(K))):
+    highest, lowest = float(xp.max(K)), float(xp.min(K))
+    if not (np.isfinite(highest) and np.isfinite(lowest)):
         raise ValueError(
             "the kernel matrix contains NaN or infinite values: the kernel overflows on these data. "
             "Scale the features (StandardScaler), or lower degree or gamma."
         )
+    if highest - lowest <= 8 * float(xp.finfo(K.dtype).eps) * max(abs(highest), abs(lowest)):
+        warn_constant()
+
+
+def warn_constant() -> None:
+    warn_numerical(
+        "all training rows look the same to the kernel, so the model predicts a constant. "
+        "Check for constant features, or a gamma far too small."
+    )
 
 
 def warn_numerical(message: str) -> None:

@@ -35,13 +35,13 @@ class Shared:
         """The one decomposition of route one."""
         model = clone(self.estimator)
         training = model._training(self.X, self.y, sample_weight, None)
-        problem = model._problem_of(training)
         mu = float(model.alpha)
-        problem.smoother.check(np.asarray([mu]))
+        problem = model._problem_of(training, mu)
         model._warn_if_doubtful(problem, mu)
         self.model, self.problem, self.mu = model, problem, mu
         self.fitted = problem.fit(mu)
-        self.labels, self.row_weights = training.y, to_numpy(problem.row_weights)
+        self.codes = np.unique(training.y, return_inverse=True)[1] if is_classifier(model) else None
+        self.row_weights = to_numpy(problem.row_weights)[:, 0]
 
     def without(self, train: np.ndarray) -> Without | None:
         """The model of these training rows in closed form, or None where it has to be fitted."""
@@ -49,12 +49,22 @@ class Shared:
             return None
         n = self.problem.n_samples
         deleted = complement(train, n)
-        spectrum = self.problem.smoother.spectrum
         repeated = len(deleted) + len(train) != n
-        mostly_deleted = len(deleted) > max(n // 2, spectrum.rank + 1 if not spectrum.complete else 0)
-        if repeated or mostly_deleted or not self.model._regular(self.labels[train], self.row_weights[train]):
+        if repeated or not self.problem.smoother.can_leave_out(len(deleted)) or not self._regular(train):
             return None
         return self.problem.without(self.fitted, deleted, self.mu)
+
+    def _regular(self, train: np.ndarray) -> bool:
+        """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
+        if self.codes is None or self.model is None:
+            return len(train) > 1
+        sizes = np.bincount(self.codes[train], weights=self.row_weights[train], minlength=len(self.model.classes_))
+        return self.model._regular(sizes)
+
+    def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """The sorted labels in y, which may be an encoding of the original ones, by where each class first occurs."""
+        assert self.codes is not None
+        return np.asarray(y)[np.unique(self.codes[train], return_index=True)[1]]
 
     def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
         """Real data for a real estimator: rows of X, and only the training columns of a precomputed kernel."""
@@ -103,7 +113,7 @@ class StandIn(BaseEstimator):
         if self._without is None:
             self.fitted()
         if is_classifier(self):
-            self.classes_ = self.fitted().classes_ if self._without is None else np.unique(y)
+            self.classes_ = self.fitted().classes_ if self._without is None else self.shared.classes(self._train, y)
         return self
 
     def fitted(self) -> Any:

@@ -1,0 +1,55 @@
+"""What the benchmark scripts share: pinned threads, interleaved timing, results as JSON beside the script's name."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # before NumPy is imported: contended cores make threaded LAPACK erratic
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def interleaved(repeats: int, **tasks: Callable[[], Any]) -> dict[str, float]:
+    """The shortest time of each task over rounds in which all of them run in turn, so that load hits them alike."""
+    best = dict.fromkeys(tasks, float("inf"))
+    for _ in range(repeats):
+        for name, task in tasks.items():
+            start = time.perf_counter()
+            task()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def write(script: str, results: dict[str, Any]) -> Path:
+    """Results as JSON, naming the script that made them, the versions and the threads; written atomically."""
+    import numpy
+    import scipy
+    import sklearn
+
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{Path(script).stem}.json"
+    record = {
+        "script": f"benchmarks/{Path(script).name}",
+        "versions": {"python": platform.python_version(), "numpy": numpy.__version__, "scipy": scipy.__version__, "sklearn": sklearn.__version__},
+        "threads": os.environ["OMP_NUM_THREADS"],
+        **results,
+    }
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(record, indent=2) + "\n")
+    temporary.replace(path)
+    return path
+
+
+def progress(done: int, total: int, label: str = "") -> None:
+    """One line on a terminal, nothing elsewhere."""
+    if sys.stderr.isatty():
+        end = "\n" if done == total else ""
+        print(f"\r{label} {done}/{total}", end=end, file=sys.stderr, flush=True)
