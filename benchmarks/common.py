@@ -38,7 +38,12 @@ def write(script: str, results: dict[str, Any]) -> Path:
     path = RESULTS / f"{Path(script).stem}.json"
     record = {
         "script": f"benchmarks/{Path(script).name}",
-        "versions": {"python": platform.python_version(), "numpy": numpy.__version__, "scipy": scipy.__version__, "sklearn": sklearn.__version__},
+        "versions": {
+            "python": platform.python_version(),
+            "numpy": numpy.__version__,
+            "scipy": scipy.__version__,
+            "sklearn": sklearn.__version__,
+        },
         "threads": os.environ["OMP_NUM_THREADS"],
         **results,
     }

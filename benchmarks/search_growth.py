@@ -55,10 +55,14 @@ def main() -> None:
         results[penalty] = {"seconds": rows, "slopes": slopes}
         for n, row in rows.items():
             share = row["search"] / (row["search"] + row["decomposition"])
-            print(f"{penalty:9s} n = {n:5d}   decomposition {row['decomposition']:8.3f} s   search {row['search']:7.4f} s   share {share:.1%}")
+            print(
+                f"{penalty:9s} n = {n:5d}   decomposition {row['decomposition']:8.3f} s   search {row['search']:7.4f} s   share {share:.1%}"
+            )
     common.write(__file__, {"candidates": len(ALPHAS), "penalties": results})
     for penalty, result in results.items():
-        print(f"{penalty}: slope of the search {result['slopes']['search']:.2f}, of the decomposition {result['slopes']['decomposition']:.2f}")
+        print(
+            f"{penalty}: slope of the search {result['slopes']['search']:.2f}, of the decomposition {result['slopes']['decomposition']:.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import device
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .core._arrays import Array, asarray_like, device, is_numpy, namespace, to_numpy
+from .core._arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),

@@ -27,7 +27,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._arrays import Array, device, namespace
+from array_api_compat import device
+
+from ._arrays import Array, namespace
 from .smoother import Fitted, HeldOut
 
 NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are dropped

@@ -43,19 +43,16 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     >>> H = X @ np.linalg.pinv(X)
     >>> y = np.array([0.0, 1.2, 1.9, 3.2, 3.9, 5.1])
     >>> [values.round(2).tolist() for values in held_out(H, y, [[0], [4, 5]])]
-    [[0.21], [4.15, 5.18]]
+    [[0.12], [4.15, 5.18]]
     """
     xp = namespace(H, Y)
     H, Y = xp.asarray(H), xp.asarray(Y)
     if H.ndim != 2 or H.shape[0] != H.shape[1]:
         raise ValueError(
-            f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps all targets to the "
-            "fitted value of row i."
+            f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps all targets to the fitted value of row i."
         )
     if Y.ndim not in (1, 2) or Y.shape[0] != H.shape[0]:
-        raise ValueError(
-            f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got shape {tuple(Y.shape)} instead."
-        )
+        raise ValueError(f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got shape {tuple(Y.shape)} instead.")
     for name, array in (("H", H), ("Y", Y)):
         if not bool(xp.all(xp.isfinite(array))):
             raise ValueError(f"{name} contains NaN or infinite values; remove or impute them first.")

@@ -260,7 +260,7 @@ class FunctionNormAt:
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
 
     def can_leave_out(self, n_rows: int) -> bool:
-        return n_rows <= self.one_minus_H.shape[0] // 2
+        return n_rows <= int(self.Q0.shape[0]) // 2
 
     def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
         return _refit_to_held_out(self, fitted, removal, mu)

@@ -167,10 +167,10 @@ class KernelModel(BaseEstimator):
         problem = self._problem_of(training)
         candidates = check_alpha(self.alpha)
         if candidates is None:
-            candidates = default_candidates(problem.smoother, float(namespace(problem.targets).sum(problem.row_weights)))
-        problem.smoother.check(candidates)
+            candidates = default_candidates(problem.decomposition, float(namespace(problem.targets).sum(problem.row_weights)))
+        problem.decomposition.check(candidates)
         deletions = None if folds is None else _deletions(folds, training)
-        choice = choose_alpha(problem.smoother, problem.scaled_targets, candidates, problem.row_weights, deletions)
+        choice = choose_alpha(problem.decomposition, problem.scaled_targets, candidates, problem.row_weights, deletions)
         self.cv_results_ = {
             "param_alpha": choice.candidates,
             "mean_test_score": -choice.errors,
@@ -188,16 +188,17 @@ class KernelModel(BaseEstimator):
         if problem.X is not None:
             self.X_fit_ = problem.X
         fitted = problem.fit(mu)
-        self.leverage_ = problem.smoother.leverage(mu)
+        self.leverage_ = problem.decomposition.leverage(mu)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
         self._finish(problem, fitted, mu)
 
     def _warn_if_doubtful(self, problem: Problem, mu: float) -> None:
         error = 1e3 * problem.smoother.conditioning / mu
         if error > DOUBTFUL:
+            enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
             warn_numerical(
                 f"alpha={mu:.3g} is very small beside the largest eigenvalue of the kernel matrix: held-out values may be wrong by "
-                f"{min(error, 1.0):.1g} relative to their size. Use an alpha of at least {1e3 * problem.smoother.conditioning / DOUBTFUL:.3g}."
+                f"{min(error, 1.0):.1g} relative to their size. Use an alpha of at least {enough:.3g}."
             )
 
     # ---- held-out outputs -----------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ class KernelModel(BaseEstimator):
         """
         training, folds = self._kept.training, self._kept.folds
         if folds is None:
-            held_out = problem.smoother.leave_one_out(problem.scaled_targets, np.asarray([mu]))
+            held_out = problem.decomposition.leave_one_out(problem.scaled_targets, np.asarray([mu]))
             force = None if held_out.force is None else held_out.force[0, ...]
             outputs = self._decide_each(problem, fitted, HeldOut(held_out.residual[0, ...], force))
             return self._with_inactive(training, outputs)
@@ -326,7 +327,7 @@ class KernelModel(BaseEstimator):
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
-        kept.problem.smoother.check(candidates)
+        kept.problem.decomposition.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
         for name, value in vars(self).items():
             if name not in other.get_params(deep=False):
@@ -335,7 +336,7 @@ class KernelModel(BaseEstimator):
         return other
 
     def _require_kept(self, method: str) -> Kept:
-        kept = getattr(self, "_kept", None)
+        kept: Kept | None = getattr(self, "_kept", None)
         if kept is None:
             raise ValueError(
                 f"{method}() needs the decomposition of the training rows, which is not stored in files or sent to other processes "

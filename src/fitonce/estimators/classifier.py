@@ -30,7 +30,7 @@ def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
 class KernelClassifier(ClassifierMixin, KernelModel):
     """Shared by the classifiers; not for direct use. Labels are kept on the host, numbers where the data live."""
 
-    _default_temperature: float | None = None  # the inverse temperature without calibration, where one makes sense
+    _default_temperature: float | None = None  # the temperature without calibration, where one makes sense
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model, choosing alpha by held-out squared error where several candidates are given.
@@ -80,7 +80,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Set held_out_decision_ and the inverse temperature that makes it probabilities."""
         self.held_out_decision_ = self._held_out_outputs(problem, fitted, mu)
         if self.calibration is None:
-            self.temperature_ = None if self._default_temperature is None else 1.0 / self._default_temperature
+            if self._default_temperature is not None:
+                self.temperature_ = self._default_temperature
             return
         training = self._kept.training
         known = np.isin(training.y, self.classes_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -59,6 +59,11 @@ class Problem:
     @property
     def n_samples(self) -> int:
         return int(self.targets.shape[0])
+
+    @property
+    def decomposition(self) -> Smoother:
+        """The smoother of a problem that was made for any mu."""
+        return cast(Smoother, self.smoother)
 
     @cached_property
     def row_weights(self) -> Array:
@@ -174,9 +179,7 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     return DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0)
 
 
-def decompose_at(
-    X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None, mu: float
-) -> SmootherAt:
+def decompose_at(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None, mu: float) -> SmootherAt:
     """`decompose` for a single mu, by the cheapest means."""
     if penalty == "dual" or (kernel.linear and X.shape[1] < X.shape[0]):
         smoother = decompose(X, kernel, penalty, fit_intercept, row_scale)

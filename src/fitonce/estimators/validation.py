@@ -41,9 +41,7 @@ def check_alpha(alpha: Any) -> np.ndarray | None:
     try:
         candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
     except (TypeError, ValueError):
-        raise TypeError(
-            f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.'
-        ) from None
+        raise TypeError(f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.') from None
     if candidates.ndim != 1 or candidates.size == 0:
         raise ValueError(
             f"alpha must be a number or a one-dimensional array of candidates, got an array of shape {candidates.shape} instead. "
@@ -70,7 +68,9 @@ def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
 def check_kernel_parameters(estimator: Any) -> None:
     kernel = estimator.kernel
     if not callable(kernel) and kernel not in PARAMETERS:
-        raise ValueError(f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) -> matrix, got {kernel!r} instead.")
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) -> matrix, got {kernel!r} instead."
+        )
     used = () if callable(kernel) else PARAMETERS[kernel]
     if "gamma" in used:
         _check_gamma(estimator.gamma, positive=kernel in ("rbf", "laplacian"))
@@ -239,8 +239,15 @@ def warn_constant() -> None:
 
 
 def warn_numerical(message: str) -> None:
-    warnings.warn(message, NumericalWarning, skip_file_prefixes=(_PACKAGE,)) if _CAN_SKIP else warnings.warn(message, NumericalWarning, stacklevel=4)
+    warnings.warn(message, NumericalWarning, stacklevel=_depth_inside_package())
+
+
+def _depth_inside_package() -> int:
+    """How many callers up the user's own line is, so that a warning points there."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    return depth
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_CAN_SKIP = sys.version_info >= (3, 12)

@@ -16,7 +16,6 @@ from sklearn.utils.metaestimators import available_if
 
 from ..core._arrays import take, to_numpy
 from ..core.holdout import checked_splits, complement
-from ..estimators.base import KernelModel
 from ..estimators.classifier import labels_of
 from ..estimators.problem import Without
 from ..estimators.validation import is_foreign_array
@@ -28,7 +27,7 @@ class Shared:
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X, y
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
-        self.model: KernelModel | None = None
+        self.model: Any = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
@@ -52,14 +51,15 @@ class Shared:
         repeated = len(deleted) + len(train) != n
         if repeated or not self.problem.smoother.can_leave_out(len(deleted)) or not self._regular(train):
             return None
-        return self.problem.without(self.fitted, deleted, self.mu)
+        without: Without = self.problem.without(self.fitted, deleted, self.mu)
+        return without
 
     def _regular(self, train: np.ndarray) -> bool:
         """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
         if self.codes is None or self.model is None:
             return len(train) > 1
         sizes = np.bincount(self.codes[train], weights=self.row_weights[train], minlength=len(self.model.classes_))
-        return self.model._regular(sizes)
+        return bool(self.model._regular(sizes))
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The sorted labels in y, which may be an encoding of the original ones, by where each class first occurs."""

@@ -1,0 +1,337 @@
+"""Cases for the cross-validation functions, and what it means that two of them agree."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sklearn.model_selection
+from sklearn.base import clone, is_classifier
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    check_cv,
+)
+
+import fitonce
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+
+EPS = float(np.finfo(np.float64).eps)
+
+# ---- a covering array --------------------------------------------------------------------------------------------
+
+Level = Hashable
+Pair = frozenset[tuple[str, Level]]
+
+
+def pairs_of(row: Mapping[str, Level]) -> set[Pair]:
+    return {frozenset(pair) for pair in itertools.combinations(row.items(), 2)}
+
+
+def all_pairs(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]) -> list[Pair]:
+    """Every pair of levels of two different factors, in a fixed order."""
+    levels = [[(name, level) for level in values] for name, values in factors.items()]
+    pairs = [frozenset(pair) for one, other in itertools.combinations(levels, 2) for pair in itertools.product(one, other)]
+    return [pair for pair in pairs if allowed(pair)]
+
+
+def covering_array(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]) -> list[dict[str, Level]]:
+    """Few rows in which every allowed pair of levels occurs; greedy, so not the fewest, and always the same."""
+    uncovered = dict.fromkeys(all_pairs(factors, allowed))
+    used: dict[tuple[str, Level], int] = {}
+    rows = []
+    while uncovered:
+        row = dict(next(iter(uncovered)))
+        for name, levels in factors.items():
+            if name in row:
+                continue
+            gains = {}
+            for level in levels:
+                new = [frozenset([(name, level), chosen]) for chosen in row.items()]
+                if all(allowed(pair) for pair in new):
+                    gains[level] = (sum(pair in uncovered for pair in new), -used.get((name, level), 0))
+            row[name] = max(gains, key=gains.__getitem__)
+        for entry in row.items():
+            used[entry] = used.get(entry, 0) + 1
+        for pair in pairs_of(row):
+            uncovered.pop(pair, None)
+        rows.append({name: row[name] for name in factors})
+    return rows
+
+
+# ---- cases -------------------------------------------------------------------------------------------------------
+
+
+def mixture_kernel(X: np.ndarray, Y: np.ndarray, *, gamma: float) -> np.ndarray:
+    """A user's own kernel on matrices."""
+    return pairwise_kernels(X, Y, metric="rbf", gamma=gamma) + 0.1 * X @ Y.T
+
+
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "linear": {"kernel": "linear"},
+    "wide linear": {"kernel": "linear"},
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+    "poly": {"kernel": "poly", "gamma": 0.4, "degree": 2, "coef0": 1.0},
+    "laplacian": {"kernel": "laplacian", "gamma": 0.2},
+    "cosine": {"kernel": "cosine"},
+    "sigmoid": {"kernel": "sigmoid", "gamma": 0.6, "coef0": -1.0},
+    "precomputed": {"kernel": "precomputed"},
+    "callable": {"kernel": mixture_kernel, "kernel_params": {"gamma": 0.2}},
+}
+MODELS: dict[str, tuple[type, int]] = {
+    "KFD, 2 classes": (KernelFisherDiscriminant, 2),
+    "KFD, 3 classes": (KernelFisherDiscriminant, 3),
+    "KFD, 6 classes": (KernelFisherDiscriminant, 6),
+    "LS-SVM, 2 classes": (LeastSquaresSVC, 2),
+    "LS-SVM, 3 classes": (LeastSquaresSVC, 3),
+    "LS-SVM, 6 classes": (LeastSquaresSVC, 6),
+    "ridge, 1 target": (KernelRidge, 1),
+    "ridge, 2 targets": (KernelRidge, 2),
+}
+NAMES = np.array(["iris", "Aster", "moss", "fern", "reed", "oak"])
+
+
+def halves(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Two folds whose test sets are given out of order."""
+    (one, other), _ = StratifiedKFold(2, shuffle=True, random_state=2).split(labels, labels)
+    return [(one[::-1], other), (other, one[::-1])]
+
+
+def sparse_splits(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Splits that train and test on a part of the rows only."""
+    return [(train[::-1], test[:-1]) for train, test in ShuffleSplit(3, test_size=0.2, train_size=0.7, random_state=3).split(labels)]
+
+
+def bootstrap_splits(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Training rows drawn with replacement; the others are tested."""
+    rng, n = np.random.default_rng(4), len(labels)
+    draws = [np.concatenate([np.arange(n - n // 3), rng.integers(n - n // 3, size=n // 3)]) for _ in range(3)]
+    return [(train, np.setdiff1d(np.arange(n), train)) for train in draws]
+
+
+PARTITIONS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
+    "KFold": lambda labels, groups: KFold(5, shuffle=True, random_state=0),
+    "StratifiedKFold": lambda labels, groups: StratifiedKFold(4),
+    "LeaveOneOut": lambda labels, groups: LeaveOneOut(),
+    "LeaveOneGroupOut": lambda labels, groups: LeaveOneGroupOut(),
+    "GroupKFold": lambda labels, groups: GroupKFold(3),
+    "PredefinedSplit": lambda labels, groups: PredefinedSplit(np.arange(len(labels)) % 7 // 2),
+    "halves": halves,
+}
+OTHER_SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
+    "ShuffleSplit": lambda labels, groups: ShuffleSplit(4, test_size=0.25, random_state=1),
+    "RepeatedStratifiedKFold": lambda labels, groups: RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1),
+    "TimeSeriesSplit": lambda labels, groups: TimeSeriesSplit(3),
+    "sparse splits": sparse_splits,
+    "bootstrap": bootstrap_splits,
+}
+SPLITTERS = PARTITIONS | OTHER_SPLITS
+
+
+@dataclass(frozen=True)
+class Case:
+    """An estimator, data and splits, with the deviation that is allowed between a closed form and a refit."""
+
+    estimator: Any
+    X: Any
+    y: Any
+    cv: Any
+    tolerance: float
+    groups: np.ndarray | None = None
+    params: dict[str, Any] | None = None
+    splits: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The splitter, the groups where it takes any, and the weights where there are some."""
+        return {"cv": self.cv, "groups": self.groups if "Group" in type(self.cv).__name__ else None, "params": self.params}
+
+    @property
+    def methods(self) -> list[str]:
+        return ["decision_function", "predict"] if is_classifier(self.estimator) else ["predict"]
+
+
+def make_labels(n: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Unbalanced classes, each with four members at least, and all of them among any n_classes rows at the start."""
+    share = 0.6 ** np.arange(n_classes)
+    start = np.arange(4 * n_classes) % n_classes
+    return np.concatenate([start, rng.choice(n_classes, size=n - len(start), p=share / share.sum())])
+
+
+def largest_eigenvalue_and_alpha(
+    K: np.ndarray, penalty: str, fit_intercept: bool | str, weights: np.ndarray | None, factor: float
+) -> tuple[float, float]:
+    """λ_max of the matrix that alpha is added to, and `factor` times it (above -λ_min where the kernel is indefinite)."""
+    s = np.ones(len(K)) if weights is None else np.sqrt(weights)
+    G = s[:, None] * (K + 1.0 if fit_intercept == "penalized" else K) * s
+    if penalty == "dual":
+        largest = float(np.linalg.norm(G, 2)) ** 2
+        return largest, factor * largest
+    if fit_intercept is True:
+        project = np.eye(len(K)) - np.outer(s, s) / (s @ s)
+        G = project @ G @ project
+    eigenvalues = np.linalg.eigvalsh(G)
+    largest = float(np.abs(eigenvalues).max())
+    return largest, max(0.0, -1.2 * float(eigenvalues[0])) + factor * largest
+
+
+def make_case(
+    model: str = "KFD, 3 classes",
+    kernel: str = "rbf",
+    penalty: str = "function",
+    fit_intercept: bool | str = True,
+    weights: str = "none",
+    splitter: str = "KFold",
+    factor: float = 1e-2,
+    rows: str = "distinct",
+    size: str = "medium",
+    seed: int = 0,
+) -> Case:
+    """The first seed is taken from which every training set has all classes; how others end is tested apart."""
+    estimator_class, width = MODELS[model]
+    classifies = estimator_class is not KernelRidge
+    n_classes = width if classifies else 3
+    n = {"small": 4 * n_classes + 8, "medium": 60, "large": 110, "300": 300}[size]
+    rng = np.random.default_rng(seed)
+    labels = make_labels(n, n_classes, rng)
+    groups = rng.integers(5, size=n)
+    cv = SPLITTERS[splitter](labels, groups)
+    splits = list(check_cv(cv).split(labels, labels, groups if "Group" in splitter else None))
+    if any(len(np.unique(labels[train])) < n_classes for train, _ in splits):
+        return make_case(model, kernel, penalty, fit_intercept, weights, splitter, factor, rows, size, seed + 1)
+    X = rng.normal(size=(n, n + 5 if kernel == "wide linear" else 4))
+    X[:, :2] += 1.5 * np.column_stack([np.cos(labels), np.sin(labels)])
+    if rows == "duplicated":
+        X = X[np.arange(n) % (n - n // 4)]
+    y: Any = NAMES[labels] if classifies else np.sin(X[:, :width]) + 0.2 * rng.normal(size=(n, width)) + 3.0
+    y = y[:, 0] if width == 1 else y
+    w = rng.uniform(0.3, 3.0, size=n) if weights == "by row" else None
+    options = dict(PARAMETERS[kernel])
+    K = _gram(options, X)
+    fit_intercept = True if estimator_class is KernelFisherDiscriminant else fit_intercept
+    largest, alpha = largest_eigenvalue_and_alpha(K, penalty, fit_intercept, w, factor)
+    if estimator_class is not KernelFisherDiscriminant:
+        options["fit_intercept"] = fit_intercept
+    return Case(
+        estimator=estimator_class(alpha=alpha, penalty=penalty, **options),
+        X=K if kernel == "precomputed" else X,
+        y=y,
+        cv=cv if classifies else splits,
+        tolerance=max(1e-8, 1e3 * EPS * largest / alpha),
+        groups=groups,
+        params=None if w is None else {"sample_weight": w},
+        splits=splits,
+    )
+
+
+def _gram(options: Mapping[str, Any], X: np.ndarray) -> np.ndarray:
+    if callable(options["kernel"]):
+        return mixture_kernel(X, X, **options["kernel_params"])
+    if options["kernel"] == "precomputed":
+        return pairwise_kernels(X, metric="laplacian", gamma=0.3)
+    return pairwise_kernels(X, metric=options["kernel"], **{name: value for name, value in options.items() if name != "kernel"})
+
+
+# ---- literal refits ----------------------------------------------------------------------------------------------
+
+
+def refits(case: Case) -> Iterator[tuple[Any, Any, np.ndarray]]:
+    """Per split: the estimator fitted on the training rows, the test rows as it takes them, and their numbers."""
+    pairwise = case.estimator.__sklearn_tags__().input_tags.pairwise
+    for train, test in case.splits:
+        X_train, X_test = (case.X[rows][:, train] if pairwise else case.X[rows] for rows in (train, test))
+        params = {name: value[train] for name, value in (case.params or {}).items()}
+        yield clone(case.estimator).fit(X_train, case.y[train], **params), X_test, test
+
+
+# ---- agreement ---------------------------------------------------------------------------------------------------
+
+
+def assert_close(got: Any, expected: Any, tolerance: float, what: str = "") -> None:
+    """Equal within `tolerance` of the largest expected number; float-min columns, infinities and NaN exactly where expected."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape and got.dtype == expected.dtype, f"{what}: {got.dtype} {got.shape}, {expected.dtype} {expected.shape}"
+    usual = np.isfinite(expected) & (np.abs(expected) < 1e300)
+    np.testing.assert_array_equal(got[~usual], expected[~usual], err_msg=what)
+    if usual.any():
+        error = np.abs(got[usual] - expected[usual]).max() / max(np.abs(expected[usual]).max(), np.finfo(float).tiny)
+        assert error <= tolerance, f"{what}: relative deviation {error:.2e}, allowed {tolerance:.2e}"
+
+
+def ties(decision: np.ndarray, tolerance: float) -> np.ndarray:
+    """Rows whose label hangs on less than the tolerance."""
+    ordered = np.sort(decision, axis=1) if decision.ndim == 2 else np.column_stack([np.zeros(len(decision)), decision])
+    return np.abs(ordered[:, -1] - ordered[:, -2]) <= 2 * tolerance * np.abs(decision).max()
+
+
+def assert_outputs(got: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float) -> np.ndarray:
+    """Numbers close, labels equal except for ties, which are returned."""
+    assert got.keys() == expected.keys()
+    tied = np.zeros(len(expected["predict"]), dtype=bool)
+    if "decision_function" in expected:
+        tied = ties(np.asarray(expected["decision_function"]), tolerance)
+    for method, outputs in expected.items():
+        if method == "predict" and "decision_function" in expected:
+            np.testing.assert_array_equal(got[method][~tied], outputs[~tied])
+            assert got[method].dtype == outputs.dtype
+        else:
+            assert_close(got[method], outputs, tolerance, method)
+    return tied
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a call came to: its value or its exception, and the categories of its warnings."""
+
+    value: Any
+    error: tuple[type, str] | None
+    categories: frozenset[type]
+
+
+def outcome(call: Callable[[], Any]) -> Outcome:
+    value, error = None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            value = call()
+        except Exception as exception:
+            error = type(exception), str(exception).split("Below are more details")[0]  # what follows there are tracebacks
+    return Outcome(value, error, frozenset(warning.category for warning in caught))
+
+
+def assert_same_outcome(function: str, *args: Any, tolerance: float = 1e-8, **kwargs: Any) -> Outcome:
+    """Our function and scikit-learn's of the same name: same values, exception and warning categories. Returns scikit-learn's."""
+    expected = outcome(lambda: getattr(sklearn.model_selection, function)(*args, **kwargs))
+    got = outcome(lambda: getattr(fitonce, function)(*args, **kwargs))
+    assert got.error == expected.error
+    assert got.categories == expected.categories
+    if expected.error is None:
+        assert_same_value(got.value, expected.value, tolerance)
+    return expected
+
+
+def assert_same_value(got: Any, expected: Any, tolerance: float) -> None:
+    """Arrays, and dictionaries of scores: their names and numbers, but neither their times nor their estimators."""
+    if isinstance(expected, dict):
+        assert list(got) == list(expected)
+        for name in expected:
+            if name.endswith("_time"):
+                assert got[name].shape == expected[name].shape and np.all(got[name] >= 0)
+            elif name.startswith(("test_", "train_")):
+                assert_close(got[name], expected[name], tolerance, name)
+    elif expected.dtype.kind == "f":
+        assert_close(got, expected, tolerance)
+    else:
+        np.testing.assert_array_equal(got, expected)

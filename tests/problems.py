@@ -1,0 +1,147 @@
+"""Small problems for the core's tests: kernels of every kind, with and without weights, biases and confounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import reference
+
+from fitonce.core.smoother import DualNorm, FunctionNorm, FunctionNormAt
+from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
+
+EPS = float(np.finfo(np.float64).eps)
+KERNELS = ("rbf", "singular", "duplicated", "indefinite")
+SETTINGS = ("bias", "no bias", "penalised bias", "weights", "confounds", "weights and confounds")
+NORMS = ("function", "dual")
+
+
+def features(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    X = rng.normal(size=(n, 3))
+    return X[np.arange(n) % (n - n // 4)] if kind == "duplicated" else X
+
+
+def rbf(X: np.ndarray, gamma: float = 0.3) -> np.ndarray:
+    return np.exp(-gamma * np.sum((X[:, None] - X) ** 2, axis=2))
+
+
+def kernel(kind: str, X: np.ndarray) -> np.ndarray:
+    if kind == "singular":
+        return X @ X.T
+    return np.tanh(0.6 * X @ X.T - 1.0) if kind == "indefinite" else rbf(X)
+
+
+def no_columns(n: int) -> np.ndarray:
+    return np.zeros((n, 0))
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, targets and a setting, with the smoother under test beside its reference."""
+
+    norm: str
+    X: np.ndarray
+    K: np.ndarray
+    Y: np.ndarray
+    weights: np.ndarray | None = None
+    intercept: bool | str = True
+    unpenalised: np.ndarray | None = None
+    thin: bool = False
+
+    @property
+    def n(self) -> int:
+        return len(self.K)
+
+    @cached_property
+    def s(self) -> np.ndarray:
+        """Square roots of the weights (n, 1)."""
+        return np.ones((self.n, 1)) if self.weights is None else np.sqrt(self.weights)[:, None]
+
+    @cached_property
+    def scaled_K(self) -> np.ndarray:
+        return self.s * reference.penalise_bias(self.K, self.intercept) * self.s.T
+
+    @property
+    def scaled_Y(self) -> np.ndarray:
+        return self.s * self.Y
+
+    @cached_property
+    def Q0(self) -> np.ndarray:
+        columns = reference.unpenalised_columns(self.n, self.intercept, self.unpenalised)
+        return orthonormal(self.s * columns) if columns.shape[1] else columns
+
+    @cached_property
+    def smoother(self) -> FunctionNorm | DualNorm:
+        KQ0 = self.scaled_K @ self.Q0
+        if self.norm == "function":
+            return FunctionNorm(self._spectrum(self.Q0), KQ0)
+        return DualNorm(self._spectrum(no_columns(self.n)), self.Q0, KQ0)
+
+    def single(self, mu: float) -> FunctionNormAt:
+        """The function norm at one mu, without a decomposition."""
+        return FunctionNormAt.of_kernel(self.scaled_K.copy(), self.Q0, mu)
+
+    def _spectrum(self, Q0: np.ndarray) -> Spectrum:
+        if not self.thin:
+            return spectrum_of_kernel(self.scaled_K.copy(), Q0)
+        Z = np.hstack([self.X, np.ones((self.n, 1))]) if self.intercept == "penalized" else self.X
+        return spectrum_of_features(self.s * Z, Q0)
+
+    @cached_property
+    def spectrum_bounds(self) -> tuple[float, float]:
+        """Smallest eigenvalue and largest modulus of the matrix that mu is added to."""
+        G = self.scaled_K
+        if self.norm == "dual":
+            return 0.0, float(np.linalg.norm(G, 2)) ** 2
+        project = np.eye(self.n) - self.Q0 @ self.Q0.T
+        eigenvalues = np.linalg.eigvalsh(project @ G @ project)
+        return float(eigenvalues[0]), float(np.abs(eigenvalues).max())
+
+    def mus(self, factors: tuple[float, ...] = (1e-6, 1e-3, 1.0, 1e4)) -> np.ndarray:
+        """Multiples of λ_max, moved above -λ_min where the kernel is indefinite."""
+        lowest, largest = self.spectrum_bounds
+        return max(0.0, -1.2 * lowest) + np.array(factors) * largest
+
+    def tolerance(self, mu: float) -> float:
+        """The package's promise."""
+        return max(1e-8, 1e3 * EPS * self.spectrum_bounds[1] / mu)
+
+    @property
+    def solver(self) -> reference.Fit:
+        return reference.ridge_function_norm if self.norm == "function" else reference.ridge_dual_norm
+
+    @property
+    def _settings(self) -> tuple[np.ndarray | None, bool | str, np.ndarray | None]:
+        return self.weights, self.intercept, self.unpenalised
+
+    def reference_fit(self, mu: float) -> reference.Model:
+        return self.solver(self.K, self.Y, mu, *self._settings)
+
+    def reference_refit(self, train: np.ndarray, mu: float) -> reference.Model:
+        return reference.refit(self.solver, self.K, self.Y, mu, train, *self._settings)
+
+    def reference_held_out(self, test: np.ndarray, mu: float) -> np.ndarray:
+        train = reference.complement(test, self.n)
+        return reference.refit_held_out(self.solver, self.K, self.Y, mu, train, test, *self._settings)
+
+    def close(self, got: np.ndarray, expected: np.ndarray, mu: float, scale: float | None = None) -> None:
+        """Within the promise, relative to the largest expected entry (or the given scale)."""
+        assert got.shape == expected.shape
+        size = np.abs(expected).max() if scale is None else scale
+        error = np.abs(got - expected).max() / size
+        assert error <= self.tolerance(mu), f"relative error {error:.2e} at mu = {mu:.2e}, promised {self.tolerance(mu):.2e}"
+
+
+def make_case(norm: str, kind: str = "rbf", setting: str = "bias", *, n: int = 24, seed: int = 0, thin: bool = False) -> Case:
+    rng = np.random.default_rng(seed)
+    X = features(kind, n, rng)
+    Y = np.column_stack([np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), rng.normal(size=n) + 2.0])
+    case = Case(norm, X, kernel(kind, X), Y, thin=thin)
+    if setting in ("no bias", "penalised bias"):
+        return replace(case, intercept="penalized" if setting == "penalised bias" else False)
+    if "weights" in setting:
+        case = replace(case, weights=rng.uniform(0.2, 3.0, size=n))
+    if "confounds" in setting:
+        case = replace(case, unpenalised=rng.normal(size=(n, 2)))
+    return case

@@ -1,0 +1,225 @@
+"""What the closed forms must equal: models solved from their definitions, rows deleted, solved again.
+
+Nothing here is taken from the package, and nothing uses a hat matrix, an eigendecomposition of a smoother or a
+closed-form held-out value. A model is f(x) = k(x, X) α + p(x) β with unpenalised columns p (the bias first, where it
+is free); `intercept` is True (free), False (none) or "penalized" (K + 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import mpmath
+import numpy as np
+import scipy.linalg
+
+
+@dataclass(frozen=True)
+class Model:
+    """Coefficients α (n, t) and β (u, t); `b` is the bias (t,), zero where there is none of its own."""
+
+    alpha: np.ndarray
+    beta: np.ndarray
+    intercept: bool | str
+
+    @property
+    def b(self) -> np.ndarray:
+        if self.intercept == "penalized":
+            return self.alpha.sum(axis=0)
+        return self.beta[0] if self.intercept else np.zeros(self.alpha.shape[1])
+
+    def predict(self, K_new: np.ndarray, unpenalised: np.ndarray | None = None) -> np.ndarray:
+        """Values (m, t) for the kernel K_new (m, n) of new rows with the training rows."""
+        columns = unpenalised_columns(len(K_new), self.intercept, unpenalised)
+        return penalise_bias(K_new, self.intercept) @ self.alpha + columns @ self.beta
+
+
+Fit = Callable[..., Model]
+
+
+def unpenalised_columns(n: int, intercept: bool | str, unpenalised: np.ndarray | None) -> np.ndarray:
+    """(n, u): a column of ones for a free bias, then the columns given."""
+    ones = np.ones((n, 1 if intercept is True else 0))
+    return ones if unpenalised is None else np.hstack([ones, unpenalised])
+
+
+def penalise_bias(K: np.ndarray, intercept: bool | str) -> np.ndarray:
+    return K + 1.0 if intercept == "penalized" else K
+
+
+def ridge_function_norm(
+    K: np.ndarray,
+    Y: np.ndarray,
+    mu: float,
+    weights: np.ndarray | None = None,
+    intercept: bool | str = True,
+    unpenalised: np.ndarray | None = None,
+) -> Model:
+    """argmin Σ w (y - f)² + μ αᵀKα, by the bordered system [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y; 0]."""
+    n = len(K)
+    w = np.ones(n) if weights is None else weights
+    P = unpenalised_columns(n, intercept, unpenalised)
+    u = P.shape[1]
+    bordered = np.block([[penalise_bias(K, intercept) + np.diag(mu / w), P], [P.T, np.zeros((u, u))]])
+    solution = np.linalg.solve(bordered, np.vstack([Y, np.zeros((u, Y.shape[1]))]))
+    return Model(solution[:n], solution[n:], intercept)
+
+
+def ridge_dual_norm(
+    K: np.ndarray,
+    Y: np.ndarray,
+    mu: float,
+    weights: np.ndarray | None = None,
+    intercept: bool | str = True,
+    unpenalised: np.ndarray | None = None,
+) -> Model:
+    """argmin Σ w (y - f)² + μ Σ α²/w, by the normal equations of Z = [K P]."""
+    n = len(K)
+    w = np.ones(n) if weights is None else weights
+    Z = np.hstack([penalise_bias(K, intercept), unpenalised_columns(n, intercept, unpenalised)])
+    penalty = np.concatenate([mu / w, np.zeros(Z.shape[1] - n)])
+    solution = np.linalg.solve(Z.T @ (w[:, None] * Z) + np.diag(penalty), Z.T @ (w[:, None] * Y))
+    return Model(solution[:n], solution[n:], intercept)
+
+
+def refit(
+    fit: Fit,
+    K: np.ndarray,
+    Y: np.ndarray,
+    mu: float,
+    train: np.ndarray,
+    weights: np.ndarray | None = None,
+    intercept: bool | str = True,
+    unpenalised: np.ndarray | None = None,
+) -> Model:
+    """The model of the training rows alone."""
+    w = None if weights is None else weights[train]
+    P = None if unpenalised is None else unpenalised[train]
+    return fit(K[np.ix_(train, train)], Y[train], mu, w, intercept, P)
+
+
+def refit_held_out(
+    fit: Fit,
+    K: np.ndarray,
+    Y: np.ndarray,
+    mu: float,
+    train: np.ndarray,
+    test: np.ndarray,
+    weights: np.ndarray | None = None,
+    intercept: bool | str = True,
+    unpenalised: np.ndarray | None = None,
+) -> np.ndarray:
+    """Values (m, t) at the test rows of the model solved again on the training rows alone."""
+    model = refit(fit, K, Y, mu, train, weights, intercept, unpenalised)
+    return model.predict(K[np.ix_(test, train)], None if unpenalised is None else unpenalised[test])
+
+
+def fixed_basis_held_out(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
+    """Leave-one-out of the dual norm with a free bias where only the row's error is deleted: its basis function stays."""
+    n = len(K)
+    Z = np.hstack([K, np.ones((n, 1))])
+    penalty = np.diag(np.append(np.full(n, mu), 0.0))
+    values = []
+    for row in range(n):
+        kept = np.delete(Z, row, axis=0)
+        values.append(Z[row] @ np.linalg.solve(kept.T @ kept + penalty, kept.T @ np.delete(Y, row, axis=0)))
+    return np.array(values)
+
+
+def complement(rows: np.ndarray, n: int) -> np.ndarray:
+    return np.setdiff1d(np.arange(n), rows)
+
+
+# ---- the kernel Fisher discriminant ------------------------------------------------------------------------------
+
+
+def explicit_features(K: np.ndarray) -> np.ndarray:
+    """Φ with K = ΦΦᵀ, for a positive semi-definite kernel of all rows, training and test."""
+    eigenvalues, U = np.linalg.eigh(K)
+    return U * np.sqrt(np.maximum(eigenvalues, 0.0))
+
+
+class Discriminant(NamedTuple):
+    """Scores (m, c) and projections (m, c-1) of new rows, and the eigenvalues Λ (c-1,), largest first."""
+
+    scores: np.ndarray
+    projections: np.ndarray
+    eigenvalues: np.ndarray
+
+
+def fisher(
+    features: np.ndarray,
+    y: np.ndarray,
+    mu: float,
+    new_features: np.ndarray,
+    w: np.ndarray,
+) -> Discriminant:
+    """Fisher's discriminant with S_w + μI on explicit features.
+
+    Classes are those in y. Directions solve S_b W = (S_w + μI) W Λ with Wᵀ(S_w + μI)W = I; projections are centred on
+    the training mean and multiplied by √(n - c); the score of a class is z·m - ½‖m‖² + log prior.
+    """
+    classes = np.unique(y)
+    mean = np.average(features, axis=0, weights=w)
+    p = features.shape[1]
+    between, within = np.zeros((p, p)), np.zeros((p, p))
+    sizes, centroids = [], []
+    for label in classes:
+        members, size = features[y == label], w[y == label].sum()
+        centroid = np.average(members, axis=0, weights=w[y == label])
+        between += size * np.outer(centroid - mean, centroid - mean)
+        within += (members - centroid).T @ (w[y == label][:, None] * (members - centroid))
+        sizes.append(size)
+        centroids.append(centroid)
+    eigenvalues, W = scipy.linalg.eigh(between, within + mu * np.eye(p))
+    leading = np.argsort(-eigenvalues)[: len(classes) - 1]
+    scale = np.sqrt(w.sum() - len(classes))
+    z, m = (scale * (points - mean) @ W[:, leading] for points in (new_features, np.array(centroids)))
+    log_priors = np.log(np.array(sizes) / w.sum())
+    return Discriminant(z @ m.T - 0.5 * np.sum(m**2, axis=1) + log_priors, z, eigenvalues[leading])
+
+
+def kfda_brute(
+    K: np.ndarray,
+    y: np.ndarray,
+    mu: float,
+    train: np.ndarray,
+    test: np.ndarray,
+    weights: np.ndarray | None = None,
+    penalty: str = "function",
+) -> Discriminant:
+    """The kernel discriminant of the training rows, at the test rows; K is of all rows.
+
+    The dual norm is the same problem with the kernel values at the training rows as features, and √w times those with
+    weights: its penalty is μ Σ α²/w.
+    """
+    w = np.ones(len(K)) if weights is None else weights
+    features = explicit_features(K) if penalty == "function" else K[:, train] * np.sqrt(w[train])
+    return fisher(features[train], y[train], mu, features[test], w[train])
+
+
+# ---- fifty digits ------------------------------------------------------------------------------------------------
+
+
+def held_out_exactly(K: np.ndarray, y: np.ndarray, mu: float, train: np.ndarray, test: np.ndarray, penalty: str) -> np.ndarray:
+    """Held-out values (m,) with a free bias in 50-digit arithmetic, rounded at the very end; for n up to about 12."""
+    with mpmath.workdps(50):
+        n = len(train)
+        K_train, K_test = (mpmath.matrix(K[np.ix_(rows, train)].tolist()) for rows in (train, test))
+        ones = mpmath.ones(n, 1)
+        target = mpmath.matrix(y[train].tolist())
+        system, right = mpmath.zeros(n + 1, n + 1), mpmath.zeros(n + 1, 1)
+        shift = mpmath.mpf(float(mu)) * mpmath.eye(n)
+        if penalty == "function":
+            system[:n, :n] = K_train + shift
+            system[:n, n], system[n, :n] = ones, ones.T
+            right[:n, 0] = target
+        else:
+            system[:n, :n] = K_train.T * K_train + shift
+            system[:n, n], system[n, :n], system[n, n] = K_train.T * ones, ones.T * K_train, mpmath.mpf(n)
+            right[:n, 0], right[n, 0] = K_train.T * target, (ones.T * target)[0]
+        solution = mpmath.lu_solve(system, right)
+        values = K_test * solution[:n, 0] + solution[n] * mpmath.ones(len(test), 1)
+        return np.array([float(value) for value in values])

@@ -1,0 +1,102 @@
+"""scikit-learn's own checks, for every estimator, kernel and penalty."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+import sklearn
+
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+
+try:
+    from sklearn.utils.estimator_checks import parametrize_with_checks
+except RuntimeError as error:  # scikit-learn 1.6 with SciPy 1.14 and later
+    pytest.skip(f"scikit-learn's checks cannot be imported: {error}", allow_module_level=True)
+
+SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+KERNELS = ("linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed")
+PENALTIES = ("function", "dual")
+
+
+def instances() -> list:
+    """Every estimator with every kernel and penalty, alpha tuned; then alphas fixed and listed, other intercepts, indefinite kernels."""
+    tuned = [E(kernel=kernel, penalty=penalty) for E, kernel, penalty in itertools.product(ESTIMATORS, KERNELS, PENALTIES)]
+    for estimator in tuned:
+        if (type(estimator), estimator.kernel, estimator.penalty) == (KernelRidge, "sigmoid", "function"):
+            estimator.set_params(gamma=0.01, coef0=0)  # a check sets alpha to 0.01, which must exceed -λ_min
+    return [
+        *tuned,
+        KernelFisherDiscriminant(alpha=1.0),
+        KernelFisherDiscriminant(calibration=None, alpha=[0.1, 1.0, 10.0]),
+        KernelFisherDiscriminant(kernel="precomputed", calibration=None, alpha=100.0),  # truncated to integers it is indefinite
+        KernelFisherDiscriminant(kernel="sigmoid", coef0=-1, penalty="dual", alpha=0.5),
+        LeastSquaresSVC(alpha=1.0, penalty="dual"),
+        LeastSquaresSVC(calibration=None, fit_intercept="penalized"),
+        LeastSquaresSVC(kernel="poly", coef0=-1, fit_intercept=False, penalty="dual"),
+        LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3),
+        KernelRidge(kernel="linear", fit_intercept=False),
+        KernelRidge(kernel="sigmoid", coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0),
+    ]
+
+
+def expected_failures(estimator) -> dict[str, str]:
+    if estimator.kernel != "precomputed" or isinstance(estimator, KernelRidge):
+        return {}
+    return {"check_decision_proba_consistency": "feeds a precomputed kernel with data that are not square"}
+
+
+@parametrize_with_checks(instances(), expected_failed_checks=expected_failures)
+def test_estimator_check(estimator, check):
+    if "array_api" in check.func.__name__:
+        pytest.skip("array-API checks run in a process of their own, below")
+    check(estimator)
+
+
+# scikit-learn skips its array-API checks unless SCIPY_ARRAY_API is set before it is imported
+ARRAY_API_CHECKS = """
+import json
+from unittest import SkipTest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+import fitonce
+
+outcomes = []
+for name in ("KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"):
+    for penalty in ("function", "dual"):
+        for estimator, check in estimator_checks_generator(getattr(fitonce, name)(penalty=penalty)):
+            arguments, function = {}, check
+            while hasattr(function, "func"):
+                arguments, function = {**arguments, **function.keywords}, function.func
+            if "array_api" in function.__name__:
+                try:
+                    check(estimator)
+                    outcome = "passed"
+                except SkipTest as reason:
+                    outcome = f"skipped: {reason}"
+                outcomes.append([name, penalty, function.__name__, repr(sorted(arguments.items())), outcome])
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.mark.torch
+@pytest.mark.skipif(SKLEARN < (1, 9), reason="scikit-learn before 1.9 wants classes_ beside the data; ours stay on the host")
+def test_array_api_checks_run_and_pass():
+    pytest.importorskip("array_api_strict")
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-W", "ignore", "-c", ARRAY_API_CHECKS]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-4000:]
+    outcomes = json.loads(result.stdout.splitlines()[-1])
+    passed = [outcome[:4] for outcome in outcomes if outcome[4] == "passed"]
+    for estimator, penalty in itertools.product(ESTIMATORS, PENALTIES):
+        for namespace in ("array_api_strict", "torch"):
+            ran = [arguments for *who, _, arguments in passed if who == [estimator.__name__, penalty] and f"'{namespace}'" in arguments]
+            assert ran, f"no array-API check with {namespace} ran for {estimator.__name__}: {outcomes}"
+    unavailable = ("not installed", "cuda", "mps", "xpu")
+    skipped = [outcome for outcome in outcomes if outcome[4] != "passed" and not any(word in outcome[4].lower() for word in unavailable)]
+    assert not skipped
