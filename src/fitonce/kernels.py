@@ -124,18 +124,40 @@ _FORMULAS: dict[Any, Callable[..., Array]] = {
 
 def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
     """1/(n_features · var(X)), the variance over all entries with row weights; 1 where it vanishes."""
+    means, variances = _moments(X, weights)
+    mean = float(np.mean(means))
+    return _reciprocal(X.shape[1] * float(np.mean(variances + (means - mean) ** 2)))
+
+
+def central_gamma(name: str, X: Array, weights: np.ndarray | None) -> float:
+    """The gamma around which candidates are placed: one over the size of what it multiplies.
+
+    That is the mean squared distance of two rows for `rbf`, about their mean L1 distance for `laplacian`, and the mean squared norm
+    of a row for `poly` and `sigmoid`; means over the weighted rows, so that weight 2 equals a repeated row.
+    """
+    means, variances = _moments(X, weights)
+    if name == "rbf":
+        return _reciprocal(2.0 * float(np.sum(variances)))
+    if name == "laplacian":
+        return _reciprocal(float(np.sum(np.sqrt(variances))))
+    return _reciprocal(float(np.sum(variances + means**2)))
+
+
+def _reciprocal(size: float) -> float:
+    return 1.0 / size if size > 0 and np.isfinite(1.0 / size) else 1.0
+
+
+def _moments(X: Array, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and variance of each feature, on the host; a variance of rounding size is zero."""
+    w = np.ones(X.shape[0]) if weights is None else weights
+    w = w / w.sum()
     if sp.issparse(X):
-        w = np.ones(X.shape[0]) if weights is None else weights
-        total = w.sum() * X.shape[1]
-        mean = (X.T @ w).sum() / total
-        variance = (X.multiply(X).T @ w).sum() / total - mean**2
-        negligible = 16 * EPSILON * mean**2
+        means = np.asarray(X.T @ w)
+        variances = np.asarray(X.multiply(X).T @ w) - means**2
+        negligible = 16 * EPSILON * means**2
     else:
-        xp = namespace(X)
-        w = xp.ones(X.shape[0], dtype=X.dtype, device=device(X)) if weights is None else asarray_like(weights, X)
-        total = float(xp.sum(w)) * X.shape[1]
-        mean = float(xp.sum(w @ X)) / total
-        variance = float(xp.sum(w @ (X - mean) ** 2)) / total
-        negligible = (16 * EPSILON * mean) ** 2
-    # a constant matrix whose mean does not round to its value leaves a variance of rounding size
-    return 1.0 / (X.shape[1] * variance) if variance > negligible else 1.0
+        w = asarray_like(w, X)
+        centre = w @ X
+        means, variances = to_numpy(centre), to_numpy(w @ (X - centre) ** 2)
+        negligible = (16 * EPSILON * means) ** 2
+    return means, np.where(variances > negligible, variances, 0.0)

@@ -108,10 +108,13 @@ class Smoother(SmootherAt, Protocol):
     @property
     def lower_bound(self) -> float: ...
     @property
+    def largest(self) -> float: ...
+    @property
     def trace(self) -> float: ...
     def check(self, mus: np.ndarray) -> None: ...
     def leverage(self, mu: float) -> Array: ...
     def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut: ...
+    def residual_scatter(self, Y: Array, mus: np.ndarray) -> Array: ...
 
 
 def unpenalised_coef(smoother: SmootherAt, Y: Array, dual: Array) -> Array:
@@ -133,7 +136,12 @@ class FunctionNorm:
     @property
     def conditioning(self) -> float:
         """eps·λ_max: over mu, the relative error that float64 leaves in a held-out value."""
-        return machine_epsilon(self.spectrum.V) * self.spectrum.largest
+        return machine_epsilon(self.spectrum.V) * self.largest
+
+    @property
+    def largest(self) -> float:
+        """λ_max of G."""
+        return self.spectrum.largest
 
     @property
     def trace(self) -> float:
@@ -183,6 +191,12 @@ class FunctionNorm:
         one_minus_h = self.spectrum.diagonal(g, ones)
         residual = self.spectrum.apply(g, ones, Y)
         return HeldOut(residual / one_minus_h.T[:, :, None])
+
+    def residual_scatter(self, Y: Array, mus: np.ndarray) -> Array:
+        """Yᵀ(I - H)Y for every mu: (m, t, t)."""
+        xp = namespace(Y)
+        mus = asarray_like(mus, Y)
+        return self.spectrum.quadratic(mus / (self.spectrum.eigenvalues[:, None] + mus), xp.ones_like(mus), Y)
 
     def leave_out(self, rows: Array, mu: float) -> Removal:
         """ρ solves (I - H)_TeTe ρ = r_Te."""
@@ -277,7 +291,12 @@ class DualNorm:
     @property
     def conditioning(self) -> float:
         """eps·σ_max²: over mu, the relative error that float64 leaves in a held-out value."""
-        return machine_epsilon(self.spectrum.V) * self.spectrum.largest**2
+        return machine_epsilon(self.spectrum.V) * self.largest
+
+    @property
+    def largest(self) -> float:
+        """σ_max², of KK."""
+        return self.spectrum.largest**2
 
     @property
     def trace(self) -> float:
@@ -316,6 +335,10 @@ class DualNorm:
         residual, dual = operators.residual(Y), operators.dual(Y)
         rho = (d * residual + b * dual) / (one_minus_h * d + b**2)
         return HeldOut(rho, (dual - b * rho) / d)
+
+    def residual_scatter(self, Y: Array, mus: np.ndarray) -> Array:
+        """Yᵀ(I - H)Y for every mu: (m, t, t)."""
+        return Y.T @ self._operators(mus).residual(Y)
 
     def leave_one_out_fixed_basis(self, Y: Array, mus: np.ndarray) -> Array:
         """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).

@@ -101,6 +101,16 @@ class Spectrum:
             blocks.append(block)
         return xp.concat(blocks, axis=0)
 
+    def quadratic(self, phi: Array, at_zero: Array, Y: Array) -> Array:
+        """Yᵀ φ(G) Y (m, t, t) for m functions in the columns of phi (r, m): O(n r t) once and O(r t² m)."""
+        xp = namespace(self.V, Y)
+        z = self.V.T @ Y
+        result = xp.matrix_transpose(z[None, :, :] * phi.T[:, :, None]) @ z[None, :, :]
+        if self.complete:
+            return result
+        outside = Y.T @ self._outside(Y, z)
+        return result + at_zero[:, None, None] * outside[None, :, :]
+
     def block(self, phi: Array, at_zero: float, rows: Array) -> Array:
         """The square block of φ(G) at the given rows, O(m² r)."""
         V = take(self.V, rows)

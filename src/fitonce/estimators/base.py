@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,14 +14,16 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.criteria import CLASSIFICATION, REGRESSION, Criterion, HeldOutScores, criterion_of
 from ..core.holdout import checked_splits, complement
 from ..core.smoother import Fitted, HeldOut
-from ..kernels import PARAMETERS, Kernel, scale_gamma
-from ..selection import choose_alpha, default_candidates
-from .problem import FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
+from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
+from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
+from .problem import Deletions, FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
 from .validation import (
     _namespace_name,
     check_alpha,
+    check_criterion,
     check_fit_data,
     check_kernel_parameters,
     check_new_data,
@@ -31,6 +35,32 @@ from .verification import Verification, compare_with_refits
 
 DOUBTFUL = 1e-4  # relative error of held-out values (1e3·eps·λ_max/mu) above which a fit warns
 PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
+
+
+TUNED_VALUES: dict[str, tuple[Any, ...]] = {"penalty": ("function", "dual"), "degree": (2, 3, 4), "coef0": (0.0, 1.0)}
+KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again rather than kept beside the trial under way
+SELECTION_ELEMENTS = 1 << 24  # held-out values computed at a time
+
+Folds = list[tuple[np.ndarray, np.ndarray]]
+
+
+def _tuned(value: Any) -> bool:
+    return isinstance(value, str) and value == "tune"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The active rows of a fit: features (or kernel), targets as given and encoded, weights and their square roots."""
+
+    X: Array
+    y: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray | None
+    row_scale: Array | None
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.X.shape[0]) if self.weights is None else float(self.weights.sum())
 
 
 @dataclass(frozen=True)
@@ -98,13 +128,19 @@ class KernelModel(BaseEstimator):
         """Held-out or predicted targets in the shape of the estimator's main output."""
         raise NotImplementedError
 
+    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array] | None:
+        """Class scores (m, k, c) for predicted targets (m, k, t) and the separation of the classes (m, c, c); None for regression."""
+        return None
+
     def _row_dependence(self) -> str | None:
         """Why a refit on fewer rows could use other parameters than this estimator on all rows, or None."""
         if isinstance(self.alpha, str) or np.ndim(self.alpha) > 0:
             return "alpha is chosen on each training set"
-        uses_gamma = not callable(self.kernel) and "gamma" in PARAMETERS.get(self.kernel, ())
-        if uses_gamma and isinstance(self.gamma, str):
-            return f"gamma={self.gamma!r} depends on the training rows"
+        used = () if callable(self.kernel) else PARAMETERS.get(self.kernel, ())
+        for name in (*used, "penalty"):
+            value = getattr(self, name)
+            if isinstance(value, str) and value in ("tune", "scale"):
+                return f"{name}={value!r} depends on the training rows"
         return None
 
     # ---- fit ------------------------------------------------------------------------------------------------
@@ -112,7 +148,8 @@ class KernelModel(BaseEstimator):
     def _check_parameters(self) -> None:
         check_kernel_parameters(self)
         check_alpha(self.alpha)
-        check_options(self, penalty=("function", "dual"))
+        check_options(self, penalty=("function", "dual", "tune"))
+        check_criterion(self, REGRESSION if self._multi_output else CLASSIFICATION)
 
     @property
     def _intercept_option(self) -> FitIntercept:
@@ -133,58 +170,119 @@ class KernelModel(BaseEstimator):
             raise ValueError(f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead.")
         return Training(X, y, weights, groups, active, self.kernel == "precomputed")
 
-    def _problem_of(self, training: Training, mu: float | None = None) -> Problem:
-        """One decomposition of the active rows, with their targets; good for any mu, or for the given one only."""
+    def _prepare(self, training: Training) -> Prepared:
+        """Targets, weights and rows of the active part: what every decomposition of this fit shares."""
         y = training.y[training.active]
         weights = None if training.weights is None else training.weights[training.active]
         targets = self._encode(y, weights)
         weights = self._row_weights(y, weights)
         X = training.active_X()
-        kernel = self._resolved_kernel(X, weights)
-        row_scale = row_scale_of(weights, X)
-        recipe = X, kernel, self.penalty, self._intercept_option, row_scale
-        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
-        kept_X = None if kernel.precomputed else X
-        return Problem(kernel, kept_X, smoother, row_scale, self._intercept_option, asarray_like(targets, smoother.Q0))
+        return Prepared(X, y, targets, weights, row_scale_of(weights, X))
 
-    def _resolved_kernel(self, X: Array, weights: np.ndarray | None) -> Kernel:
+    def _problem(self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None) -> Problem:
+        """One decomposition; good for any mu, or for the given one only."""
+        recipe = prepared.X, kernel, penalty, self._intercept_option, prepared.row_scale
+        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
+        X = None if kernel.precomputed else prepared.X
+        return Problem(kernel, X, smoother, prepared.row_scale, self._intercept_option, asarray_like(prepared.targets, smoother.Q0))
+
+    def _problem_of(self, training: Training, mu: float) -> Problem:
+        """The problem of an estimator whose parameters are all fixed, at its one mu."""
+        prepared = self._prepare(training)
+        return self._problem(prepared, self._kernel(prepared, {}), self.penalty, mu)
+
+    def _kernel(self, prepared: Prepared, chosen: Mapping[str, Any]) -> Kernel:
+        """The kernel with chosen values for the parameters that are tuned."""
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
-        used = PARAMETERS[self.kernel]
-        parameters: dict[str, Any] = {name: getattr(self, name) for name in used}
-        if "gamma" in used:
-            gamma = self.gamma
-            if gamma is None:
-                gamma = 1.0 / X.shape[1]
-            elif isinstance(gamma, str):
-                gamma = scale_gamma(X, weights)
-            self.gamma_ = parameters["gamma"] = float(gamma)
+        parameters: dict[str, Any] = {name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]}
+        if parameters.get("gamma", 0.0) is None:
+            parameters["gamma"] = 1.0 / prepared.X.shape[1]
+        elif parameters.get("gamma") == "scale":
+            parameters["gamma"] = scale_gamma(prepared.X, prepared.weights)
         return Kernel(self.kernel, parameters)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         training = self._training(X, y, sample_weight, groups)
         folds = self._folds(training)
-        problem = self._problem_of(training)
-        candidates = check_alpha(self.alpha)
-        if candidates is None:
-            candidates = default_candidates(problem.decomposition, float(namespace(problem.targets).sum(problem.row_weights)))
-        problem.decomposition.check(candidates)
-        deletions = None if folds is None else _deletions(folds, training)
-        choice = choose_alpha(problem.decomposition, problem.scaled_targets, candidates, problem.row_weights, deletions)
-        self.cv_results_ = {
-            "param_alpha": choice.candidates,
-            "mean_test_score": -choice.errors,
-            "rank_test_score": np.argsort(np.argsort(choice.errors, kind="stable")).astype(np.int32) + 1,
-        }
-        self.best_score_ = -choice.error
+        prepared = self._prepare(training)
+        found, problem = self._search(training, prepared, folds)
+        self.cv_results_ = found.cv_results()
+        self.best_score_ = -found.winner.loss
+        self.penalty_ = found.winner.parameters.get("penalty", self.penalty)
+        for name, value in problem.kernel.parameters.items():
+            if not callable(self.kernel):
+                setattr(self, f"{name}_", value)
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
-        self._solve(choice.alpha)
+        self._solve(found.winner.alpha)
+
+    def _search(self, training: Training, prepared: Prepared, folds: Folds | None) -> tuple[Search, Problem]:
+        """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
+        deletions = None if folds is None else _deletions(folds, training)
+        criterion = criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
+        given = check_alpha(self.alpha)
+        best: list[tuple[Trial, Problem]] = []
+
+        def problem_for(parameters: Mapping[str, Any]) -> Problem:
+            return self._problem(prepared, self._kernel(prepared, parameters), parameters.get("penalty", self.penalty))
+
+        def evaluate(parameters: dict[str, Any]) -> Trial:
+            if best and prepared.X.shape[0] > KEEP_BEST_UP_TO:
+                best[0] = (best[0][0], None)
+            problem = problem_for(parameters)
+            alphas = alpha_lattice(problem.decomposition, prepared.total_weight) if given is None else np.unique(given)
+            problem.decomposition.check(alphas)
+            trial = Trial(parameters, alphas, self._losses(problem, prepared, alphas, deletions, criterion))
+            if not best or Search([best[0][0], trial]).winner is trial:
+                best[:] = [(trial, problem)]
+            return trial
+
+        found = search(evaluate, self._other_parameters(), self._gamma_lattice(prepared))
+        trial, problem = best[0]
+        if problem is None or trial is not found.winner:
+            problem = problem_for(found.winner.parameters)
+        return found, problem
+
+    def _other_parameters(self) -> list[dict[str, Any]]:
+        """Every combination of the tuned parameters that are not gamma or alpha."""
+        used = () if callable(self.kernel) else PARAMETERS[self.kernel]
+        options = {name: values for name, values in TUNED_VALUES.items() if (name in used or name == "penalty") and _tuned(getattr(self, name))}
+        return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
+
+    def _gamma_lattice(self, prepared: Prepared) -> GammaLattice | None:
+        if callable(self.kernel) or "gamma" not in PARAMETERS[self.kernel] or not _tuned(self.gamma):
+            return None
+        reach = 6 if self.kernel in ("rbf", "laplacian") else 4
+        return GammaLattice.around(central_gamma(self.kernel, prepared.X, prepared.weights), reach)
+
+    def _losses(
+        self, problem: Problem, prepared: Prepared, alphas: np.ndarray, deletions: Deletions | None, criterion: Criterion
+    ) -> np.ndarray:
+        """The criterion for every alpha, a chunk of them at a time."""
+        size = problem.targets.shape[0] * max(problem.targets.shape[1], 2)
+        chunk = max(1, SELECTION_ELEMENTS // size)
+        parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
+        losses = np.concatenate([criterion(self._scores(problem, prepared, part, deletions)) for part in parts])
+        if not np.isfinite(losses).any():
+            raise ValueError("the criterion is not finite for any alpha; scale the targets, or use larger candidates.")
+        return np.where(np.isfinite(losses), losses, np.inf)
+
+    def _scores(self, problem: Problem, prepared: Prepared, alphas: np.ndarray, deletions: Deletions | None) -> HeldOutScores:
+        """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of all rows."""
+        predicted, rows, fold = problem.held_out_targets(alphas, deletions)
+        classes = self._class_scores(problem, alphas, predicted)
+        decision, separation = (None, None) if classes is None else map(to_numpy, classes)
+        weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
+        labels = None if classes is None else np.searchsorted(self.classes_, prepared.y[rows])
+        return HeldOutScores(
+            to_numpy(predicted), prepared.targets[rows], weights, fold, decision, labels, separation, prepared.y[rows]
+        )
 
     def _solve(self, mu: float) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
         problem = self._kept.problem
         self._warn_if_doubtful(problem, mu)
-        self.alpha_, self.penalty_ = mu, self.penalty
+        self.alpha_ = mu
         if problem.X is not None:
             self.X_fit_ = problem.X
         fitted = problem.fit(mu)
@@ -203,7 +301,7 @@ class KernelModel(BaseEstimator):
 
     # ---- held-out outputs -----------------------------------------------------------------------------------
 
-    def _folds(self, training: Training) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    def _folds(self, training: Training) -> Folds | None:
         """The splits that tuning and calibration use; None stands for leave-one-out."""
         if self.cv is None and training.groups is None:
             return None
@@ -248,7 +346,7 @@ class KernelModel(BaseEstimator):
             values = take(namespace(values).concat([values, outside], axis=0), order)
         return self._read_without(without, values, self._main_method)
 
-    def _averaged(self, training: Training, outputs: list[Array], folds: list[tuple[np.ndarray, np.ndarray]]) -> Array:
+    def _averaged(self, training: Training, outputs: list[Array], folds: Folds) -> Array:
         host = [to_numpy(output) for output in outputs]
         total = np.zeros((training.n_samples, *host[0].shape[1:]))
         count = np.zeros(training.n_samples)
@@ -295,17 +393,16 @@ class KernelModel(BaseEstimator):
             return X @ solution.coef + solution.intercept
         if self.kernel == "precomputed":
             return X @ solution.dual_coef + solution.intercept
-        kernel = self._resolved_kernel_of_fit
+        kernel = self._fitted_kernel
         step = max(1, PREDICTION_ELEMENTS // solution.dual_coef.shape[0])
         blocks = [kernel(X[rows, :], self.X_fit_) @ solution.dual_coef for rows in gen_batches(X.shape[0], step)]
         return (blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)) + solution.intercept
 
     @property
-    def _resolved_kernel_of_fit(self) -> Kernel:
+    def _fitted_kernel(self) -> Kernel:
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
-        parameters = {name: self.gamma_ if name == "gamma" else getattr(self, name) for name in PARAMETERS[self.kernel]}
-        return Kernel(self.kernel, parameters)
+        return Kernel(self.kernel, {name: getattr(self, f"{name}_") for name in PARAMETERS[self.kernel]})
 
     # ---- company --------------------------------------------------------------------------------------------
 
@@ -384,10 +481,10 @@ class Kept:
 
     training: Training
     problem: Problem
-    folds: list[tuple[np.ndarray, np.ndarray]] | None
+    folds: Folds | None
 
 
-def _deletions(folds: list[tuple[np.ndarray, np.ndarray]], training: Training) -> list[tuple[np.ndarray, np.ndarray]]:
+def _deletions(folds: Folds, training: Training) -> Deletions:
     """Each split as the active rows it deletes, and where among them its test rows are."""
     position = np.full(training.n_samples, -1)
     position[training.active] = np.arange(len(training.active))

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core._arrays import Array, asarray_like, namespace, to_numpy
-from ..core.criteria import inverse_temperature, probabilities
+from ..core.criteria import calibrate, probabilities
 from ..core.smoother import Fitted
 from .base import KernelModel
 from .problem import Problem
@@ -19,6 +20,33 @@ from .validation import check_options
 
 def _gives_probabilities(estimator: Any) -> bool:
     return estimator._default_temperature is not None or estimator.calibration is not None
+
+
+IsotonicMap = tuple[np.ndarray, np.ndarray]
+
+
+def isotonic_maps(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> list[IsotonicMap]:
+    """Non-decreasing steps from decision to probability, of the second class, or of each against the rest.
+
+    Kept off 0 and 1 by half a row's worth, so that no held-out mistake is called impossible.
+    """
+    columns = [(decision, labels == 1)] if decision.ndim == 1 else [(decision[:, j], labels == j) for j in range(decision.shape[1])]
+    maps = []
+    for scores, positive in columns:
+        usable = np.isfinite(scores)
+        fit = IsotonicRegression(out_of_bounds="clip").fit(scores[usable], positive[usable].astype(float), weights[usable])
+        least = 0.5 / (weights[usable].sum() + 1.0)
+        maps.append((fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)))
+    return maps
+
+
+def isotonic_probabilities(decision: np.ndarray, maps: list[IsotonicMap]) -> np.ndarray:
+    """Interpolated steps; one against the rest is normalised to sum to one."""
+    if decision.ndim == 1:
+        p = np.interp(decision, *maps[0])
+        return np.column_stack([1.0 - p, p])
+    p = np.column_stack([np.interp(decision[:, j], *steps) for j, steps in enumerate(maps)])
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -55,7 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_options(self, calibration=("temperature", None))
+        check_options(self, calibration=("temperature", "sigmoid", "isotonic", None))
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         check_classification_targets(y)
@@ -77,7 +105,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return values[:, 0] if self._binary else values
 
     def _calibrate(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        """Set held_out_decision_ and the inverse temperature that makes it probabilities."""
+        """Set held_out_decision_ and what makes probabilities of decisions: a temperature, and for "sigmoid" a shift of the threshold."""
         self.held_out_decision_ = self._held_out_outputs(problem, fitted, mu)
         if self.calibration is None:
             if self._default_temperature is not None:
@@ -86,8 +114,22 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         training = self._kept.training
         known = np.isin(training.y, self.classes_)
         labels = np.searchsorted(self.classes_, training.y[known])
-        weights = None if training.weights is None else training.weights[known]
-        self.temperature_ = 1.0 / inverse_temperature(to_numpy(self.held_out_decision_)[known], labels, weights)
+        weights = np.ones(len(labels)) if training.weights is None else training.weights[known]
+        decision = to_numpy(self.held_out_decision_)[known]
+        calibration = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
+        self.temperature_ = 1.0 / calibration.beta
+        shift = calibration.offsets / calibration.beta
+        self._shift_intercept(shift)
+        if self.calibration == "isotonic":
+            self.isotonic_ = isotonic_maps(decision + (shift[1] - shift[0] if self._binary else shift), labels, weights)
+
+    def _shift_intercept(self, shift: np.ndarray) -> None:
+        """Move the threshold: decisions become those of the calibrated classes."""
+        if not np.any(shift):
+            return
+        self.intercept_ = self.intercept_ + (
+            float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_)
+        )
 
     @property
     def _held_out(self) -> Array:
@@ -106,6 +148,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def predict(self, X: Any) -> Any:
         """The most probable class of each row; labels come in the caller's namespace where it can hold them."""
         return self._labels(self._predicted(X, "predict"))
+
+    def _row_dependence(self) -> str | None:
+        if self.calibration in ("sigmoid", "isotonic"):
+            return f"calibration={self.calibration!r} places the threshold on each training set"
+        return super()._row_dependence()
 
     def _regular(self, sizes: np.ndarray) -> bool:
         """Whether a training set with these (weighted) class sizes gives a model of the same shape as the whole."""
@@ -130,5 +177,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _probabilities(self, X: Any, method: str) -> Array:
         decision = self._predicted(X, method)
-        result = probabilities(to_numpy(decision), 1.0 / self.temperature_)
+        if self.calibration == "isotonic":
+            result = isotonic_probabilities(to_numpy(decision), self.isotonic_)
+        else:
+            result = probabilities(to_numpy(decision), 1.0 / self.temperature_)
         return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

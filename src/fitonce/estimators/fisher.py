@@ -103,6 +103,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "tune",
         penalty: str = "function",
+        criterion: Any = "log_loss",
+        compression: float = 10.0,
+        pooled: bool = True,
         cv: Any = None,
         priors: Any = None,
         calibration: str | None = "temperature",
@@ -115,6 +118,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.kernel_params = kernel_params
         self.alpha = alpha
         self.penalty = penalty
+        self.criterion = criterion
+        self.compression = compression
+        self.pooled = pooled
         self.cv = cv
         self.priors = priors
         self.calibration = calibration
@@ -177,6 +183,15 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _sizes(self, problem: Problem) -> Array:
         return namespace(problem.targets).sum(problem.row_weights * problem.targets, axis=0)
+
+    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array]:
+        xp = namespace(predicted)
+        Y = problem.scaled_targets
+        A = Y.T @ Y - problem.decomposition.residual_scatter(Y, alphas)
+        readout = self._readout(A, self._sizes(problem) + xp.zeros_like(A[:, 0, :]))
+        m = readout.discriminant.centroids
+        separation = 0.5 * xp.sum((m[:, :, None, :] - m[:, None, :, :]) ** 2, axis=-1)
+        return readout.decide(predicted), separation
 
     def _decide_each(self, problem: Problem, fitted: Fitted, held_out: HeldOut) -> Array:
         A = scatter_without_each(scatter(fitted), fitted, held_out)

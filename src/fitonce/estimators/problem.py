@@ -25,6 +25,7 @@ from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kerne
 from ..kernels import Kernel
 from .validation import check_kernel_values, check_square, warn_constant
 
+Deletions = list[tuple[np.ndarray, np.ndarray]]  # rows deleted together, and the positions among them of those tested
 FitIntercept = bool | str  # True, False or "penalized"
 
 
@@ -123,6 +124,28 @@ class Problem:
         if self.fit_intercept is True and not sp.issparse(self.X) and isinstance(self.smoother, FunctionNorm):
             return (self.X - self._mean_row).T @ dual_coef
         return self.X.T @ dual_coef
+
+    def held_out_targets(self, mus: np.ndarray, deletions: Deletions | None) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Held-out targets (m, k, t) for every mu, the k rows tested and the number of the split each belongs to.
+
+        Leave-one-out where no deletions are given, O(n²) per mu; otherwise pairs of rows deleted and positions among them tested.
+        """
+        xp = namespace(self.targets)
+        Y = self.scaled_targets
+        if deletions is None:
+            rows = np.arange(self.n_samples)
+            return self.unscale(Y - self.decomposition.leave_one_out(Y, mus).residual), rows, rows
+        rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
+        fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
+        return self.unscale(xp.stack([self._held_out_at(float(mu), deletions) for mu in mus]), rows), rows, fold
+
+    def _held_out_at(self, mu: float, deletions: Deletions) -> Array:
+        fitted = self.fit(mu)
+        values = []
+        for deleted, tested in deletions:
+            removal = self.smoother.leave_out(deleted, mu)
+            values.append(take(take(fitted.Y, deleted) - removal.held_out(fitted).residual, tested))
+        return namespace(fitted.Y).concat(values, axis=0)
 
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
         """The model that a refit without the deleted rows would give."""

@@ -73,6 +73,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "tune",
         penalty: str = "function",
+        criterion: Any = "squared_error",
+        pooled: bool = True,
         cv: Any = None,
         fit_intercept: bool | str = True,
     ) -> None:
@@ -83,6 +85,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.kernel_params = kernel_params
         self.alpha = alpha
         self.penalty = penalty
+        self.criterion = criterion
+        self.pooled = pooled
         self.cv = cv
         self.fit_intercept = fit_intercept
 

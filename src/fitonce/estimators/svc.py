@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 
+from ..core._arrays import Array, namespace
 from ..core.smoother import Fitted
 from .classifier import KernelClassifier
 from .problem import Problem
@@ -85,6 +87,9 @@ class LeastSquaresSVC(KernelClassifier):
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "tune",
         penalty: str = "function",
+        criterion: Any = "log_loss",
+        compression: float = 10.0,
+        pooled: bool = True,
         cv: Any = None,
         calibration: str | None = "temperature",
         class_weight: Any = None,
@@ -97,6 +102,9 @@ class LeastSquaresSVC(KernelClassifier):
         self.kernel_params = kernel_params
         self.alpha = alpha
         self.penalty = penalty
+        self.criterion = criterion
+        self.compression = compression
+        self.pooled = pooled
         self.cv = cv
         self.calibration = calibration
         self.class_weight = class_weight
@@ -136,6 +144,13 @@ class LeastSquaresSVC(KernelClassifier):
         if not np.all(np.isfinite(by_class)) or np.any(by_class <= 0):
             raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight!r} instead.")
         return by_class
+
+    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array]:
+        """Two classes: (0, value), whose difference is the value; more: the values. Ideal targets differ by 1 and 2."""
+        xp = namespace(predicted)
+        c = len(self.classes_)
+        scores = xp.concat([xp.zeros_like(predicted), predicted], axis=2) if self._binary else predicted
+        return scores, (1.0 if self._binary else 2.0) * xp.ones((len(alphas), c, c), dtype=predicted.dtype, device=device(predicted))
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
         self._set_main_solution(problem.solution(fitted, mu), squeeze=self._binary)

@@ -65,6 +65,16 @@ def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
             raise ValueError(f"{name} must be one of {listed}, got {value!r} instead.")
 
 
+def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
+    criterion = estimator.criterion
+    if not callable(criterion) and criterion not in names:
+        listed = ", ".join(map(repr, names))
+        raise ValueError(f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead.")
+    compression = getattr(estimator, "compression", 1.0)
+    if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
+        raise ValueError(f"compression must be a positive number, got {compression!r} instead.")
+
+
 def check_kernel_parameters(estimator: Any) -> None:
     kernel = estimator.kernel
     if not callable(kernel) and kernel not in PARAMETERS:
@@ -76,8 +86,9 @@ def check_kernel_parameters(estimator: Any) -> None:
         _check_gamma(estimator.gamma, positive=kernel in ("rbf", "laplacian"))
     for name in ("degree", "coef0"):
         value = getattr(estimator, name)
-        if name in used and not (_is_number(value) and np.isfinite(value)):
-            raise ValueError(f"{name} must be a finite number, got {value!r} instead.")
+        tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
+        if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
+            raise ValueError(f'{name} must be a finite number, or "tune" for the polynomial kernel, got {value!r} instead.')
     if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
         raise TypeError(f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead.")
 

@@ -82,10 +82,11 @@ def _training_X(training: Any, X: Any) -> Any:
 
 def _refit_outputs(estimator: Any, training: Any, X: Any, train: np.ndarray, test: np.ndarray) -> np.ndarray:
     """The main output at the test rows of an ordinary fit on the training rows, with the chosen parameters."""
-    parameters = {"alpha": estimator.alpha_, "cv": None}
-    if hasattr(estimator, "gamma_"):
-        parameters["gamma"] = estimator.gamma_
-    model = clone(estimator).set_params(**parameters)
+    names = [name for name in ("alpha", "gamma", "degree", "coef0", "penalty") if hasattr(estimator, f"{name}_")]
+    parameters = {name: getattr(estimator, f"{name}_") for name in names}
+    if hasattr(estimator, "calibration"):
+        parameters["calibration"] = None  # held-out decisions are those before calibration
+    model = clone(estimator).set_params(cv=None, **parameters)
     X_train, X_test = take(X, train), take(X, test)
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T

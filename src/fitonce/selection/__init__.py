@@ -1,5 +1,6 @@
 """Choosing hyper-parameters by closed-form held-out predictions."""
 
-from .regularisation import Choice, choose_alpha, default_candidates
+from .lattice import GammaLattice, alpha_lattice
+from .search import Search, Trial, search
 
-__all__ = ["Choice", "choose_alpha", "default_candidates"]
+__all__ = ["GammaLattice", "Search", "Trial", "alpha_lattice", "search"]

@@ -1,0 +1,61 @@
+"""Candidates on fixed lattices of powers of two, in windows placed by sizes that the training rows set.
+
+Training sets that differ by a few rows then try the same values: folds of a nested cross-validation choose alike, and equal
+what a literal refit would choose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.smoother import Smoother
+
+ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
+PRECISION = 4e-9  # alpha is not tried below this share of λ_max: float64 does not carry it
+
+
+def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
+    """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
+
+    The window ends earlier where the precision of float64 does, and reaches at least 64 λ_max, beyond which every model is constant. For
+    an indefinite kernel it starts above twice the smallest alpha that is allowed.
+    """
+    scale, largest = smoother.trace / total_weight, smoother.largest
+    if not (scale > 0 and np.isfinite(scale) and largest > 0):
+        return 2.0 ** np.arange(-ALPHA_BELOW, ALPHA_ABOVE + 1)
+    centre = round(np.log2(scale))
+    lowest = max(centre - ALPHA_BELOW, int(np.ceil(np.log2(PRECISION * largest))))
+    if smoother.lower_bound > 0:
+        lowest = max(lowest, int(np.ceil(np.log2(2.0 * smoother.lower_bound))))
+    highest = max(centre + ALPHA_ABOVE, int(np.ceil(np.log2(64.0 * largest))), lowest)
+    return 2.0 ** np.arange(lowest, highest + 1)
+
+
+@dataclass(frozen=True)
+class GammaLattice:
+    """Powers of two around a centre exponent: every second one first, then the neighbours of the best, then on beyond an edge."""
+
+    centre: int
+    reach: int = 6
+    limit: int = 16
+
+    @classmethod
+    def around(cls, gamma: float, reach: int = 6) -> GammaLattice:
+        return cls(round(np.log2(gamma)), reach)
+
+    def first(self) -> list[float]:
+        return [2.0 ** (self.centre + step) for step in range(-self.reach, self.reach + 1, 2)]
+
+    def beyond(self, best: float, tried: list[float]) -> float | None:
+        """The next value outwards where the best one tried is at an edge, or None."""
+        step = round(np.log2(best)) - self.centre
+        if best == min(tried) and step > -self.limit:
+            return best / 4.0
+        if best == max(tried) and step < self.limit:
+            return best * 4.0
+        return None
+
+    def neighbours(self, best: float) -> list[float]:
+        return [best / 2.0, best * 2.0]

@@ -1,0 +1,95 @@
+"""The lattice search over kernel parameters and regularisation, and the record of what was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .lattice import GammaLattice
+
+TIE = 1e-9  # losses closer than this (relative) are equal: the larger alpha wins, then the smoother kernel
+WORTH_EXTENDING = 1e-3  # a window is extended while its edge improves the loss by more than this (relative)
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One decomposition: the kernel's parameters (and penalty), the alphas tried, ascending, and their losses."""
+
+    parameters: Parameters
+    alphas: np.ndarray
+    losses: np.ndarray
+
+    @property
+    def best(self) -> int:
+        """The least loss, and among equals the largest alpha."""
+        return int(np.flatnonzero(self.losses <= _tied(self.losses.min()))[-1])
+
+    @property
+    def loss(self) -> float:
+        return float(self.losses[self.best])
+
+    @property
+    def alpha(self) -> float:
+        return float(self.alphas[self.best])
+
+
+def _tied(loss: float) -> float:
+    return loss + TIE * abs(loss)
+
+
+@dataclass(frozen=True)
+class Search:
+    """All trials, in the order tried, and the winner."""
+
+    trials: list[Trial]
+
+    @property
+    def winner(self) -> Trial:
+        """The least loss; of equals the larger alpha, then the smaller gamma, then the earlier trial."""
+        limit = _tied(min(trial.loss for trial in self.trials))
+        tied = [trial for trial in self.trials if trial.loss <= limit]
+        return min(tied, key=lambda trial: (-trial.alpha, trial.parameters.get("gamma", 0.0)))
+
+    def cv_results(self) -> dict[str, Any]:
+        """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair; scores are minus the losses."""
+        params = [{**trial.parameters, "alpha": float(alpha)} for trial in self.trials for alpha in trial.alphas]
+        scores = -np.concatenate([trial.losses for trial in self.trials])
+        better = np.searchsorted(np.sort(-scores), -scores)  # how many are better: equal scores share a rank
+        columns = {f"param_{name}": np.ma.masked_array([p[name] for p in params]) for name in params[0]}
+        return {**columns, "params": params, "mean_test_score": scores, "rank_test_score": (better + 1).astype(np.int32)}
+
+
+def search(evaluate: Callable[[Parameters], Trial], others: Sequence[Parameters], lattice: GammaLattice | None) -> Search:
+    """Try every combination of the other parameters, and for each the lattice of gammas from coarse to fine.
+
+    Cost: one decomposition per trial; with a lattice seven, two around the best, and one for each step beyond an edge that pays.
+    """
+    trials: list[Trial] = []
+    for other in others:
+        if lattice is None:
+            trials.append(evaluate(other))
+            continue
+        trials += _search_gamma(lambda gamma, other=other: evaluate({**other, "gamma": gamma}), lattice)
+    return Search(trials)
+
+
+def _search_gamma(evaluate: Callable[[float], Trial], lattice: GammaLattice) -> list[Trial]:
+    trials = {gamma: evaluate(gamma) for gamma in lattice.first()}
+
+    def best() -> Trial:
+        return Search(list(trials.values())).winner
+
+    while (gamma := lattice.beyond(best().parameters["gamma"], list(trials))) is not None:
+        before = best().loss
+        trials[gamma] = evaluate(gamma)
+        if before - best().loss <= WORTH_EXTENDING * abs(before):
+            break
+    for gamma in lattice.neighbours(best().parameters["gamma"]):
+        if gamma not in trials:
+            trials[gamma] = evaluate(gamma)
+    return list(trials.values())
