@@ -51,11 +51,28 @@ class Kernel:
             raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
         if callable(self.function):
             return self._called(X, Y)
+        if self.anisotropic:
+            return self._isotropic(X, Y)
         if is_numpy(X) or sp.issparse(X):
             K = pairwise_kernels(X, Y, metric=self.function, filter_params=True, **self.parameters)
             K = K.toarray() if sp.issparse(K) else K
             return np.ascontiguousarray(K, dtype=np.float64)
         return _FORMULAS[self.function](X, Y, **self.parameters)
+
+    @property
+    def anisotropic(self) -> bool:
+        """One gamma per feature."""
+        return np.ndim(self.parameters.get("gamma", 0.0)) == 1
+
+    def _isotropic(self, X: Array, Y: Array) -> Array:
+        """The anisotropic rbf as an isotropic one of features scaled by √γ."""
+        same = X is Y
+        scale = np.sqrt(self.parameters["gamma"])
+        if sp.issparse(X):
+            X, Y = X.multiply(scale).tocsr(), Y.multiply(scale).tocsr()
+        else:
+            X, Y = X * asarray_like(scale, X), Y * asarray_like(scale, Y)
+        return Kernel("rbf", {"gamma": 1.0})(X, X if same else Y)
 
     def _called(self, X: Array, Y: Array) -> Array:
         assert callable(self.function)

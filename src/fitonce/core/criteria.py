@@ -101,7 +101,9 @@ def balanced_error(scores: HeldOutScores) -> np.ndarray:
     margin, _ = margins(scores)
     wrong = (margin < 0) + 0.5 * (margin == 0)
     _, labels = scores.classes
-    rates = [wrong[:, labels == label] @ scores.weights[labels == label] / scores.weights[labels == label].sum() for label in np.unique(labels)]
+    rates = [
+        wrong[:, labels == label] @ scores.weights[labels == label] / scores.weights[labels == label].sum() for label in np.unique(labels)
+    ]
     return np.asarray(np.mean(rates, axis=0))
 
 
@@ -143,8 +145,17 @@ def log_loss(scores: HeldOutScores) -> np.ndarray:
     return scores.mean(scipy.special.logsumexp(scaled, axis=2) - own)
 
 
+def brier(scores: HeldOutScores) -> np.ndarray:
+    """Squared error of the held-out class probabilities at their own best temperature, summed over the classes."""
+    decision, labels = scores.classes
+    beta = inverse_temperatures(decision, labels, scores.weights)
+    p = scipy.special.softmax(beta[:, None, None] * decision, axis=2)
+    own = p[:, np.arange(len(labels)), labels]
+    return scores.mean(np.sum(p**2, axis=2) - 2.0 * own + 1.0)
+
+
 Criterion = Callable[[HeldOutScores], np.ndarray]
-CLASSIFICATION = ("log_loss", "smoothed_error", "error", "balanced_error", "squared_error", "auc")
+CLASSIFICATION = ("log_loss", "brier", "smoothed_error", "error", "balanced_error", "squared_error", "auc")
 REGRESSION = ("squared_error", "r2")
 
 
@@ -155,7 +166,7 @@ def criterion_of(criterion: Any, compression: float, pooled: bool) -> Criterion:
     elif criterion == "smoothed_error":
         one = lambda scores: smoothed_error(scores, compression)  # noqa: E731
     else:
-        one = {f.__name__: f for f in (log_loss, error, balanced_error, squared_error, auc, r2)}[criterion]
+        one = {f.__name__: f for f in (log_loss, brier, error, balanced_error, squared_error, auc, r2)}[criterion]
     return one if pooled else lambda scores: _mean_over_folds(one, scores)
 
 
@@ -166,7 +177,8 @@ def _user_criterion(function: Callable[[np.ndarray, np.ndarray], float]) -> Crit
             outputs = outputs[:, :, 1] - outputs[:, :, 0]
         elif scores.decision is None and outputs.shape[2] == 1:
             outputs = outputs[:, :, 0]
-        return np.array([-float(function(scores.y, output)) for output in outputs])
+        y = np.asarray(scores.y)
+        return np.array([-float(function(y, output)) for output in outputs])
 
     return losses
 

@@ -145,8 +145,9 @@ class FunctionNorm:
 
     @property
     def trace(self) -> float:
-        """trace(G)."""
-        return float(namespace(self.spectrum.V).sum(self.spectrum.eigenvalues))
+        """Σ|λ|: the trace of G, of its absolute value where the kernel is indefinite."""
+        xp = namespace(self.spectrum.V)
+        return float(xp.sum(xp.abs(self.spectrum.eigenvalues)))
 
     @property
     def lower_bound(self) -> float:

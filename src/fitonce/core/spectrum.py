@@ -136,9 +136,10 @@ def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
     exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
     """
     n, u = Q0.shape
+    size = float(namespace(K).linalg.vector_norm(K))
     project_off(K, Q0)
     eigenvalues, V = eigh_overwriting(K)
-    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n), Q0)
+    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n * machine_epsilon(K) * size), Q0)
 
 
 def project_off(K: Array, Q0: Array) -> tuple[float, float]:
@@ -167,12 +168,12 @@ def project_off(K: Array, Q0: Array) -> tuple[float, float]:
     return shift, norm
 
 
-def _without_noise(eigenvalues: Array, n: int) -> Array:
-    """Negative eigenvalues that are only rounding of zero, as zero: a singular kernel is not an indefinite one."""
+def _without_noise(eigenvalues: Array, noise: float) -> Array:
+    """Negative eigenvalues that are only rounding of zero, as zero: a singular kernel is not an indefinite one.
+
+    Rounding is measured against the kernel as it came: a large offset leaves its own behind when it is projected off.
+    """
     xp = namespace(eigenvalues)
-    if eigenvalues.shape[0] == 0:
-        return eigenvalues
-    noise = n * xp.finfo(eigenvalues.dtype).eps * xp.max(xp.abs(eigenvalues))
     return xp.where((eigenvalues < 0) & (eigenvalues >= -noise), xp.zeros_like(eigenvalues), eigenvalues)
 
 

@@ -15,11 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION, Criterion, HeldOutScores, criterion_of
+from ..core.derivatives import Jet, held_out_jets
 from ..core.holdout import checked_splits, complement
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
 from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
+from ..selection.gradient import LossAndSlope
 from .problem import Deletions, FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
+from .refinement import refine, squared_loss
 from .validation import (
     _namespace_name,
     check_alpha,
@@ -45,7 +48,11 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
 def _tuned(value: Any) -> bool:
-    return isinstance(value, str) and value == "tune"
+    return isinstance(value, str) and value in ("tune", "ard")
+
+
+def _is(value: Any, name: str) -> bool:
+    return isinstance(value, str) and value == name
 
 
 @dataclass(frozen=True)
@@ -57,6 +64,12 @@ class Prepared:
     targets: np.ndarray
     weights: np.ndarray | None
     row_scale: Array | None
+
+    def rows(self, rows: np.ndarray) -> Prepared:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        row_scale = None if self.row_scale is None else take(self.row_scale, rows)
+        return Prepared(take(self.X, rows), self.y[rows], self.targets[rows], weights, row_scale)
 
     @property
     def total_weight(self) -> float:
@@ -139,7 +152,7 @@ class KernelModel(BaseEstimator):
         used = () if callable(self.kernel) else PARAMETERS.get(self.kernel, ())
         for name in (*used, "penalty"):
             value = getattr(self, name)
-            if isinstance(value, str) and value in ("tune", "scale"):
+            if isinstance(value, str) and value in ("tune", "scale", "ard"):
                 return f"{name}={value!r} depends on the training rows"
         return None
 
@@ -198,7 +211,7 @@ class KernelModel(BaseEstimator):
         parameters: dict[str, Any] = {name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]}
         if parameters.get("gamma", 0.0) is None:
             parameters["gamma"] = 1.0 / prepared.X.shape[1]
-        elif parameters.get("gamma") == "scale":
+        elif _is(parameters.get("gamma"), "scale"):
             parameters["gamma"] = scale_gamma(prepared.X, prepared.weights)
         return Kernel(self.kernel, parameters)
 
@@ -206,22 +219,25 @@ class KernelModel(BaseEstimator):
         training = self._training(X, y, sample_weight, groups)
         folds = self._folds(training)
         prepared = self._prepare(training)
-        found, problem = self._search(training, prepared, folds)
+        deletions = None if folds is None else _deletions(folds, training)
+        found, problem = self._search(prepared, deletions)
+        winner = found.winner
+        if (self.refine or _is(self.gamma, "ard")) and self._anything_tuned:
+            winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
         self.cv_results_ = found.cv_results()
-        self.best_score_ = -found.winner.loss
-        self.penalty_ = found.winner.parameters.get("penalty", self.penalty)
+        self.best_score_ = -winner.loss
+        self.penalty_ = winner.parameters.get("penalty", self.penalty)
         for name, value in problem.kernel.parameters.items():
             if not callable(self.kernel):
                 setattr(self, f"{name}_", value)
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
-        self._solve(found.winner.alpha)
+        self._solve(winner.alpha)
 
-    def _search(self, training: Training, prepared: Prepared, folds: Folds | None) -> tuple[Search, Problem]:
+    def _search(self, prepared: Prepared, deletions: Deletions | None) -> tuple[Search, Problem]:
         """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
-        deletions = None if folds is None else _deletions(folds, training)
         criterion = criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
         given = check_alpha(self.alpha)
-        best: list[tuple[Trial, Problem]] = []
+        best: list[tuple[Trial, Problem | None]] = []
 
         def problem_for(parameters: Mapping[str, Any]) -> Problem:
             return self._problem(prepared, self._kernel(prepared, parameters), parameters.get("penalty", self.penalty))
@@ -243,10 +259,31 @@ class KernelModel(BaseEstimator):
             problem = problem_for(found.winner.parameters)
         return found, problem
 
+    @property
+    def _anything_tuned(self) -> bool:
+        return _tuned(self.alpha) or (not callable(self.kernel) and "gamma" in PARAMETERS[self.kernel] and _tuned(self.gamma))
+
+    def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
+        """The criterion with two derivatives in log mu, by leave-one-out, where it has them."""
+        if self.criterion != "squared_error" or not self.pooled:
+            return None
+        e = held_out_jets(problem.decomposition, problem.scaled_targets, mu).held_out
+        squares: Jet = e * e
+        mean: Jet = squares.sum() * (1.0 / (prepared.total_weight * problem.targets.shape[1]))
+        return mean
+
+    def _loss_and_slope(self, problem: Problem, prepared: Prepared) -> LossAndSlope | None:
+        """The criterion as a function of leave-one-out residuals, with its slope, where gradients in the kernel are to be had."""
+        if self.criterion != "squared_error" or not self.pooled:
+            return None
+        return squared_loss(prepared.total_weight * problem.targets.shape[1])
+
     def _other_parameters(self) -> list[dict[str, Any]]:
         """Every combination of the tuned parameters that are not gamma or alpha."""
         used = () if callable(self.kernel) else PARAMETERS[self.kernel]
-        options = {name: values for name, values in TUNED_VALUES.items() if (name in used or name == "penalty") and _tuned(getattr(self, name))}
+        options = {
+            name: values for name, values in TUNED_VALUES.items() if (name in used or name == "penalty") and _tuned(getattr(self, name))
+        }
         return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
 
     def _gamma_lattice(self, prepared: Prepared) -> GammaLattice | None:
@@ -274,9 +311,7 @@ class KernelModel(BaseEstimator):
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
         labels = None if classes is None else np.searchsorted(self.classes_, prepared.y[rows])
-        return HeldOutScores(
-            to_numpy(predicted), prepared.targets[rows], weights, fold, decision, labels, separation, prepared.y[rows]
-        )
+        return HeldOutScores(to_numpy(predicted), prepared.targets[rows], weights, fold, decision, labels, separation, prepared.y[rows])
 
     def _solve(self, mu: float) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""

@@ -22,31 +22,38 @@ def _gives_probabilities(estimator: Any) -> bool:
     return estimator._default_temperature is not None or estimator.calibration is not None
 
 
-IsotonicMap = tuple[np.ndarray, np.ndarray]
+def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1 by half a row's worth."""
+    usable = np.isfinite(scores)
+    fit = IsotonicRegression(out_of_bounds="clip").fit(scores[usable], positive[usable].astype(float), weights[usable])
+    least = 0.5 / (weights[usable].sum() + 1.0)
+    return np.stack([fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)])
 
 
-def isotonic_maps(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> list[IsotonicMap]:
-    """Non-decreasing steps from decision to probability, of the second class, or of each against the rest.
-
-    Kept off 0 and 1 by half a row's worth, so that no held-out mistake is called impossible.
-    """
-    columns = [(decision, labels == 1)] if decision.ndim == 1 else [(decision[:, j], labels == j) for j in range(decision.shape[1])]
-    maps = []
-    for scores, positive in columns:
-        usable = np.isfinite(scores)
-        fit = IsotonicRegression(out_of_bounds="clip").fit(scores[usable], positive[usable].astype(float), weights[usable])
-        least = 0.5 / (weights[usable].sum() + 1.0)
-        maps.append((fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)))
-    return maps
+def even_odds(steps: np.ndarray) -> float:
+    """The largest score whose probability does not exceed one half; far beyond the knots where none does."""
+    x, p = steps
+    reach = 10.0 * (x[-1] - x[0] + 1.0)
+    if p[-1] <= 0.5:
+        return float(x[-1] + reach)
+    if p[0] > 0.5:
+        return float(x[0] - reach)
+    last = int(np.flatnonzero(p <= 0.5)[-1])
+    return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
 
 
-def isotonic_probabilities(decision: np.ndarray, maps: list[IsotonicMap]) -> np.ndarray:
-    """Interpolated steps; one against the rest is normalised to sum to one."""
-    if decision.ndim == 1:
-        p = np.interp(decision, *maps[0])
-        return np.column_stack([1.0 - p, p])
-    p = np.column_stack([np.interp(decision[:, j], *steps) for j, steps in enumerate(maps)])
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as before; it stays the largest."""
+    rows = np.arange(len(p))
+    top = np.argmax(p, axis=1)
+    others = p.copy()
+    others[rows, top] = 0.0
+    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
+    second = others.max(axis=1)
+    confidence = np.maximum(np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second))
+    result = others * ((1.0 - confidence) / rest)[:, None]
+    result[rows, top] = confidence
+    return np.asarray(result / result.sum(axis=1, keepdims=True))
 
 
 def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -114,22 +121,34 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         training = self._kept.training
         known = np.isin(training.y, self.classes_)
         labels = np.searchsorted(self.classes_, training.y[known])
-        weights = np.ones(len(labels)) if training.weights is None else training.weights[known]
+        weights = self._row_weights(training.y[known], None if training.weights is None else training.weights[known])
+        weights = np.ones(len(labels)) if weights is None else weights
         decision = to_numpy(self.held_out_decision_)[known]
         calibration = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
         self.temperature_ = 1.0 / calibration.beta
         shift = calibration.offsets / calibration.beta
         self._shift_intercept(shift)
         if self.calibration == "isotonic":
-            self.isotonic_ = isotonic_maps(decision + (shift[1] - shift[0] if self._binary else shift), labels, weights)
+            self._fit_isotonic(decision + (shift[1] - shift[0] if self._binary else shift), labels, weights)
+
+    def _fit_isotonic(self, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
+        """Two classes: steps from the decision to the probability, the threshold moved to even odds; more: steps of the top label's."""
+        if self._binary:
+            steps = isotonic_steps(decision, labels == 1, weights)
+            threshold = even_odds(steps)
+            self._shift_intercept(np.array([0.0, -threshold]))
+            self.isotonic_ = asarray_like(steps - np.array([[threshold], [0.0]]), self.held_out_decision_)
+            return
+        usable = np.isfinite(decision).all(axis=1)
+        p = probabilities(decision[usable], 1.0 / self.temperature_)
+        steps = isotonic_steps(p.max(axis=1), p.argmax(axis=1) == labels[usable], weights[usable])
+        self.isotonic_ = asarray_like(steps, self.held_out_decision_)
 
     def _shift_intercept(self, shift: np.ndarray) -> None:
         """Move the threshold: decisions become those of the calibrated classes."""
         if not np.any(shift):
             return
-        self.intercept_ = self.intercept_ + (
-            float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_)
-        )
+        self.intercept_ = self.intercept_ + (float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_))
 
     @property
     def _held_out(self) -> Array:
@@ -177,8 +196,12 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _probabilities(self, X: Any, method: str) -> Array:
         decision = self._predicted(X, method)
-        if self.calibration == "isotonic":
-            result = isotonic_probabilities(to_numpy(decision), self.isotonic_)
+        host = to_numpy(decision)
+        if self.calibration == "isotonic" and self._binary:
+            p = np.interp(host, *to_numpy(self.isotonic_))
+            result = np.column_stack([1.0 - p, p])
+        elif self.calibration == "isotonic":
+            result = top_label_isotonic(probabilities(host, 1.0 / self.temperature_), to_numpy(self.isotonic_))
         else:
-            result = probabilities(to_numpy(decision), 1.0 / self.temperature_)
+            result = probabilities(host, 1.0 / self.temperature_)
         return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

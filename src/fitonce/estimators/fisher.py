@@ -10,11 +10,14 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..core._arrays import Array, asarray_like, namespace, take
+from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.derivatives import Jet, held_out_jets
 from ..core.discriminant import Discriminant, discriminant, scatter, scatter_without, scatter_without_each
 from ..core.smoother import Fitted, HeldOut
+from .base import Prepared
 from .classifier import KernelClassifier
 from .problem import Problem, Solution, Without
+from .refinement import smoothed_jet
 from .validation import check_new_data
 
 
@@ -106,6 +109,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         criterion: Any = "log_loss",
         compression: float = 10.0,
         pooled: bool = True,
+        refine: bool = False,
         cv: Any = None,
         priors: Any = None,
         calibration: str | None = "temperature",
@@ -121,6 +125,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.criterion = criterion
         self.compression = compression
         self.pooled = pooled
+        self.refine = refine
         self.cv = cv
         self.priors = priors
         self.calibration = calibration
@@ -192,6 +197,35 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         m = readout.discriminant.centroids
         separation = 0.5 * xp.sum((m[:, :, None, :] - m[:, None, :, :]) ** 2, axis=-1)
         return readout.decide(predicted), separation
+
+    def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
+        """Two classes: the axis θ is fixed by the class sizes, and only a² = Σ_j A_jj/N_j - 1 depends on mu.
+
+        d = ν/(1-a²) [Pθ (θ₁-θ₀) - ½a² (θ₁²-θ₀²)] + log π₁/π₀ with ν = n - 2, in units of half the squared distance of the centroids.
+        """
+        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
+            return super()._loss_jet(problem, prepared, mu)
+        jets = held_out_jets(problem.decomposition, problem.scaled_targets, mu)
+        sizes = self._sizes(problem)
+        theta, log_odds = self._two_class_axis(sizes)
+        xp = namespace(theta)
+        a2 = -jets.residual.map(lambda r: xp.sum(xp.sum(problem.scaled_targets * r, axis=0) / sizes)) + 1.0
+        projected = (-jets.held_out).map(lambda e: problem.unscale(e) @ theta[:, None]) + problem.targets @ theta[:, None]
+        gap, middle = float(theta[1] - theta[0]), 0.5 * float(theta[1] ** 2 - theta[0] ** 2)
+        nu = float(xp.sum(sizes)) - 2.0
+        one_minus_a2 = -a2 + 1.0
+        decision = (projected * gap - a2 * middle) * nu / one_minus_a2 + log_odds
+        separation = a2 * (0.5 * nu * gap**2) / one_minus_a2
+        sign = problem.targets[:, 1:] - problem.targets[:, :1]
+        return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
+
+    def _two_class_axis(self, sizes: Array) -> tuple[Array, float]:
+        """θ with θᵀNθ = 1, orthogonal to the constant, second class positive; and the log-odds of the priors."""
+        xp = namespace(sizes)
+        n = xp.sum(sizes)
+        theta = xp.stack([-xp.sqrt(sizes[1] / n) / xp.sqrt(sizes[0]), xp.sqrt(sizes[0] / n) / xp.sqrt(sizes[1])])
+        priors = to_numpy(sizes) if self.priors is None else self._given_priors()
+        return theta, float(np.log(priors[1] / priors[0]))
 
     def _decide_each(self, problem: Problem, fitted: Fitted, held_out: HeldOut) -> Array:
         A = scatter_without_each(scatter(fitted), fitted, held_out)

@@ -195,7 +195,7 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     if kernel.linear and penalty == "function" and X.shape[1] < X.shape[0]:
         return _decompose_features(X, fit_intercept, row_scale)
     K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
-    Q0 = _bias_basis(K, row_scale, fit_intercept)
+    Q0 = bias_basis(K, row_scale, fit_intercept)
     KQ0 = K @ Q0
     if penalty == "function":
         return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
@@ -209,7 +209,7 @@ def decompose_at(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitInter
         smoother.check(np.asarray([mu]))
         return smoother
     K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
-    return FunctionNormAt.of_kernel(K, _bias_basis(K, row_scale, fit_intercept), mu)
+    return FunctionNormAt.of_kernel(K, bias_basis(K, row_scale, fit_intercept), mu)
 
 
 def _scaled_kernel(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
@@ -236,14 +236,14 @@ def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array 
     if fit_intercept == "penalized":
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
     Z = Z if row_scale is None else row_scale * Z
-    Q0 = _bias_basis(Z, row_scale, fit_intercept)
+    Q0 = bias_basis(Z, row_scale, fit_intercept)
     spectrum = spectrum_of_features(Z, Q0)
     if spectrum.rank == 0:
         warn_constant()
     return FunctionNorm(spectrum, Z @ (Z.T @ Q0))
 
 
-def _bias_basis(like: Array, row_scale: Array | None, fit_intercept: FitIntercept) -> Array:
+def bias_basis(like: Array, row_scale: Array | None, fit_intercept: FitIntercept) -> Array:
     """Q₀ (n, 1) of a free bias, (n, 0) otherwise."""
     if fit_intercept is not True:
         return zeros_like_shape((like.shape[0], 0), like)

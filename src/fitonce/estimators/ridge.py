@@ -75,6 +75,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         penalty: str = "function",
         criterion: Any = "squared_error",
         pooled: bool = True,
+        refine: bool = False,
         cv: Any = None,
         fit_intercept: bool | str = True,
     ) -> None:
@@ -87,6 +88,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.penalty = penalty
         self.criterion = criterion
         self.pooled = pooled
+        self.refine = refine
         self.cv = cv
         self.fit_intercept = fit_intercept
 

@@ -9,9 +9,13 @@ import numpy as np
 from array_api_compat import device
 
 from ..core._arrays import Array, namespace
+from ..core.derivatives import Jet, held_out_jets
 from ..core.smoother import Fitted
+from ..selection.gradient import LossAndSlope
+from .base import Prepared
 from .classifier import KernelClassifier
 from .problem import Problem
+from .refinement import smoothed_jet, smoothed_loss
 from .validation import check_options
 
 
@@ -90,6 +94,7 @@ class LeastSquaresSVC(KernelClassifier):
         criterion: Any = "log_loss",
         compression: float = 10.0,
         pooled: bool = True,
+        refine: bool = False,
         cv: Any = None,
         calibration: str | None = "temperature",
         class_weight: Any = None,
@@ -105,6 +110,7 @@ class LeastSquaresSVC(KernelClassifier):
         self.criterion = criterion
         self.compression = compression
         self.pooled = pooled
+        self.refine = refine
         self.cv = cv
         self.calibration = calibration
         self.class_weight = class_weight
@@ -151,6 +157,18 @@ class LeastSquaresSVC(KernelClassifier):
         c = len(self.classes_)
         scores = xp.concat([xp.zeros_like(predicted), predicted], axis=2) if self._binary else predicted
         return scores, (1.0 if self._binary else 2.0) * xp.ones((len(alphas), c, c), dtype=predicted.dtype, device=device(predicted))
+
+    def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
+        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
+            return super()._loss_jet(problem, prepared, mu)
+        jets = held_out_jets(problem.decomposition, problem.scaled_targets, mu)
+        margin = (-jets.held_out).map(problem.unscale) * problem.targets + 1.0  # y (y - e) with y = ±1
+        return smoothed_jet(margin, self.compression, problem.row_weights)
+
+    def _loss_and_slope(self, problem: Problem, prepared: Prepared) -> LossAndSlope | None:
+        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
+            return super()._loss_and_slope(problem, prepared)
+        return smoothed_loss(problem, self.compression)
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
         self._set_main_solution(problem.solution(fitted, mu), squeeze=self._binary)

@@ -69,7 +69,9 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
     criterion = estimator.criterion
     if not callable(criterion) and criterion not in names:
         listed = ", ".join(map(repr, names))
-        raise ValueError(f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead.")
+        raise ValueError(
+            f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+        )
     compression = getattr(estimator, "compression", 1.0)
     if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
         raise ValueError(f"compression must be a positive number, got {compression!r} instead.")
@@ -83,7 +85,7 @@ def check_kernel_parameters(estimator: Any) -> None:
         )
     used = () if callable(kernel) else PARAMETERS[kernel]
     if "gamma" in used:
-        _check_gamma(estimator.gamma, positive=kernel in ("rbf", "laplacian"))
+        _check_gamma(estimator.gamma, kernel)
     for name in ("degree", "coef0"):
         value = getattr(estimator, name)
         tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
@@ -93,12 +95,23 @@ def check_kernel_parameters(estimator: Any) -> None:
         raise TypeError(f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead.")
 
 
-def _check_gamma(gamma: Any, positive: bool) -> None:
+def _check_gamma(gamma: Any, kernel: str) -> None:
+    positive = kernel in ("rbf", "laplacian")
     if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale")):
+        return
+    if kernel == "rbf" and (isinstance(gamma, str) and gamma == "ard"):
+        return
+    if kernel == "rbf" and np.ndim(gamma) == 1:
+        widths = np.asarray(gamma, dtype=np.float64)
+        if not np.all(np.isfinite(widths)) or np.any(widths < 0):
+            raise ValueError("gamma must be finite and not negative for every feature.")
         return
     if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
         kind = "a positive finite number" if positive else "a finite number"
-        raise ValueError(f'gamma must be {kind}, "tune", "scale" or None (1/n_features), got {gamma!r} instead.')
+        raise ValueError(
+            f'gamma must be {kind}, "tune", "scale", None (1/n_features) or, for rbf, "ard" or one value per feature, '
+            f"got {gamma!r} instead."
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -123,6 +136,7 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
         X,
         y,
         accept_sparse=_accept_sparse(estimator),
+        accept_large_sparse=estimator.kernel != "laplacian",  # scikit-learn's L1 distances take 32-bit indices only
         dtype=np.float64,
         copy=True,
         ensure_min_samples=2,

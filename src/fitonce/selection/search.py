@@ -74,22 +74,25 @@ def search(evaluate: Callable[[Parameters], Trial], others: Sequence[Parameters]
         if lattice is None:
             trials.append(evaluate(other))
             continue
-        trials += _search_gamma(lambda gamma, other=other: evaluate({**other, "gamma": gamma}), lattice)
+        trials += _search_gamma(evaluate, other, lattice)
     return Search(trials)
 
 
-def _search_gamma(evaluate: Callable[[float], Trial], lattice: GammaLattice) -> list[Trial]:
-    trials = {gamma: evaluate(gamma) for gamma in lattice.first()}
+def _search_gamma(evaluate: Callable[[Parameters], Trial], other: Parameters, lattice: GammaLattice) -> list[Trial]:
+    def attempt(gamma: float) -> Trial:
+        return evaluate({**other, "gamma": gamma})
+
+    trials = {gamma: attempt(gamma) for gamma in lattice.first()}
 
     def best() -> Trial:
         return Search(list(trials.values())).winner
 
     while (gamma := lattice.beyond(best().parameters["gamma"], list(trials))) is not None:
         before = best().loss
-        trials[gamma] = evaluate(gamma)
+        trials[gamma] = attempt(gamma)
         if before - best().loss <= WORTH_EXTENDING * abs(before):
             break
     for gamma in lattice.neighbours(best().parameters["gamma"]):
         if gamma not in trials:
-            trials[gamma] = evaluate(gamma)
+            trials[gamma] = attempt(gamma)
     return list(trials.values())

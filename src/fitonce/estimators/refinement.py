@@ -1,0 +1,248 @@
+"""From the best point of the lattice to the bottom of its valley: Newton on log alpha, gradients or a line search for gamma, ARD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+from ..core._arrays import Array, asarray_like, namespace, to_numpy
+from ..core.criteria import criterion_of
+from ..core.derivatives import Jet
+from ..selection.gradient import KernelObjective, LossAndSlope
+from ..selection.lattice import alpha_lattice
+from ..selection.newton import NewtonStep, newton
+from ..selection.search import Trial
+from .problem import Deletions, Problem, bias_basis
+
+ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
+WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
+CONVERGED = 1e-4  # of log gamma between rounds
+ARD_PULL = 0.05  # strength of the pull of log widths towards their common start, relative to the loss there
+ARD_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What happened after the lattice: the steps of Newton's method (the last run), the rounds, and the fate of ARD widths."""
+
+    steps: list[NewtonStep] = field(default_factory=list)
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    ard: dict[str, float] | None = None
+
+
+def squared_loss(total: float) -> LossAndSlope:
+    """Σ e²/total and its slope."""
+
+    def loss(e: Array) -> tuple[float, Array]:
+        return float(namespace(e).sum(e**2)) / total, 2.0 * e / total
+
+    return loss
+
+
+def smoothed_jet(margin: Jet, compression: float, weights: Array) -> Jet:
+    """Weighted mean of σ(-γ · margin) with its derivatives."""
+    xp = namespace(weights)
+    s = 1.0 / (1.0 + xp.exp(compression * margin.value))
+    first = -compression * s * (1.0 - s)
+    second = compression**2 * s * (1.0 - s) * (1.0 - 2.0 * s)
+    losses: Jet = margin.through(s, first, second) * (weights / xp.sum(weights))
+    return losses.sum()
+
+
+def smoothed_loss(problem: Problem, compression: float) -> LossAndSlope:
+    """Mean of σ(-γ y (y - e)) for ±1 targets as a function of the (scaled) residuals e, and its slope."""
+    weights = problem.row_weights / namespace(problem.targets).sum(problem.row_weights)
+
+    def loss(e: Array) -> tuple[float, Array]:
+        xp = namespace(e)
+        margin = 1.0 - problem.targets * problem.unscale(e)
+        s = 1.0 / (1.0 + xp.exp(compression * margin))
+        return float(xp.sum(weights * s)), problem.unscale(weights * compression * s * (1.0 - s) * problem.targets)
+
+    return loss
+
+
+def refine(model: Any, prepared: Any, deletions: Deletions | None, winner: Trial, problem: Problem) -> tuple[Trial, Problem, Refinement]:
+    """The winner of the lattice moved to the nearest minimum of the criterion; never to a worse one.
+
+    Gamma first, where it is tuned: jointly with alpha by gradient where the criterion has one (function norm, leave-one-out), else in
+    turns with alpha (Saadi et al.), each by a bounded line search. Then alpha, by Newton's method where the criterion has derivatives.
+    """
+    work = _Refiner(model, prepared, deletions, winner)
+    best = _Point(winner, problem)
+    rounds: list[dict[str, float]] = []
+    if "gamma" in winner.parameters:
+        best, rounds = work.gamma(best)
+    best, steps = work.alpha(best)
+    ard = None
+    if isinstance(model.gamma, str) and model.gamma == "ard":
+        best, ard = work.ard(best)
+    return best.trial, best.problem, Refinement(steps, rounds, ard)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where the search stands: one alpha with its loss, and the decomposition."""
+
+    trial: Trial
+    problem: Problem
+
+
+class _Refiner:
+    def __init__(self, model: Any, prepared: Any, deletions: Deletions | None, winner: Trial) -> None:
+        self.model, self.prepared, self.deletions = model, prepared, deletions
+        self.penalty = winner.parameters.get("penalty", model.penalty)
+        self.criterion = criterion_of(model.criterion, getattr(model, "compression", 1.0), model.pooled)
+        self.tune_alpha = isinstance(model.alpha, str)
+
+    def problem(self, parameters: dict[str, Any]) -> Problem:
+        problem: Problem = self.model._problem(self.prepared, self.model._kernel(self.prepared, parameters), self.penalty)
+        return problem
+
+    def loss(self, problem: Problem, alpha: float) -> float:
+        return float(self.model._losses(problem, self.prepared, np.array([alpha]), self.deletions, self.criterion)[0])
+
+    def point(self, parameters: dict[str, Any], alpha: float) -> _Point:
+        problem = self.problem(parameters)
+        return self._at(problem, parameters, alpha)
+
+    def _at(self, problem: Problem, parameters: dict[str, Any], alpha: float) -> _Point:
+        return _Point(Trial(parameters, np.array([alpha]), np.array([self.loss(problem, alpha)])), problem)
+
+    # ---- alpha --------------------------------------------------------------------------------------------------
+
+    def alpha(self, best: _Point) -> tuple[_Point, list[NewtonStep]]:
+        if not self.tune_alpha:
+            return best, []
+        window = alpha_lattice(best.problem.decomposition, self.prepared.total_weight)
+        steps: list[NewtonStep] = []
+        alpha = best.trial.alpha
+        if self.deletions is None and self.model._loss_jet(best.problem, self.prepared, alpha) is not None:
+            steps = newton(lambda mu: self.model._loss_jet(best.problem, self.prepared, mu), alpha, window[0], window[-1])
+            alpha = steps[-1].alpha
+        else:
+            alpha = float(np.exp(self._line(lambda t: self.loss(best.problem, float(np.exp(t))), np.log(alpha), np.log(window[[0, -1]]))))
+        return self._better(best, self._at(best.problem, best.trial.parameters, alpha)), steps
+
+    def _line(self, function: Any, start: float, bounds: np.ndarray | None) -> float:
+        lower, upper = start - WITHIN, start + WITHIN
+        if bounds is not None:
+            lower, upper = max(lower, float(bounds[0])), min(upper, float(bounds[1]))
+        if not lower < upper:
+            return start
+        return float(scipy.optimize.minimize_scalar(function, bounds=(lower, upper), method="bounded", options={"xatol": 1e-3}).x)
+
+    def _better(self, before: _Point, after: _Point) -> _Point:
+        return after if after.trial.loss < before.trial.loss else before
+
+    # ---- gamma --------------------------------------------------------------------------------------------------
+
+    def gamma(self, best: _Point) -> tuple[_Point, list[dict[str, float]]]:
+        objective = self._objective(best, np.array([best.trial.parameters["gamma"]]), pull=0.0)
+        if objective is not None:
+            return self._descend(best, objective)
+        return self._alternate(best)
+
+    def _objective(self, best: _Point, widths: np.ndarray, pull: float) -> KernelObjective | None:
+        """The smooth loss in log widths and log alpha, where there is one: leave-one-out, function norm, rbf or laplacian."""
+        model, problem = self.model, best.problem
+        loss = model._loss_and_slope(problem, self.prepared)
+        if loss is None or self.deletions is not None or self.penalty != "function" or model.kernel not in ("rbf", "laplacian"):
+            return None
+        if not self.tune_alpha or model._intercept_option == "penalized":
+            return None
+        parameters = best.trial.parameters
+
+        def kernel(gamma: Any) -> Array:
+            return model._kernel(self.prepared, {**parameters, "gamma": gamma})(self.prepared.X, self.prepared.X)
+
+        start = np.log(np.append(widths, best.trial.alpha))
+        return KernelObjective(kernel, self.prepared.X, problem.scaled_targets, problem.smoother.Q0, problem.row_scale, loss, start, pull)
+
+    def _descend(self, best: _Point, objective: KernelObjective) -> tuple[_Point, list[dict[str, float]]]:
+        window = alpha_lattice(best.problem.decomposition, self.prepared.total_weight)
+        *widths, alpha = np.exp(objective.minimise((window[0], window[-1])))
+        after = self._better(best, self.point({**best.trial.parameters, "gamma": float(widths[0])}, float(alpha)))
+        return after, [_record(best), _record(after)]
+
+    def _alternate(self, best: _Point) -> tuple[_Point, list[dict[str, float]]]:
+        rounds = [_record(best)]
+        for _ in range(ALTERNATIONS):
+            before = np.log(best.trial.parameters["gamma"])
+            parameters, alpha = best.trial.parameters, best.trial.alpha
+
+            def loss(t: float, parameters: dict[str, Any] = parameters, alpha: float = alpha) -> float:
+                return self.point({**parameters, "gamma": float(np.exp(t))}, alpha).trial.loss
+
+            t = self._line(loss, before, None)
+            best = self._better(best, self.point({**parameters, "gamma": float(np.exp(t))}, alpha))
+            best, _ = self.alpha(best)
+            rounds.append(_record(best))
+            if abs(np.log(best.trial.parameters["gamma"]) - before) < CONVERGED:
+                break
+        return best, rounds
+
+    # ---- one width per feature ------------------------------------------------------------------------------------
+
+    def ard(self, best: _Point) -> tuple[_Point, dict[str, float]]:
+        """Widths per feature by the held-out squared error, kept only where they pay on rows that did not choose them.
+
+        Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths are pulled towards their common
+        start, and in five folds the widths are chosen on each training part and judged on its test part: they are kept if the held-out
+        squared error falls by more than one standard error of the paired differences.
+        """
+        gain, error = self._ard_gain(best)
+        record = {"gain": gain, "standard_error": error}
+        if gain <= error:
+            return best, record
+        rows = np.arange(self.prepared.X.shape[0])
+        widths, alpha = self._ard_widths(best, rows)
+        point = self.point({**best.trial.parameters, "gamma": widths}, alpha)
+        return self.alpha(point)[0], record
+
+    def _ard_widths(self, best: _Point, rows: np.ndarray) -> tuple[np.ndarray, float]:
+        """Widths and alpha chosen on some of the rows."""
+        part = self.prepared.rows(rows)
+        gamma = best.trial.parameters["gamma"]
+        start = np.log(np.append(np.full(part.X.shape[1], gamma), best.trial.alpha))
+        targets = asarray_like(part.targets, best.problem.targets)
+        Y = targets if part.row_scale is None else part.row_scale * targets
+        Q0 = bias_basis(Y, part.row_scale, self.model._intercept_option)
+        loss = squared_loss(part.total_weight * Y.shape[1])
+        objective = KernelObjective(
+            lambda widths: self.model._kernel(part, {**best.trial.parameters, "gamma": widths})(part.X, part.X),
+            *(part.X, Y, Q0, part.row_scale, loss, start),
+        )
+        pulled = KernelObjective(**{**vars(objective), "pull": ARD_PULL * objective(start)[0]})
+        alphas = best.trial.alpha * np.array([2.0**-8, 2.0**8])
+        *widths, alpha = np.exp(pulled.minimise((alphas[0], alphas[1])))
+        return np.array(widths), float(alpha)
+
+    def _ard_gain(self, best: _Point) -> tuple[float, float]:
+        """Mean paired improvement of the squared error on unseen rows, and its standard error."""
+        n = self.prepared.X.shape[0]
+        fold = np.random.default_rng(0).permutation(n) % ARD_FOLDS
+        gains = []
+        for number in range(ARD_FOLDS):
+            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            widths, alpha = self._ard_widths(best, train)
+            plain = self._squared_errors(best, best.trial.parameters["gamma"], best.trial.alpha, train, test)
+            gains.append(plain - self._squared_errors(best, widths, alpha, train, test))
+        gain = np.concatenate(gains)
+        return float(gain.mean()), float(gain.std() / np.sqrt(n))
+
+    def _squared_errors(self, best: _Point, gamma: Any, alpha: float, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """Squared errors at the test rows of a model of the training rows."""
+        part = self.prepared.rows(train)
+        kernel = self.model._kernel(part, {**best.trial.parameters, "gamma": gamma})
+        problem = self.model._problem(part, kernel, "function", alpha)
+        solution = problem.solution(problem.fit(alpha), alpha)
+        values = kernel(self.prepared.rows(test).X, part.X) @ solution.dual_coef + solution.intercept
+        return np.asarray(np.mean((to_numpy(values) - self.prepared.targets[test]) ** 2, axis=1))
+
+
+def _record(point: _Point) -> dict[str, float]:
+    return {"gamma": float(np.mean(point.trial.parameters["gamma"])), "alpha": point.trial.alpha, "loss": point.trial.loss}
