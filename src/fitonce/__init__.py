@@ -6,7 +6,16 @@ regularisation value and every split from one decomposition, exactly as if they 
 
 from .core.holdout import held_out
 from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
-from .model_selection import CrossValidation, RefitWarning, Route, cross_val_predict, cross_val_score, cross_validate
+from .model_selection import (
+    CrossValidation,
+    Optimism,
+    RefitWarning,
+    Route,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    optimism,
+)
 
 __version__ = "0.1.0"
 
@@ -16,6 +25,7 @@ __all__ = [
     "KernelRidge",
     "LeastSquaresSVC",
     "NumericalWarning",
+    "Optimism",
     "RefitWarning",
     "Route",
     "Verification",
@@ -23,4 +33,5 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "optimism",
 ]

@@ -96,7 +96,8 @@ def discriminant(A: Array, sizes: Array, dof: Array) -> Discriminant:
     root = xp.where(present, 1.0 / xp.sqrt(xp.where(present, sizes, xp.ones_like(sizes))), xp.zeros_like(sizes))
     S = root[..., :, None] * A * root[..., None, :]
     constant = xp.sqrt(xp.where(present, sizes, xp.zeros_like(sizes)) / xp.sum(sizes, axis=-1, keepdims=True))
-    S = 0.5 * (S + xp.matrix_transpose(S)) - constant[..., :, None] * constant[..., None, :]
+    # the constant solution has a² = 1; taken to -1 it lies below all others, and does not mix with small a²
+    S = 0.5 * (S + xp.matrix_transpose(S)) - 2.0 * constant[..., :, None] * constant[..., None, :]
     a2, T = xp.linalg.eigh(S)
     a2, T = xp.flip(a2[..., 1:], axis=-1), xp.flip(T[..., 1:], axis=-1)
     kept = a2 > NEGLIGIBLE

@@ -104,17 +104,22 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
     return checked
 
 
-def checked_splits(splits: Iterable[tuple[Any, Any]]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def checked_splits(splits: Iterable[tuple[Any, Any]], n_samples: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The (train, test) index pairs, refused where a test row is also a training row."""
     for number, (train, test) in enumerate(splits):
         train, test = np.asarray(train), np.asarray(test)
-        seen = np.intersect1d(train, test) if train.dtype != bool else np.flatnonzero(train & test)
+        seen = np.intersect1d(_row_numbers(train, n_samples), _row_numbers(test, n_samples))
         if seen.size:
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row {seen[0]} is the first): predictions for "
                 "rows that the model has seen are not held-out, and their score would be too good. Remove them from one side."
             )
         yield train, test
+
+
+def _row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """Rows counted from the start, whether given as a mask, or from the end."""
+    return np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
 
 
 def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
 from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
 from ..selection.gradient import LossAndSlope
 from .problem import Deletions, FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
+from .progress import CallbackSupportMixin, FitTasks
 from .refinement import refine, squared_loss
 from .validation import (
     _namespace_name,
@@ -108,7 +109,7 @@ class Training:
         return take(X.T, self.active).T if self.precomputed else X
 
 
-class KernelModel(BaseEstimator):
+class KernelModel(CallbackSupportMixin, BaseEstimator):
     """Shared flow and parameters of the kernel least-squares estimators; not for direct use."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
@@ -149,7 +150,9 @@ class KernelModel(BaseEstimator):
         """Why a refit on fewer rows could use other parameters than this estimator on all rows, or None."""
         if isinstance(self.alpha, str) or np.ndim(self.alpha) > 0:
             return "alpha is chosen on each training set"
-        used = () if callable(self.kernel) else PARAMETERS.get(self.kernel, ())
+        if self.cv is not None:
+            return "cv splits each training set"
+        used = PARAMETERS.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
         for name in (*used, "penalty"):
             value = getattr(self, name)
             if isinstance(value, str) and value in ("tune", "scale", "ard"):
@@ -216,14 +219,16 @@ class KernelModel(BaseEstimator):
         return Kernel(self.kernel, parameters)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        tasks = FitTasks(self, X, y)
         training = self._training(X, y, sample_weight, groups)
         folds = self._folds(training)
         prepared = self._prepare(training)
         deletions = None if folds is None else _deletions(folds, training)
-        found, problem = self._search(prepared, deletions)
+        found, problem = self._search(prepared, deletions, tasks)
         winner = found.winner
         if (self.refine or _is(self.gamma, "ard")) and self._anything_tuned:
-            winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
+            with tasks.task("refine"):
+                winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
         self.cv_results_ = found.cv_results()
         self.best_score_ = -winner.loss
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
@@ -231,9 +236,11 @@ class KernelModel(BaseEstimator):
             if not callable(self.kernel):
                 setattr(self, f"{name}_", value)
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
-        self._solve(winner.alpha)
+        with tasks.task("solve"):
+            self._solve(winner.alpha)
+        tasks.end()
 
-    def _search(self, prepared: Prepared, deletions: Deletions | None) -> tuple[Search, Problem]:
+    def _search(self, prepared: Prepared, deletions: Deletions | None, tasks: FitTasks) -> tuple[Search, Problem]:
         """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
         criterion = criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
         given = check_alpha(self.alpha)
@@ -243,6 +250,10 @@ class KernelModel(BaseEstimator):
             return self._problem(prepared, self._kernel(prepared, parameters), parameters.get("penalty", self.penalty))
 
         def evaluate(parameters: dict[str, Any]) -> Trial:
+            with tasks.task(" ".join(f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty") or "decompose"):
+                return attempt(parameters)
+
+        def attempt(parameters: dict[str, Any]) -> Trial:
             if best and prepared.X.shape[0] > KEEP_BEST_UP_TO:
                 best[0] = (best[0][0], None)
             problem = problem_for(parameters)
@@ -342,7 +353,7 @@ class KernelModel(BaseEstimator):
             return None
         X = np.empty((training.n_samples, 1)) if not isinstance(training.X, np.ndarray) else training.X
         cv = LeaveOneGroupOut() if self.cv is None else check_cv(self.cv, training.y, classifier=not self._multi_output)
-        return list(checked_splits(cv.split(X, training.y, training.groups)))
+        return list(checked_splits(cv.split(X, training.y, training.groups), training.n_samples))
 
     def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
         """The main output of every row from models that have not seen it, by `cv` or leave-one-out.

@@ -15,6 +15,7 @@ from ..core.criteria import calibrate, probabilities
 from ..core.smoother import Fitted
 from .base import KernelModel
 from .problem import Problem
+from .progress import with_callbacks
 from .validation import check_options
 
 
@@ -67,6 +68,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     _default_temperature: float | None = None  # the temperature without calibration, where one makes sense
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model, choosing alpha by held-out squared error where several candidates are given.
 

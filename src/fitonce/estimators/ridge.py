@@ -11,6 +11,7 @@ from ..core._arrays import Array
 from ..core.smoother import Fitted
 from .base import KernelModel
 from .problem import Problem
+from .progress import with_callbacks
 from .validation import check_options
 
 
@@ -92,6 +93,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.cv = cv
         self.fit_intercept = fit_intercept
 
+    @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model, choosing alpha by held-out squared error where several candidates are given.
 

@@ -91,7 +91,7 @@ class LeastSquaresSVC(KernelClassifier):
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "tune",
         penalty: str = "function",
-        criterion: Any = "log_loss",
+        criterion: Any = "brier",
         compression: float = 10.0,
         pooled: bool = True,
         refine: bool = False,

@@ -79,7 +79,7 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
 
 def check_kernel_parameters(estimator: Any) -> None:
     kernel = estimator.kernel
-    if not callable(kernel) and kernel not in PARAMETERS:
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
         raise ValueError(
             f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) -> matrix, got {kernel!r} instead."
         )

@@ -1,6 +1,16 @@
 """scikit-learn's cross-validation functions: choose a route, call the core."""
 
+from .optimism import Optimism, optimism
 from .routes import RefitWarning, Route
 from .validation import CrossValidation, cross_val_predict, cross_val_score, cross_validate
 
-__all__ = ["CrossValidation", "RefitWarning", "Route", "cross_val_predict", "cross_val_score", "cross_validate"]
+__all__ = [
+    "CrossValidation",
+    "Optimism",
+    "RefitWarning",
+    "Route",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "optimism",
+]

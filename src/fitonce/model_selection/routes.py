@@ -42,20 +42,46 @@ class Route:
         return f"{self.name} ({self.reason}{fitted})"
 
 
-def choose_route(estimator: Any, params: Mapping[str, Any] | None, scoring: Any = None) -> Route:
+ENCODED = ("decision_function", "predict_proba", "predict_log_proba")  # before these scikit-learn numbers the labels anew
+
+
+def choose_route(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any = None, method: str = "predict") -> Route:
     """The cheapest route for this estimator, these fit parameters and these scorers."""
     if not isinstance(estimator, KernelModel):
         if isinstance(estimator, Pipeline) and isinstance(estimator.steps[-1][1], KernelModel):
             return Route("per-fold", "preprocessing is refitted on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")
-    reason = estimator._row_dependence() or _dependence_on_parameters(estimator, params) or _dependence_on_scoring(scoring)
-    if reason is not None:
-        return Route("per-fold", reason)
-    return Route("one", "fixed parameters")
+    reason = (
+        estimator._row_dependence()
+        or _dependence_on_labels(estimator, method)
+        or _dependence_on_order(estimator, X)
+        or _dependence_on_parameters(estimator, params)
+        or _dependence_on_scoring(scoring)
+    )
+    return Route("one", "fixed parameters") if reason is None else Route("per-fold", reason)
+
+
+def _dependence_on_labels(estimator: Any, method: str) -> str | None:
+    if not hasattr(estimator, method):
+        return f"{type(estimator).__name__} has no {method}"
+    if method in ENCODED and isinstance(getattr(estimator, "class_weight", None), Mapping):
+        return "class_weight names labels, which scikit-learn numbers anew before each fit"
+    return None
+
+
+def _dependence_on_order(estimator: Any, X: Any) -> str | None:
+    """A precomputed kernel that is symmetric only nearly: which triangle counts depends on the order of the rows."""
+    if not (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
+        return None
+    K = np.asarray(to_numpy(X))
+    square = K.ndim == 2 and K.shape[0] == K.shape[1] and K.dtype.kind in "iuf"
+    if square and np.max(np.abs(K - K.T), initial=0.0) > 1e-13 * np.max(np.abs(K), initial=0.0):
+        return "the precomputed kernel is not symmetric to the last digits"
+    return None
 
 
 def fit_weights(estimator: Any, params: Mapping[str, Any] | None) -> Any:
-    """The sample weights that `fit` will receive from `params`, all rows."""
+    """The sample weights of all rows that `fit` will be given a part of."""
     weights = (params or {}).get("sample_weight")
     if weights is None or not sklearn.get_config()["enable_metadata_routing"]:
         return weights
@@ -70,6 +96,8 @@ def _requests(estimator: Any) -> Mapping[str, Any]:
 def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
     if sklearn.get_config()["enable_metadata_routing"] and isinstance(_requests(estimator).get("sample_weight"), str):
         return "sample_weight is routed under another name"
+    if set(params or ()) - {"sample_weight", "groups"}:
+        return "fit is given parameters that only a fit can judge"
     weights = fit_weights(estimator, params)
     if weights is None:
         return None

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
-from ..core._arrays import take, to_numpy
+from ..core._arrays import namespace, take, to_numpy
 from ..core.holdout import checked_splits, complement
 from ..estimators.classifier import labels_of
 from ..estimators.problem import Without
@@ -25,8 +26,9 @@ class Shared:
     """What all folds have in common: the data, and on route one the decomposition and the fit of all rows."""
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
-        self.estimator, self.X, self.y = estimator, X, y
+        self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
+        self.transform_dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         self.model: Any = None
         self.fitted_folds = 0
 
@@ -49,10 +51,18 @@ class Shared:
         n = self.problem.n_samples
         deleted = complement(train, n)
         repeated = len(deleted) + len(train) != n
-        if repeated or not self.problem.smoother.can_leave_out(len(deleted)) or not self._regular(train):
+        if repeated or not self.problem.smoother.can_leave_out(len(deleted)) or not self._regular(train) or self._identical(train):
             return None
         without: Without = self.problem.without(self.fitted, deleted, self.mu)
         return without
+
+    def _identical(self, train: np.ndarray) -> bool:
+        """Whether all training rows are the same, which a fit warns of; two of them tell at once in most cases."""
+        X = self.problem.X
+        if X is None or sp.issparse(X):
+            return False
+        first = take(X, train[:1])
+        return all(bool(namespace(X).all(take(X, rows) == first)) for rows in (train[1:2], train))
 
     def _regular(self, train: np.ndarray) -> bool:
         """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
@@ -64,12 +74,16 @@ class Shared:
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The sorted labels in y, which may be an encoding of the original ones, by where each class first occurs."""
         assert self.codes is not None
-        return np.asarray(y)[np.unique(self.codes[train], return_index=True)[1]]
+        return np.ravel(y)[np.unique(self.codes[train], return_index=True)[1]]
 
     def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
         """Real data for a real estimator: rows of X, and only the training columns of a precomputed kernel."""
         X = subset(self.X, rows)
         return subset(X.T, train).T if self.pairwise else X
+
+
+def n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def subset(X: Any, rows: np.ndarray) -> Any:
@@ -89,6 +103,12 @@ def _offers(method: str) -> Any:
     return available_if(lambda stand_in: hasattr(stand_in.shared.estimator, method))
 
 
+def stand_in(shared: Shared) -> StandIn:
+    """A `StandIn` under the name of the estimator it stands for, so that messages name that."""
+    named: type[StandIn] = type(type(shared.estimator).__name__, (StandIn,), {})
+    return named(shared)
+
+
 class StandIn(BaseEstimator):
     """Fitted on row numbers, it predicts row numbers; `fitted()` is the real estimator, fitted when first needed."""
 
@@ -96,7 +116,7 @@ class StandIn(BaseEstimator):
         self.shared = shared
 
     def __sklearn_clone__(self) -> StandIn:
-        return StandIn(self.shared)
+        return type(self)(self.shared)
 
     def __sklearn_tags__(self) -> Any:
         tags = self.shared.estimator.__sklearn_tags__()
@@ -109,12 +129,18 @@ class StandIn(BaseEstimator):
     def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> StandIn:
         self._train, self._y, self._params = X[:, 0], y, params
         self._real: Any = None
+        self._failed = True  # until the end of this method
         self._without = self.shared.without(self._train)
         if self._without is None:
             self.fitted()
         if is_classifier(self):
             self.classes_ = self.fitted().classes_ if self._without is None else self.shared.classes(self._train, y)
+        self._failed = False
         return self
+
+    def returned(self) -> Any:
+        """What `cross_validate` hands out: the fitted estimator, or an unfitted one where its fit failed."""
+        return clone(self.shared.estimator) if self._failed else self.fitted()
 
     def fitted(self) -> Any:
         """The estimator literally fitted on the training rows."""
@@ -135,7 +161,8 @@ class StandIn(BaseEstimator):
         if self._without is None or self.shared.model is None:
             return _on_host(self._call(method, X))
         values = self._without.values(X[:, 0])
-        return to_numpy(self.shared.model._read_without(self._without, values, method))
+        output = to_numpy(self.shared.model._read_without(self._without, values, method))
+        return output.astype(self.shared.transform_dtype) if method == "transform" else output
 
     def predict(self, X: np.ndarray) -> Any:
         if self._without is None or not is_classifier(self):
@@ -175,14 +202,14 @@ class CheckedSplitter:
         self.cv, self.X = cv, X
 
     def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
-        return checked_splits(self.cv.split(self.X, y, groups))
+        return checked_splits(self.cv.split(self.X, y, groups), n_rows(self.X))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         n_splits: int = self.cv.get_n_splits(self.X, y, groups)
         return n_splits
 
     def get_metadata_routing(self) -> Any:
-        return self.cv.get_metadata_routing()
+        return get_routing_for_object(self.cv)
 
     def __repr__(self) -> str:
         return repr(self.cv)

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import sklearn
 import sklearn.model_selection
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ..core._arrays import asarray_like, namespace, to_numpy
 from ..estimators.validation import is_foreign_array
 from .routes import RefitWarning, Route, choose_route, fit_weights
-from .stand_in import CheckedSplitter, Shared, StandIn
+from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
 logger = logging.getLogger("fitonce")
 
@@ -30,18 +32,22 @@ class CrossValidation(dict[str, Any]):
 class _Plan:
     """An estimator and data to hand to scikit-learn's function, by the route chosen."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, cv: Any, params: Mapping[str, Any] | None, scoring: Any) -> None:
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, cv: Any, params: Mapping[str, Any] | None, scoring: Any = None, method: str = "predict"
+    ) -> None:
+        if not hasattr(estimator, "fit"):
+            raise TypeError(f"estimator must be an estimator with a method fit, got {estimator!r} instead.")
         self.y = to_numpy(y) if is_foreign_array(y) else y
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
-        self._route = choose_route(estimator, params, scoring)
+        self._route = choose_route(estimator, X, params, scoring, method)
         self._shared: Shared | None = None
         if self._route.name == "refit":
             warnings.warn(
                 f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on every training set, as scikit-learn does. "
                 "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
                 RefitWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         elif self._route.name == "one" or is_foreign_array(X):
             self._stand_in(params)
@@ -58,8 +64,8 @@ class _Plan:
                 if not is_foreign_array(self.X):
                     return
         self._seconds = time.perf_counter() - start
-        self._shared, self.estimator = shared, StandIn(shared)
-        self.X = np.arange(_n_rows(self.X))[:, None]
+        self._shared, self.estimator = shared, stand_in(shared)
+        self.X = np.arange(n_rows(self.X))[:, None]
 
     @property
     def route(self) -> Route:
@@ -77,10 +83,6 @@ class _Plan:
 
     def log(self) -> None:
         logger.info("route %s", self.route)
-
-
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
 def cross_validate(
@@ -136,7 +138,7 @@ def cross_validate(
     )
     plan.share_time(results)
     if return_estimator:
-        results["estimator"] = [fold.fitted() if isinstance(fold, StandIn) else fold for fold in results["estimator"]]
+        results["estimator"] = [fold.returned() if isinstance(fold, StandIn) else fold for fold in results["estimator"]]
     results.route = plan.route
     plan.log()
     return results
@@ -214,10 +216,10 @@ def cross_val_predict(
     >>> int((predicted != y).sum())
     6
     """
-    plan = _Plan(estimator, X, y, cv, params, None)
+    plan = _Plan(estimator, X, y, cv, params, method=method)
     if by_fold or method == "transform":
         pairs = _outputs_by_fold(plan, groups, params, method)
-        outputs = [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, _n_rows(X)), X)
+        outputs = [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, n_rows(X)), X)
     else:
         predictions = sklearn.model_selection.cross_val_predict(
             plan.estimator,
@@ -239,26 +241,34 @@ def cross_val_predict(
 def _outputs_by_fold(plan: _Plan, groups: Any, params: Mapping[str, Any] | None, method: str) -> list[tuple[np.ndarray, Any]]:
     """Each split's test rows and their outputs: the loop that scikit-learn's function does not offer."""
     shared = plan._shared or Shared(plan.estimator, plan.X, plan.y)
-    stand_in = StandIn(shared)
-    n = _n_rows(shared.X)
+    model = stand_in(shared)
+    fit_params, split_params = _routed(model, plan.cv, groups, dict(params or {}))
+    n = n_rows(shared.X)
     rows = np.arange(n)[:, None]
     y = None if plan.y is None else np.asarray(plan.y)
-    per_row = {name: value for name, value in (params or {}).items() if value is not None and _n_values(value) == n}
+    per_row = {name: np.asarray(to_numpy(value)) for name, value in fit_params.items() if _n_values(value) == n}
     pairs = []
-    for train, test in plan.cv.split(None, plan.y, groups):
-        train, test = _row_numbers(train), _row_numbers(test)
-        fit_params = {**(params or {}), **{name: np.asarray(to_numpy(value))[train] for name, value in per_row.items()}}
-        fold = clone(stand_in).fit(rows[train], None if y is None else y[train], **fit_params)
+    for train, test in plan.cv.split(None, plan.y, **split_params):
+        train, test = rows[train, 0], rows[test, 0]
+        part = {**fit_params, **{name: value[train] for name, value in per_row.items()}}
+        fold = clone(model).fit(rows[train], None if y is None else y[train], **part)
         pairs.append((test, getattr(fold, method)(rows[test])))
     return pairs
 
 
+def _routed(model: StandIn, cv: CheckedSplitter, groups: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What goes to fit and what to the splitter, as in scikit-learn's function."""
+    if not sklearn.get_config()["enable_metadata_routing"]:
+        return params, {"groups": groups}
+    router = MetadataRouter(owner="cross_val_predict")
+    router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+    router.add(estimator=model, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
+    routed = process_routing(router, "fit", **params)
+    return routed.estimator.fit, routed.splitter.split
+
+
 def _n_values(value: Any) -> int:
-    return _n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
-
-
-def _row_numbers(rows: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(rows) if rows.dtype == bool else rows
+    return n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
 
 
 def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""The same settings in other people's words: keyword arguments for fitonce's estimators from published settings, and back.
+
+"Regularisation" of a kernel discriminant means different things in different places; each function names the model it converts.
+All return a dictionary of keyword arguments: ``KernelFisherDiscriminant(**from_mvpa_light(...))``.
+
+| source | penalised | alpha |
+| --- | --- | --- |
+| papers of Cawley, Saadi and Talbot; Mika's KFD | dual coefficients, free bias | their μ, ``penalty="dual"`` |
+| LS-SVM, LS-SVMlab | function norm, free bias | 1/gam |
+| scikit-learn KernelRidge | function norm, no bias | its alpha |
+| scikit-learn Ridge, RidgeClassifier | function norm, linear kernel, free bias | its alpha |
+| scikit-learn LDA with shrinkage s | function norm, linear kernel | s/(1-s) · trace(S_w)/n_features |
+| MVPA-Light kernel FDA, ridge λ | dual coefficients | λ, ``penalty="dual"`` |
+| MVPA-Light kernel FDA, shrink λ | dual coefficients | λ/(1-λ) · trace(N)/n, N the dual within-class scatter |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Settings = dict[str, Any]
+
+
+def gamma_from_width(sigma: float) -> float:
+    """gamma of exp(-gamma ‖x-x'‖²) for a Gaussian exp(-‖x-x'‖²/(2 sigma²)).
+
+    >>> gamma_from_width(2.0)
+    0.125
+    """
+    return 1.0 / (2.0 * _positive("sigma", sigma) ** 2)
+
+
+def width_from_gamma(gamma: float) -> float:
+    """sigma of exp(-‖x-x'‖²/(2 sigma²)), the inverse of `gamma_from_width`."""
+    return float(np.sqrt(1.0 / (2.0 * _positive("gamma", gamma))))
+
+
+def from_papers(mu: float, sigma: float | None = None) -> Settings:
+    """The KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007): K'K + μI with a free bias, Gaussian of width sigma."""
+    settings: Settings = {"alpha": _positive("mu", mu), "penalty": "dual"}
+    return settings if sigma is None else {**settings, "kernel": "rbf", "gamma": gamma_from_width(sigma)}
+
+
+def from_lssvmlab(gam: float, sig2: float | None = None) -> Settings:
+    """LS-SVMlab: alpha = 1/gam, and its RBF_kernel exp(-‖x-x'‖²/sig2) has gamma = 1/sig2.
+
+    (Some copies of the toolbox divide by 2·sig2 instead: check `kernel_matrix.m` of yours, and pass 2·sig2 then.)
+
+    >>> from_lssvmlab(gam=10.0, sig2=0.5)
+    {'alpha': 0.1, 'penalty': 'function', 'kernel': 'rbf', 'gamma': 2.0}
+    """
+    settings: Settings = {"alpha": 1.0 / _positive("gam", gam), "penalty": "function"}
+    return settings if sig2 is None else {**settings, "kernel": "rbf", "gamma": 1.0 / _positive("sig2", sig2)}
+
+
+def to_lssvmlab(alpha: float, gamma: float | None = None) -> dict[str, float]:
+    """gam and sig2 of LS-SVMlab for a function-norm model with this alpha and gamma."""
+    settings = {"gam": 1.0 / _positive("alpha", alpha)}
+    return settings if gamma is None else {**settings, "sig2": 1.0 / _positive("gamma", gamma)}
+
+
+def from_sklearn_kernel_ridge(alpha: float) -> Settings:
+    """scikit-learn's KernelRidge has no bias: the same alpha with ``fit_intercept=False`` (KernelRidge, LeastSquaresSVC)."""
+    return {"alpha": _positive("alpha", alpha), "penalty": "function", "fit_intercept": False}
+
+
+def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
+    """LinearDiscriminantAnalysis(solver="eigen", shrinkage=s): the covariance of each class becomes (1-s) Σ_j + s tr(Σ_j)/p I.
+
+    Averaged over the classes with the class frequencies as priors that is S_w/n with its trace's share, so that up to a common factor
+    alpha = s/(1-s) · trace(S_w)/p. scikit-learn standardises the features of each class before shrinking and scales back; the
+    correspondence is exact where the features have equal within-class standard deviations, and is otherwise the plain ridge.
+    """
+    share = _share("shrinkage", shrinkage)
+    X = np.asarray(X, dtype=np.float64)
+    return {"kernel": "linear", "alpha": share * within_class_scatter_trace(X @ X.T, y) / X.shape[1], "penalty": "function"}
+
+
+def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Settings:
+    """MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for reg="shrink", with N the dual within-class scatter.
+
+    Up to a common factor both are N + alpha I, whose discriminant is ours with ``penalty="dual"``.
+
+    Parameters
+    ----------
+    lambda_ : float
+        Its lambda.
+    K : array of shape (n, n)
+        The training kernel matrix (used for "shrink" only).
+    y : array of shape (n,)
+        Labels.
+    reg : {"shrink", "ridge"}
+    """
+    if reg == "ridge":
+        return {"alpha": _positive("lambda_", lambda_), "penalty": "dual"}
+    if reg != "shrink":
+        raise ValueError(f"reg must be 'shrink' or 'ridge', got {reg!r} instead.")
+    K = np.asarray(K, dtype=np.float64)
+    return {"alpha": _share("lambda_", lambda_) * within_class_scatter_trace(K @ K.T, y) / K.shape[0], "penalty": "dual"}
+
+
+def within_class_scatter_trace(G: Any, y: Any) -> float:
+    """trace of Σ_j Σ_{i in class j} (z_i - m_j)(z_i - m_j)ᵀ for features with Gram matrix G (n, n)."""
+    G, y = np.asarray(G, dtype=np.float64), np.asarray(y)
+    within = sum(G[np.ix_(y == label, y == label)].sum() / np.sum(y == label) for label in np.unique(y))
+    return float(np.trace(G) - within)
+
+
+def _positive(name: str, value: float) -> float:
+    if not np.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be positive and finite, got {value!r} instead.")
+    return float(value)
+
+
+def _share(name: str, value: float) -> float:
+    """λ/(1-λ) of a convex combination."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r} instead.")
+    return float(value) / (1.0 - float(value))

@@ -1,0 +1,62 @@
+"""How much of a tuned score is the tuning's own doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, r2_score
+
+from ..core._arrays import to_numpy
+from ..estimators.base import KernelModel
+from ..estimators.classifier import labels_of
+from .validation import cross_val_predict
+
+
+@dataclass(frozen=True)
+class Optimism:
+    """Accuracy (R² for regression) of the chosen model's held-out predictions, and of nested ones that tune on each training set."""
+
+    tuned: float
+    nested: float
+
+    @property
+    def difference(self) -> float:
+        return self.tuned - self.nested
+
+    def __str__(self) -> str:
+        return f"tuned {self.tuned:.4f}, nested {self.nested:.4f}: optimism {self.difference:+.4f}"
+
+
+def optimism(
+    estimator: KernelModel, X: Any, y: Any, *, groups: Any = None, cv: Any = None, params: Mapping[str, Any] | None = None
+) -> Optimism:
+    """The tuned score beside the nested one.
+
+    `tuned` is the score of the held-out predictions by which the parameters were chosen (leave-one-out, or the estimator's own cv): it
+    has seen all rows through that choice. `nested` tunes inside every training set of the outer `cv` and is honest; its folds also
+    train on fewer rows, so that a small difference is no optimism yet.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from fitonce import KernelFisherDiscriminant, optimism
+    >>> X, y = load_wine(return_X_y=True)
+    >>> print(optimism(KernelFisherDiscriminant(), (X - X.mean(0)) / X.std(0), y, cv=5))
+    tuned 0.9888, nested 0.9944: optimism -0.0056
+    """
+    if not isinstance(estimator, KernelModel):
+        raise TypeError(
+            f"estimator must be one of fitonce's, got {type(estimator).__name__} instead: its held-out predictions are compared."
+        )
+    model = clone(estimator).fit(X, y, **dict(params or {}))
+    nested = cross_val_predict(estimator, X, y, groups=groups, cv=cv, params=params)
+    held_out, truth = to_numpy(model._held_out), np.asarray(to_numpy(y))
+    tested = np.isfinite(held_out).reshape(len(held_out), -1).any(axis=1)
+    if model._multi_output:
+        return Optimism(float(r2_score(truth[tested], held_out[tested])), float(r2_score(truth, to_numpy(nested))))
+    tuned = accuracy_score(truth[tested], labels_of(held_out[tested], model.classes_))
+    return Optimism(float(tuned), float(accuracy_score(truth, to_numpy(nested))))
