@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-OPTIONAL = ("torch",)
+OPTIONAL = ("torch",)  # markers that name a package
 
 
 def require(name: str) -> Any:
@@ -20,11 +20,6 @@ def require(name: str) -> Any:
         if name in required:
             pytest.fail(f"{name} is required by FITONCE_REQUIRE but cannot be imported: {error}", pytrace=False)
         pytest.skip(f"{name} cannot be imported: {error}")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    for name in OPTIONAL:
-        config.addinivalue_line("markers", f"{name}: needs {name}; skipped where it is missing, unless FITONCE_REQUIRE names it.")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -262,8 +262,10 @@ def refits(case: Case) -> Iterator[tuple[Any, Any, np.ndarray]]:
 def assert_close(got: Any, expected: Any, tolerance: float, what: str = "") -> None:
     """Equal within `tolerance` of the largest expected number; float-min columns, infinities and NaN exactly where expected."""
     got, expected = np.asarray(got), np.asarray(expected)
-    assert got.shape == expected.shape and got.dtype == expected.dtype, f"{what}: {got.dtype} {got.shape}, {expected.dtype} {expected.shape}"
-    usual = np.isfinite(expected) & (np.abs(expected) < 1e300)
+    assert got.shape == expected.shape and got.dtype == expected.dtype, (
+        f"{what}: {got.dtype} {got.shape}, {expected.dtype} {expected.shape}"
+    )
+    usual = np.isfinite(expected) & (np.abs(expected) < 1e30)
     np.testing.assert_array_equal(got[~usual], expected[~usual], err_msg=what)
     if usual.any():
         error = np.abs(got[usual] - expected[usual]).max() / max(np.abs(expected[usual]).max(), np.finfo(float).tiny)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import reference
 
+import reference
 from fitonce.core.smoother import DualNorm, FunctionNorm, FunctionNormAt
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 

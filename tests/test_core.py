@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import reference
 import scipy.interpolate
 import scipy.optimize
 import scipy.special
-from conftest import require
-from problems import EPS, KERNELS, NORMS, SETTINGS, Case, features, kernel, make_case, no_columns, rbf
 
+import reference
+from conftest import require
 from fitonce import held_out
+from fitonce.core._arrays import spd_solver
 from fitonce.core.criteria import class_scores, inverse_temperature, probabilities
 from fitonce.core.discriminant import discriminant, scatter, scatter_without, scatter_without_each
 from fitonce.core.holdout import check_test_sets, checked_splits, complement
@@ -19,6 +19,7 @@ from fitonce.core.smoother import unpenalised_coef
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 from fitonce.estimators.problem import Problem, decompose, decompose_at
 from fitonce.kernels import Kernel
+from problems import EPS, KERNELS, NORMS, SETTINGS, Case, features, kernel, make_case, no_columns, rbf
 
 every_case = pytest.mark.parametrize(
     ("norm", "kind", "setting"), [(norm, kind, setting) for norm in NORMS for kind in KERNELS for setting in SETTINGS]
@@ -335,6 +336,14 @@ def test_tiny_mu_against_fifty_digits(norm, kind):
         assert all(error <= limit for error in errors.values()), (mu, limit, errors)
 
 
+def test_solver_takes_definite_matrices_and_those_that_rounding_has_spoilt():
+    rng = np.random.default_rng(10)
+    B = rng.normal(size=(4, 2))
+    spd = B @ B.T + np.eye(4)
+    for A in (spd, spd - 2.0 * np.eye(4), np.array([[3.0]])):
+        np.testing.assert_allclose(A @ spd_solver(A.copy())(B[: len(A)]), B[: len(A)], atol=1e-12)
+
+
 @pytest.mark.parametrize("backend", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize("norm", NORMS)
 def test_other_array_libraries_give_the_same_numbers(norm, backend):
@@ -632,8 +641,9 @@ def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
 def test_inverse_temperature_stops_at_its_bounds():
     labels = np.array([0, 1, 1, 0])
     separable = np.array([-2.0, 1.0, 3.0, -0.5])
-    assert inverse_temperature(separable, labels, None) == pytest.approx(np.exp(10.0))
-    assert inverse_temperature(-separable, labels, None) == pytest.approx(np.exp(-10.0))
+    for size in (1.0, 1e-5):  # with the smaller scores the loss still falls at the bound
+        assert inverse_temperature(size * separable, labels, None) == pytest.approx(np.exp(10.0))
+        assert inverse_temperature(-size * separable, labels, None) == pytest.approx(np.exp(-10.0))
     assert inverse_temperature(np.zeros(4), labels, None) > 0.0
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from problems import KERNELS, NORMS, SETTINGS, Case, make_case
 
 law = settings(deadline=None, max_examples=25, derandomize=True)

@@ -1,0 +1,125 @@
+"""The layers import one way, nothing heavy is imported unasked, and public names are documented."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fitonce
+
+PACKAGE = Path(fitonce.__file__).parent
+LAYERS = ("core", "kernels", "selection", "estimators", "model_selection")  # each may import those before it
+MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
+HEAVY = ("torch", "cupy", "dask", "pandas", "polars", "matplotlib", "typer", "rich", "jinja2", "skops", "onnx", "pyarrow")
+
+
+def imported(module: Path) -> set[str]:
+    """Absolute names of what a module of the package imports anywhere in it, type-checking blocks and functions included."""
+    package = ["fitonce", *module.parent.parts]
+    names = set()
+    for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            prefix = ".".join([*base, *([node.module] if node.module else [])])
+            names |= {f"{prefix}.{alias.name}" for alias in node.names}
+    return names
+
+
+def layer(name: str) -> str | None:
+    """The layer of a dotted name of the package, None for the package itself and for other packages."""
+    parts = name.split(".")
+    return parts[1] if parts[0] == "fitonce" and len(parts) > 1 and parts[1] in LAYERS else None
+
+
+def layer_of(module: Path) -> str | None:
+    return layer(".".join(["fitonce", *module.with_suffix("").parts]))
+
+
+def test_the_parser_sees_relative_imports():
+    assert any(name.startswith("fitonce.core.") for name in imported(Path("estimators/base.py")))
+    assert {layer_of(module) for module in MODULES} >= set(LAYERS)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_point_one_way(module):
+    own = layer_of(module)
+    if own is None:
+        return
+    for name in imported(module):
+        other = layer(name)
+        assert other is None or LAYERS.index(other) <= LAYERS.index(own), f"{module} ({own}) imports {name} ({other})"
+        assert name.split(".")[0] != "fitonce" or other is not None, f"{module} imports {name}: from the package's top"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.parts[0] == "core"], ids=str)
+def test_the_core_knows_arrays_only(module):
+    foreign = {name.split(".")[0] for name in imported(module)} - {"fitonce", "__future__", *sys.stdlib_module_names}
+    assert foreign <= {"numpy", "scipy", "array_api_compat"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_only_public_names_of_scikit_learn(module):
+    private = [name for name in imported(module) if name.startswith("sklearn") and any(part.startswith("_") for part in name.split("."))]
+    assert not private
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    """Nothing beyond what scikit-learn itself imports (pandas, from 1.9 on)."""
+    code = f"""
+import sys
+sys.path[:0] = {[str(PACKAGE.parent), *sys.path]}
+import sklearn.model_selection
+before = set(sys.modules)
+import fitonce
+print(sorted({{name for name in {HEAVY} if name in sys.modules}} - before))
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def public_objects() -> dict[str, object]:
+    """Every public name, and the public methods of its classes that are ours."""
+    objects = {name: getattr(fitonce, name) for name in fitonce.__all__}
+    for name, value in list(objects.items()):
+        if inspect.isclass(value):
+            for method, function in inspect.getmembers(value, inspect.isfunction):
+                if not method.startswith("_") and function.__module__.startswith("fitonce"):
+                    objects[f"{name}.{method}"] = function
+    return objects
+
+
+def test_the_public_names():
+    assert sorted(fitonce.__all__) == fitonce.__all__
+    assert {"KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"} <= set(fitonce.__all__)
+    assert {"cross_val_predict", "cross_val_score", "cross_validate", "held_out"} <= set(fitonce.__all__)
+    assert fitonce.__version__ and (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.parametrize("name", public_objects())
+def test_public_names_are_documented(name):
+    documentation = inspect.getdoc(public_objects()[name])
+    assert documentation and len(documentation.split()) >= 3
+
+
+@pytest.mark.parametrize("estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge])
+def test_parameters_and_attributes_are_documented(estimator):
+    documentation = inspect.getdoc(estimator)
+    parameters, attributes = documentation.split("Attributes\n")
+    assert all(name in parameters for name in inspect.signature(estimator).parameters)
+    model = estimator("linear").fit([[0.0], [1.0], [2.0], [3.5]], [0, 1, 1, 0])
+    fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")} - {"n_features_in_"}
+    undocumented = {name for name in fitted if name not in attributes}
+    assert not undocumented
+    assert ">>>" in documentation
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_modules_say_what_they_are(module):
+    assert ast.get_docstring(ast.parse((PACKAGE / module).read_text(encoding="utf-8")))

@@ -1,0 +1,900 @@
+"""The estimators against their definitions, literal refits, and what scikit-learn's users expect of them."""
+
+from __future__ import annotations
+
+import io
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.optimize
+import scipy.sparse as sp
+import sklearn.calibration
+import sklearn.kernel_ridge
+from scipy.special import softmax
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss, r2_score
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import reference
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
+WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
+PENALTIES = ("function", "dual")
+KERNELS = {
+    "linear": {},
+    "rbf": {"gamma": 0.3},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "laplacian": {"gamma": 0.2},
+    "cosine": {},
+    "sigmoid": {"gamma": 0.02, "coef0": 0.0},
+}
+N = 26
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
+every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
+two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
+
+
+def problem(estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in random order and targets of the kind that the estimator learns: unbalanced classes, or numbers."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    if estimator is KernelRidge:
+        return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n) + 5.0
+    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int))))
+    X[:, 0] += 1.5 * labels
+    return X, labels
+
+
+def unequal_weights(n: int = N, zeros: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.3, 3.0, size=n)
+    weights[rng.permutation(n)[:zeros]] = 0.0
+    return weights
+
+
+def output(model, X):
+    """The main output: decision values, or predictions of a regressor."""
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def held_out(model):
+    return model.held_out_decision_ if hasattr(model, "held_out_decision_") else model.held_out_prediction_
+
+
+def close(got, expected, rtol: float = 1e-9) -> None:
+    """Equal relative to the largest expected entry; NaN and infinities in the same places."""
+    got, expected = np.asarray(got), np.asarray(expected)
+    finite = expected[np.isfinite(expected)]
+    np.testing.assert_allclose(got, expected, rtol=0, atol=rtol * (np.abs(finite).max(initial=0.0) or 1.0))
+
+
+def refit_held_out(model, X, y, splits, weights=None) -> np.ndarray:
+    """What models fitted literally on each training set say of its test rows: the mean over splits, NaN where never tested."""
+    total, count = 0.0, np.zeros(len(X))
+    for train, test in splits:
+        w = None if weights is None else weights[train]
+        said = output(clone(model).set_params(cv=None).fit(X[train], y[train], sample_weight=w), X[test])
+        part = np.zeros((len(X), *said.shape[1:]))
+        part[test] = said
+        total, count = total + part, count + np.isin(np.arange(len(X)), test)
+    with np.errstate(invalid="ignore"):
+        return total / count.reshape(-1, *[1] * (np.ndim(total) - 1))
+
+
+def targets_of(model, y: np.ndarray) -> np.ndarray:
+    """The columns that an estimator regresses on: indicators, ±1, or the numbers themselves."""
+    if isinstance(model, KernelRidge):
+        return y.reshape(len(y), -1)
+    indicators = (y[:, None] == np.unique(y)).astype(float)
+    if isinstance(model, KernelFisherDiscriminant):
+        return indicators
+    return (2 * indicators - 1)[:, 1:] if indicators.shape[1] == 2 else 2 * indicators - 1
+
+
+def solver(penalty: str) -> reference.Fit:
+    return reference.ridge_function_norm if penalty == "function" else reference.ridge_dual_norm
+
+
+# ---- the models are what they are defined to be --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@every_penalty
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [True, False, "penalized"])
+@pytest.mark.parametrize("estimator", WITH_INTERCEPT)
+def test_least_squares_models_minimise_their_criterion(estimator, intercept, weighted, penalty, kernel):
+    X, y = problem(estimator)
+    new = np.random.default_rng(5).normal(size=(7, 3))
+    weights = unequal_weights(zeros=0) if weighted else None
+    model = estimator(kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]).fit(X, y, sample_weight=weights)
+    K, K_new = (pairwise_kernels(rows, X, metric=kernel, **KERNELS[kernel]) for rows in (X, new))
+    expected = solver(penalty)(K, targets_of(model, y), 0.7, weights, intercept)
+    got = output(model, new)
+    close(got.reshape(len(got), -1), expected.predict(K_new))
+    close(model.dual_coef_.reshape(N, -1), expected.alpha)
+    close(np.ravel(model.intercept_), expected.b)
+
+
+@pytest.mark.parametrize(("kernel", "penalty"), [(k, p) for k in KERNELS for p in PENALTIES if (k, p) != ("sigmoid", "function")])
+@two_and_three
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fisher_discriminant_solves_its_eigenproblem(weighted, n_classes, kernel, penalty):
+    """The sigmoid kernel is not positive definite and has no features to compare with; the dual norm needs none."""
+    X, y = problem(n_classes=n_classes, n=32)
+    train, test = np.arange(25), np.arange(25, 32)
+    weights = unequal_weights(25, zeros=0) if weighted else None
+    K = pairwise_kernels(X, metric=kernel, **KERNELS[kernel])
+    model = KernelFisherDiscriminant(kernel, alpha=0.7, penalty=penalty, **KERNELS[kernel]).fit(X[train], y[train], sample_weight=weights)
+    all_weights = None if weights is None else np.concatenate([weights, np.ones(7)])
+    scores, projection, eigenvalues = reference.kfda_brute(K, y, 0.7, train, test, all_weights, penalty)
+    close(model.decision_function(X[test]), scores if n_classes > 2 else scores[:, 1] - scores[:, 0], 1e-7)
+    signs = np.sign(np.sum(projection * model.transform(X[test]), axis=0))
+    close(model.transform(X[test]), signs * projection, 1e-7)
+    close(model.explained_variance_ratio_, eigenvalues / eigenvalues.sum(), 1e-7)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_ridge_without_intercept_is_scikit_learns(weighted, kernel):
+    X, y = problem(KernelRidge)
+    Y = np.column_stack([y, X[:, 2] - 1])
+    weights = unequal_weights() if weighted else None
+    ours = KernelRidge(kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(X, Y, sample_weight=weights)
+    theirs = sklearn.kernel_ridge.KernelRidge(kernel=kernel, alpha=0.5, **KERNELS[kernel]).fit(X, Y, sample_weight=weights)
+    close(ours.predict(X + 0.1), theirs.predict(X + 0.1))
+
+
+@every_penalty
+@pytest.mark.parametrize("estimator", WITH_INTERCEPT)
+def test_penalised_bias_is_a_constant_feature(estimator, penalty):
+    X, y = problem(estimator)
+    with_ones = np.hstack([X, np.ones((N, 1))])
+    penalised = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept="penalized").fit(X, y)
+    appended = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(with_ones, y)
+    close(held_out(penalised), held_out(appended))
+    close(output(penalised, X), output(appended, with_ones))
+    close(np.ravel(penalised.intercept_), np.atleast_2d(appended.coef_)[:, -1])
+
+
+# ---- held-out outputs ------------------------------------------------------------------------------------------------
+
+
+@every_penalty
+@two_and_three
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid"])
+@pytest.mark.parametrize("weighted", [False, True])
+@every_estimator
+def test_leave_one_out_equals_refits(estimator, weighted, kernel, n_classes, penalty):
+    X, y = problem(estimator, n_classes=n_classes)
+    weights = unequal_weights() if weighted else None
+    model = estimator(kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(X, y, sample_weight=weights)
+    close(held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8)
+
+
+SPLITTERS = {
+    "k-fold": KFold(4, shuffle=True, random_state=0),
+    "number": 3,
+    "shuffle split": ShuffleSplit(3, test_size=0.3, random_state=1),
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "time series": TimeSeriesSplit(2),
+    "predefined": PredefinedSplit(np.where(np.arange(N) % 5 == 0, -1, np.arange(N) % 5)),
+    "list": [(np.arange(8, N), np.arange(5)), (np.arange(20), np.arange(22, 24))],
+    "masks": [(np.arange(N) % 3 != k, np.arange(N) % 3 == k) for k in range(3)],
+}
+
+
+def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
+    if isinstance(cv, int):
+        cv = KFold(cv) if estimator is KernelRidge else StratifiedKFold(cv)
+    splits = cv if isinstance(cv, list) else cv.split(X, y)
+    return [tuple(np.flatnonzero(rows) if rows.dtype == bool else rows for rows in split) for split in splits]
+
+
+@every_penalty
+@pytest.mark.parametrize("cv", SPLITTERS)
+@pytest.mark.parametrize("weighted", [False, True])
+@every_estimator
+def test_held_out_by_cv_equals_refits(estimator, weighted, cv, penalty):
+    X, y = problem(estimator)
+    weights = unequal_weights(zeros=4) if weighted else None
+    model = estimator(gamma=0.3, alpha=0.4, penalty=penalty, cv=SPLITTERS[cv]).fit(X, y, sample_weight=weights)
+    splits = splits_of(SPLITTERS[cv], estimator, X, y)
+    close(held_out(model), refit_held_out(model, X, y, splits, weights), 1e-8)
+    tested = np.isin(np.arange(N), np.concatenate([test for _, test in splits]))
+    np.testing.assert_array_equal(np.isnan(held_out(model)).reshape(N, -1).any(axis=1), ~tested)
+
+
+@every_estimator
+def test_groups_leave_together(estimator):
+    X, y = problem(estimator)
+    groups = np.array(list("abcdefgh"))[np.arange(N) % 8]
+    whole = estimator(gamma=0.3, alpha=0.4).fit(X, y, groups=groups)
+    close(held_out(whole), refit_held_out(whole, X, y, LeaveOneGroupOut().split(X, y, groups)))
+    folded = estimator(gamma=0.3, alpha=0.4, cv=GroupKFold(3)).fit(X, y, groups=groups)
+    close(held_out(folded), refit_held_out(folded, X, y, GroupKFold(3).split(X, y, groups)))
+
+
+@every_estimator
+def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
+    X, y = problem(estimator)
+    splits = [(np.r_[np.arange(20), np.arange(5)], np.arange(20, N))]
+    try:
+        model = estimator(gamma=0.3, alpha=0.4, cv=splits).fit(X, y)
+    except ValueError as error:
+        assert "train" in str(error)
+    else:
+        close(held_out(model), refit_held_out(model, X, y, splits))
+
+
+@every_penalty
+@pytest.mark.parametrize("cv", [None, KFold(5)])
+def test_classes_that_vanish_with_a_row(penalty, cv):
+    """Without its only member a class has score -inf, and a two-class decision is undefined; the others are those of a refit."""
+    X, y = problem(n_classes=3)
+    lonely = np.where(np.arange(N) == 4, 9, y)
+    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty, cv=cv).fit(X, lonely)
+    fold = [4] if cv is None else next(test for _, test in cv.split(X) if 4 in test)
+    assert np.all(model.held_out_decision_[fold, 3] == -np.inf)
+    rest = np.setdiff1d(np.arange(N), fold)
+    refit = clone(model).set_params(cv=None).fit(X[rest], lonely[rest])
+    close(model.held_out_decision_[fold, :3], refit.decision_function(X[fold]))
+    assert np.isfinite(np.delete(model.held_out_decision_, fold, axis=0)).all()
+    assert 0 < model.temperature_ < np.inf
+    two = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty).fit(X, lonely == 9)
+    np.testing.assert_array_equal(np.isnan(two.held_out_decision_), np.arange(N) == 4)
+
+
+# ---- choosing alpha ------------------------------------------------------------------------------------------------
+
+
+CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
+
+
+@every_penalty
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [None, KFold(4)])
+@every_estimator
+def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, penalty):
+    X, y = problem(estimator)
+    weights = unequal_weights(zeros=0) if weighted else None
+    model = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=cv).fit(X, y, sample_weight=weights)
+    K, T = pairwise_kernels(X, metric="rbf", gamma=0.3), targets_of(model, y)
+    tried = np.unique(CANDIDATES)
+    errors = []
+    for mu in tried:
+        held = np.empty_like(T)
+        for train, test in (cv or LeaveOneOut()).split(X):
+            held[test] = reference.refit_held_out(solver(penalty), K, T, mu, train, test, weights)
+        errors.append(np.average(np.mean((T - held) ** 2, axis=1), weights=weights))
+    np.testing.assert_array_equal(model.cv_results_["param_alpha"], tried)
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], -np.array(errors), rtol=1e-8)
+    assert model.alpha_ == tried[np.argmin(errors)]
+    assert model.best_score_ == pytest.approx(-min(errors))
+    np.testing.assert_array_equal(model.cv_results_["rank_test_score"], np.argsort(np.argsort(errors)) + 1)
+
+
+def test_of_equal_alphas_the_largest_is_chosen():
+    X, y = problem(KernelRidge)
+    with pytest.warns(NumericalWarning):
+        assert KernelRidge(alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y).alpha_ == 10.0
+
+
+@every_penalty
+@every_estimator
+def test_tune_tries_a_wide_grid(estimator, penalty):
+    X, y = problem(estimator)
+    model = estimator(penalty=penalty).fit(X, y)
+    tried = model.cv_results_["param_alpha"]
+    assert len(tried) == 21 and tried[-1] / tried[0] > 1e11 and np.all(np.diff(tried) > 0)
+    assert model.gamma_ == pytest.approx(1 / (3 * X.var()))
+    listed = estimator(penalty=penalty, alpha=tried, gamma=model.gamma_).fit(X, y)
+    assert listed.alpha_ == model.alpha_ == tried[np.argmax(model.cv_results_["mean_test_score"])]
+    close(output(listed, X), output(model, X))
+
+
+def test_gamma_options():
+    X, y = problem()
+    weights = unequal_weights()
+    assert LeastSquaresSVC(gamma=None).fit(X, y).gamma_ == pytest.approx(1 / 3)
+    assert LeastSquaresSVC(gamma="scale").fit(X, y).gamma_ == LeastSquaresSVC().fit(X, y).gamma_
+    repeated = np.repeat(X, 2, axis=0)
+    assert LeastSquaresSVC().fit(X, y, sample_weight=np.full(N, 2.0)).gamma_ == pytest.approx(1 / (3 * repeated.var()))
+    active = weights > 0
+    kept = LeastSquaresSVC().fit(X[active], y[active], sample_weight=weights[active])
+    assert LeastSquaresSVC().fit(X, y, sample_weight=weights).gamma_ == pytest.approx(kept.gamma_)
+    assert not hasattr(LeastSquaresSVC("linear").fit(X, y), "gamma_")
+
+
+# ---- at, verify, diagnostics -----------------------------------------------------------------------------------------
+
+
+def public_attributes(model) -> dict[str, object]:
+    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+
+
+@every_penalty
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("cv", [None, 3])
+@every_estimator
+def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
+    X, y = problem(estimator)
+    weights = unequal_weights(zeros=3)
+    rows = X @ X.T if kernel == "precomputed" else X
+    model = estimator(kernel, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(rows, y, sample_weight=weights)
+    before = pickle.dumps(model)
+    other = model.at(2.5)
+    fresh = estimator(kernel, alpha=2.5, penalty=penalty, cv=cv).fit(rows, y, sample_weight=weights)
+    assert other.get_params()["alpha"] == 2.5
+    assert public_attributes(other).keys() == public_attributes(fresh).keys()
+    for name, value in public_attributes(fresh).items():
+        if name not in ("cv_results_", "best_score_", "penalty_"):
+            close(getattr(other, name), value)
+    assert pickle.dumps(model) == before
+
+
+def test_at_has_the_score_of_its_own_alpha():
+    X, y = problem()
+    other, fresh = LeastSquaresSVC(alpha=[0.1, 1.0]).fit(X, y).at(2.5), LeastSquaresSVC(alpha=2.5).fit(X, y)
+    assert other.best_score_ == pytest.approx(fresh.best_score_)
+    for column in ("param_alpha", "mean_test_score", "rank_test_score"):
+        np.testing.assert_allclose(other.cv_results_[column], fresh.cv_results_[column])
+
+
+@every_penalty
+@pytest.mark.parametrize("cv", [None, 3, *(SPLITTERS[name] for name in ("k-fold", "shuffle split", "repeated", "time series"))], ids=str)
+@every_estimator
+def test_verify_agrees(estimator, cv, penalty):
+    X, y = problem(estimator)
+    report = estimator(alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(X, y, sample_weight=unequal_weights(zeros=3)).verify(n_refits=3)
+    assert report.passed and report.n_refits >= 2
+    assert report.max_deviation < 1e-8 <= report.tolerance
+    assert report.route == "one" and 0 < report.smallest_one_minus_leverage < 1 and 0 < report.conditioning < 1e-8
+    assert f"{report.n_refits} literal refits agree" in str(report)
+
+
+@pytest.mark.parametrize("setting", [{"class_weight": "balanced"}, {"class_weight": {0: 3.0}}, {"fit_intercept": False}], ids=str)
+def test_verify_agrees_with_class_weights_and_intercepts(setting):
+    assert LeastSquaresSVC(alpha=0.5, **setting).fit(*problem()).verify(n_refits=N).passed
+
+
+@every_classifier
+def test_verify_copes_with_classes_that_vanish(estimator):
+    """Refits that lack a class cannot be compared column by column; the others still are."""
+    X, y = problem()
+    report = estimator(alpha=0.5).fit(X, np.where(np.arange(N) == 4, 9, y)).verify(n_refits=N)
+    assert report.passed and report.n_refits >= N - 1
+    in_order = np.argsort(y, kind="stable")
+    assert estimator(alpha=0.5, cv=KFold(3)).fit(X[in_order], y[in_order]).verify(n_refits=3).passed
+
+
+@pytest.mark.parametrize("plant", [lambda values: values * (1 + 1e-6), lambda values: values + 1e-6, lambda values: values * np.nan])
+@every_estimator
+def test_verify_detects_a_deviation(estimator, plant):
+    model = estimator(alpha=0.5).fit(*problem(estimator))
+    name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
+    setattr(model, name, plant(getattr(model, name)))
+    report = model.verify()
+    assert not report.passed
+    assert "DISAGREE" in str(report)
+
+
+def test_verify_of_a_precomputed_kernel_needs_it_again():
+    X, y = problem()
+    K = X @ X.T
+    model = LeastSquaresSVC("precomputed", alpha=0.5).fit(K, y)
+    assert model.verify(X=K, n_refits=N).passed
+    with pytest.raises(ValueError, match="pass the training kernel matrix as X"):
+        model.verify()
+    with pytest.raises(ValueError, match=r"shape \(26, 26\), got \(26, 3\)"):
+        model.verify(X=X)
+
+
+@every_penalty
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [True, False, "penalized"])
+def test_leverage_is_the_diagonal_of_the_hat_matrix(intercept, weighted, penalty):
+    X, y = problem()
+    weights = unequal_weights(zeros=0) if weighted else None
+    setting = {"gamma": 0.3, "alpha": 0.4, "penalty": penalty, "fit_intercept": intercept}
+    H = KernelRidge(**setting).fit(X, np.eye(N), sample_weight=weights).predict(X)
+    for estimator in WITH_INTERCEPT:
+        model = estimator(**setting).fit(X, y, sample_weight=weights)
+        close(model.leverage_, np.diag(H))
+        assert model.effective_dof_ == pytest.approx(np.trace(H))
+    if intercept is True:
+        close(KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty).fit(X, y, sample_weight=weights).leverage_, np.diag(H))
+
+
+def test_effective_dof_goes_from_one_to_n():
+    X, y = problem()
+    dof = [LeastSquaresSVC(alpha=alpha, gamma=3.0).fit(X, y).effective_dof_ for alpha in (1e8, 1.0, 1e-6)]
+    assert dof[0] == pytest.approx(1, abs=1e-6) and dof[1] > 1.1 and dof[2] == pytest.approx(N, abs=1e-2)
+
+
+# ---- probabilities -----------------------------------------------------------------------------------------------------
+
+
+@two_and_three
+@every_classifier
+def test_probabilities_are_a_softmax_at_the_temperature(estimator, n_classes):
+    X, y = problem(estimator, n_classes=n_classes)
+    model = estimator(alpha=0.5).fit(X, y)
+    decision = model.decision_function(X)
+    scores = np.column_stack([np.zeros(N), decision]) if n_classes == 2 else decision
+    proba = model.predict_proba(X)
+    close(proba, softmax(scores / model.temperature_, axis=1))
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(proba, axis=1)])
+    close(model.predict_log_proba(X), np.log(proba))
+    assert model.score(X, y) == accuracy_score(y, model.predict(X))
+
+
+@two_and_three
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [None, KFold(4)])
+@every_classifier
+def test_temperature_minimises_the_held_out_log_loss(estimator, cv, weighted, n_classes):
+    X, y = problem(estimator, n_classes=n_classes)
+    weights = unequal_weights() if weighted else None
+    model = estimator(alpha=0.5, cv=cv).fit(X, y, sample_weight=weights)
+    decision = model.held_out_decision_
+    scores = np.column_stack([np.zeros(N), decision]) if n_classes == 2 else decision
+
+    def loss(log_temperature: float) -> float:
+        return log_loss(y, softmax(scores / np.exp(log_temperature), axis=1), sample_weight=weights)
+
+    best = scipy.optimize.minimize_scalar(loss, bounds=(-10, 10), method="bounded", options={"xatol": 1e-9})
+    assert np.log(model.temperature_) == pytest.approx(best.x, abs=1e-5)
+    assert loss(np.log(model.temperature_)) <= best.fun + 1e-12
+
+
+@two_and_three
+@every_classifier
+def test_temperature_is_that_of_scikit_learns_calibration(estimator, n_classes):
+    X, y = problem(estimator, n_classes=n_classes)
+    plain = estimator(gamma=0.3, alpha=0.5, cv=StratifiedKFold(3))
+    wrapped = sklearn.calibration.CalibratedClassifierCV(plain, method="temperature", ensemble=False, cv=StratifiedKFold(3))
+    try:
+        wrapped.fit(X, y)
+    except ValueError as error:
+        assert "temperature" in str(error), error
+        pytest.skip("scikit-learn before 1.8 has no temperature scaling")
+    close(plain.fit(X, y).predict_proba(X), wrapped.predict_proba(X), 1e-6)
+
+
+def test_without_calibration():
+    X, y = problem()
+    plain = KernelFisherDiscriminant(alpha=0.5, calibration=None).fit(X, y)
+    assert plain.temperature_ == 1.0
+    close(plain.predict_proba(X), softmax(plain.decision_function(X), axis=1))
+    svc = LeastSquaresSVC(alpha=0.5, calibration=None).fit(X, y)
+    assert not hasattr(svc, "predict_proba") and not hasattr(svc, "predict_log_proba")
+    close(svc.decision_function(X), LeastSquaresSVC(alpha=0.5).fit(X, y).decision_function(X))
+
+
+# ---- classes and priors -------------------------------------------------------------------------------------------------
+
+
+@every_penalty
+@two_and_three
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_weight_multiplies_sample_weight(weighted, n_classes, penalty):
+    X, y = problem(n_classes=n_classes)
+    weights = unequal_weights() if weighted else np.ones(N)
+    sizes = np.bincount(y, weights=weights)
+    for class_weight, factors in (({0: 3.0}, np.where(y == 0, 3.0, 1.0)), ("balanced", weights.sum() / (n_classes * sizes)[y])):
+        model = LeastSquaresSVC(gamma=0.3, penalty=penalty, class_weight=class_weight, alpha=CANDIDATES).fit(X, y, sample_weight=weights)
+        by_row = LeastSquaresSVC(gamma=0.3, penalty=penalty, alpha=CANDIDATES).fit(X, y, sample_weight=weights * factors)
+        assert model.alpha_ == by_row.alpha_
+        close(model.decision_function(X), by_row.decision_function(X))
+
+
+def test_priors():
+    X, y = problem()
+    weights = unequal_weights(zeros=0)
+    by_frequency = KernelFisherDiscriminant(alpha=0.5).fit(X, y)
+    close(by_frequency.priors_, np.bincount(y) / N)
+    close(KernelFisherDiscriminant(alpha=0.5).fit(X, y, sample_weight=weights).priors_, np.bincount(y, weights=weights) / weights.sum())
+    priors = np.array([0.2, 0.5, 0.3])
+    given = KernelFisherDiscriminant(alpha=0.5, priors=priors.tolist()).fit(X, y)
+    close(given.priors_, priors)
+    close(given.decision_function(X), by_frequency.decision_function(X) + np.log(priors / by_frequency.priors_))
+    assert given.verify(n_refits=N).passed
+
+
+def test_n_components_and_explained_variance():
+    X, y = problem(n=60, n_classes=4)
+    whole = KernelFisherDiscriminant(alpha=0.5).fit(X, y)
+    two = KernelFisherDiscriminant(alpha=0.5, n_components=2).fit(X, y)
+    Z = whole.transform(X)
+    assert Z.shape == (60, 3) and whole.means_.shape == (4, 3)
+    close(two.transform(X), Z[:, :2])
+    close(two.decision_function(X), whole.decision_function(X))
+    ratio = whole.explained_variance_ratio_
+    assert ratio.shape == (3,) and ratio.sum() == pytest.approx(1.0) and np.all(np.diff(ratio) <= 0)
+    centroids = np.array([Z[y == label].mean(axis=0) for label in range(4)])
+    close(whole.means_, centroids)
+    between = np.bincount(y) @ centroids**2  # W diagonalises S_b
+    close(ratio, between / between.sum())
+    np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-12)
+
+
+# ---- weights and laws --------------------------------------------------------------------------------------------------
+
+
+@every_penalty
+@every_estimator
+def test_weight_two_is_a_repeated_row(estimator, penalty):
+    X, y = problem(estimator)
+    times = np.random.default_rng(3).integers(0, 4, size=N)
+    rows = np.repeat(np.arange(N), times)
+    weighted = estimator(alpha=CANDIDATES, penalty=penalty, cv=KFold(4)).fit(X, y, sample_weight=times)
+    folds = [(np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test))) for train, test in KFold(4).split(X)]
+    repeated = estimator(alpha=CANDIDATES, penalty=penalty, cv=folds).fit(X[rows], y[rows])
+    assert weighted.alpha_ == repeated.alpha_ and weighted.gamma_ == pytest.approx(repeated.gamma_)
+    close(output(weighted, X), output(repeated, X))
+    close(held_out(weighted)[rows], held_out(repeated))
+    if estimator is not KernelRidge:
+        assert weighted.temperature_ == pytest.approx(repeated.temperature_)
+
+
+@every_estimator
+def test_equal_weights_of_any_size_leave_alpha_relative(estimator):
+    """Weights scale the loss: weight c with alpha c is weight one with alpha one."""
+    X, y = problem(estimator)
+    single = estimator(gamma=0.3, alpha=0.5).fit(X, y)
+    fivefold = estimator(gamma=0.3, alpha=2.5).fit(X, y, sample_weight=5.0)
+    expected = output(single, X)
+    if estimator is not KernelFisherDiscriminant:  # whose scores grow with the degrees of freedom
+        close(output(fivefold, X), expected)
+    close(fivefold.leverage_, single.leverage_)
+
+
+@every_penalty
+@every_estimator
+def test_row_order_does_not_matter(estimator, penalty):
+    X, y = problem(estimator)
+    order = np.random.default_rng(2).permutation(N)
+    model = estimator(alpha=CANDIDATES, penalty=penalty).fit(X, y)
+    permuted = estimator(alpha=CANDIDATES, penalty=penalty).fit(X[order], y[order])
+    assert model.alpha_ == permuted.alpha_
+    close(output(permuted, X), output(model, X))
+    close(held_out(permuted), held_out(model)[order])
+    if estimator is KernelFisherDiscriminant:
+        close(permuted.transform(X), model.transform(X))
+
+
+@two_and_three
+@every_classifier
+def test_label_names_do_not_matter(estimator, n_classes):
+    X, y = problem(n_classes=n_classes)
+    model = estimator(alpha=0.5).fit(X, y)
+    names = np.array(["aardvark", "bee", "cat"])
+    named = estimator(alpha=0.5).fit(X, names[y])
+    np.testing.assert_array_equal(named.classes_, names[:n_classes])
+    np.testing.assert_array_equal(named.predict(X), names[model.predict(X)])
+    close(named.decision_function(X), model.decision_function(X))
+    reversed_order = estimator(alpha=0.5).fit(X, -y)  # classes sort the other way round
+    if n_classes == 2:
+        close(reversed_order.decision_function(X), -model.decision_function(X))
+    else:
+        close(reversed_order.decision_function(X), model.decision_function(X)[:, ::-1])
+    close(reversed_order.predict_proba(X), model.predict_proba(X)[:, ::-1])
+
+
+@every_penalty
+@every_estimator
+def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimator, penalty):
+    X, y = problem(estimator)
+    K = pairwise_kernels(X, metric="rbf")
+    plain, shifted = (estimator("precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0))
+    close(output(shifted, K + 3.0), output(plain, K))
+    close(held_out(shifted), held_out(plain))
+
+
+@every_penalty
+@every_estimator
+def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
+    X, y = problem(estimator)
+    K = pairwise_kernels(X, metric="rbf")
+    plain = estimator("precomputed", alpha=0.5, penalty=penalty).fit(K, y)
+    scaled = estimator("precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty).fit(7.0 * K, y)
+    close(output(scaled, 7.0 * K), output(plain, K))
+    close(held_out(scaled), held_out(plain))
+
+
+@every_estimator
+def test_limits_of_alpha(estimator):
+    X, y = problem(estimator)
+    interpolating = estimator(gamma=2.0, alpha=1e-7).fit(X, y)
+    constant = estimator(gamma=2.0, alpha=1e10).fit(X, y)
+    if estimator is KernelRidge:
+        close(interpolating.predict(X), y, 1e-4)
+        close(constant.predict(X), np.full(N, y.mean()), 1e-6)
+        close(constant.held_out_prediction_, (y.sum() - y) / (N - 1), 1e-6)
+    else:
+        assert interpolating.score(X, y) == 1.0
+        assert np.ptp(constant.decision_function(X), axis=0).max() < 1e-4
+        assert np.all(constant.predict(X) == np.argmax(np.bincount(y)))
+
+
+@every_penalty
+@every_estimator
+@pytest.mark.parametrize("scale", [1e6, 1e-6])
+def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale):
+    X, y = problem(estimator)
+    for kernel in ("rbf", "linear", "cosine"):
+        candidates = 2.0 ** np.arange(-12, 9, 4)
+        model = estimator(kernel, penalty=penalty, alpha=candidates).fit(X, y)
+        scaled = estimator(kernel, penalty=penalty, alpha=candidates * alpha_unit(kernel, penalty, scale)).fit(X * scale, y)
+        close(output(scaled, X * scale), output(model, X), 1e-7)
+        tuned = estimator(kernel, penalty=penalty).fit(X * scale, y)
+        assert tuned.score(X * scale, y) == pytest.approx(estimator(kernel, penalty=penalty).fit(X, y).score(X, y), abs=0.05)
+
+
+def alpha_unit(kernel: str, penalty: str, scale: float) -> float:
+    """How alpha scales with X: only the linear kernel does, and the dual norm sees its square."""
+    if kernel != "linear":
+        return 1.0
+    return scale**2 if penalty == "function" else scale**4
+
+
+@every_estimator
+def test_an_offset_of_x_does_not_matter_to_the_linear_kernel(estimator):
+    X, y = problem(estimator)
+    model, moved = (estimator("linear", alpha=0.5).fit(rows, y) for rows in (X, X + 1e6))
+    close(output(moved, X + 1e6), output(model, X), 1e-7)
+    close(held_out(moved), held_out(model), 1e-7)
+    wide = np.random.default_rng(0).normal(size=(N, 40))
+    model, moved = (estimator("linear", alpha=0.5).fit(rows, y) for rows in (wide, wide + 1e3))
+    close(held_out(moved), held_out(model), 1e-7)
+
+
+def test_targets_of_any_size():
+    X, y = problem(KernelRidge)
+    model = KernelRidge().fit(X, y)
+    for scale in (1e8, 1e-8):
+        scaled = KernelRidge().fit(X, y * scale)
+        assert scaled.alpha_ == model.alpha_
+        close(scaled.predict(X) / scale, model.predict(X))
+    close(KernelRidge(alpha=0.5).fit(X, y + 1e6).held_out_prediction_ - 1e6, KernelRidge(alpha=0.5).fit(X, y).held_out_prediction_, 1e-8)
+
+
+# ---- forms of data ----------------------------------------------------------------------------------------------------
+
+
+@every_penalty
+@pytest.mark.parametrize("kernel", KERNELS)
+@every_estimator
+def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
+    X, y = problem(estimator)
+    X = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.4, 0.0, X)
+    setting = {"kernel": kernel, "alpha": [0.3, 3.0], "penalty": penalty, **KERNELS[kernel]}
+    dense = estimator(**setting).fit(X, y, sample_weight=unequal_weights())
+    for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array):
+        sparse = estimator(**setting).fit(convert(X), y, sample_weight=unequal_weights())
+        assert sparse.alpha_ == dense.alpha_
+        close(held_out(sparse), held_out(dense))
+        close(output(sparse, convert(X)), output(dense, X))
+        close(output(dense, convert(X)), output(dense, X))
+        close(output(sparse, X), output(dense, X))
+        if estimator is KernelFisherDiscriminant:
+            close(sparse.transform(convert(X)), dense.transform(X))
+    assert sparse.at(1.0).verify().passed
+
+
+@every_penalty
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("cv", [None, 3])
+@every_estimator
+def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weighted, penalty):
+    X, y = problem(estimator)
+    new = np.random.default_rng(5).normal(size=(7, 3))
+    weights = unequal_weights() if weighted else None
+    used = X if weights is None else X[weights > 0]  # rows of weight zero are columns too, and ignored
+    by_rows = estimator("rbf", gamma=0.3, alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(X, y, sample_weight=weights)
+    K, K_new = (pairwise_kernels(rows, X, metric="rbf", gamma=0.3) for rows in (X, new))
+    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(K, y, sample_weight=weights)
+    assert by_kernel.n_features_in_ == N and len(by_kernel.dual_coef_) in (N, len(used))
+    close(held_out(by_kernel), held_out(by_rows))
+    methods = ["predict"] if estimator is KernelRidge else ["predict", "decision_function", "predict_proba", "predict_log_proba"]
+    for method in [*methods, *(["transform"] if estimator is KernelFisherDiscriminant else [])]:
+        close(getattr(by_kernel, method)(K_new), getattr(by_rows, method)(new))
+
+
+@every_estimator
+def test_callable_kernels(estimator):
+    def shifted_rbf(A, B, *, width, offset=0.0):
+        assert A.ndim == B.ndim == 2
+        return np.exp(-np.sum((A[:, None] - B) ** 2, axis=2) / width) + offset
+
+    X, y = problem(estimator)
+    model = estimator(shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
+    named = estimator("rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
+    close(output(model, X[:5]), output(named, X[:5]))
+    close(held_out(model), held_out(named))
+    assert model.verify().passed and not hasattr(model, "gamma_")
+    ignored = estimator("rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}).fit(X, y)
+    close(output(ignored, X), output(named, X))
+
+
+@every_estimator
+def test_polynomial_is_poly(estimator):
+    X, y = problem(estimator)
+    close(output(estimator("polynomial", alpha=1.0).fit(X, y), X), output(estimator("poly", alpha=1.0).fit(X, y), X))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@every_estimator
+def test_float32_is_as_good_as_float64(estimator, kernel):
+    X, y = problem(estimator)
+    single = X.astype(np.float32)
+    model = estimator(kernel, alpha=[1e-4, 1e-2], penalty="dual").fit(single, y.astype(np.float32) if estimator is KernelRidge else y)
+    double = estimator(kernel, alpha=[1e-4, 1e-2], penalty="dual").fit(
+        single.astype(np.float64), y.astype(np.float32).astype(np.float64) if estimator is KernelRidge else y
+    )
+    close(held_out(model), held_out(double), 1e-13)
+    close(output(model, single), output(double, single.astype(np.float64)), 1e-13)
+    if estimator is KernelFisherDiscriminant:
+        assert model.transform(single).dtype == np.float32 and model.transform(X).dtype == np.float64
+
+
+@every_estimator
+def test_editing_x_after_fit_changes_nothing(estimator):
+    for kernel in ("rbf", "linear", "precomputed"):
+        X, y = problem(estimator)
+        rows = np.ascontiguousarray(X @ X.T if kernel == "precomputed" else X)
+        labels, untouched = y.copy(), rows.copy()
+        model = estimator(kernel, alpha=0.5).fit(rows, labels)
+        np.testing.assert_array_equal(rows, untouched)  # nor does fitting change X
+        before = output(model, untouched)
+        rows[:], labels[:] = 77.0, labels[0]
+        close(output(model, untouched), before, 1e-15)
+        if kernel != "precomputed":
+            assert model.verify().passed
+            close(output(model.at(2.0), untouched), output(estimator(kernel, alpha=2.0).fit(untouched, y), untouched))
+
+
+def test_several_targets_are_fitted_together():
+    X, y = problem(KernelRidge)
+    Y = np.column_stack([y, X[:, 0] ** 2, np.ones(N)])
+    model = KernelRidge(alpha=0.5).fit(X, Y)
+    for column in range(3):
+        alone = KernelRidge(alpha=0.5).fit(X, Y[:, column])
+        close(model.predict(X)[:, column], alone.predict(X))
+        close(model.held_out_prediction_[:, column], alone.held_out_prediction_)
+    assert model.dual_coef_.shape == (N, 3) and model.intercept_.shape == (3,)
+    assert KernelRidge(alpha=0.5).fit(X, Y[:, :1]).predict(X).shape == (N, 1)
+    assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
+    assert KernelRidge("linear", alpha=0.5).fit(X, Y).coef_.shape == (3, 3)
+    assert KernelRidge().fit(X, Y).alpha_ in KernelRidge().fit(X, Y).cv_results_["param_alpha"]
+
+
+# ---- shapes and company -------------------------------------------------------------------------------------------------
+
+
+@every_penalty
+@two_and_three
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
+    X, y = problem(n_classes=n_classes)
+    per_class = () if n_classes == 2 else (n_classes,)
+    for estimator in CLASSIFIERS:
+        model = estimator(kernel, penalty=penalty).fit(X, y)
+        assert model.dual_coef_.shape == model.held_out_decision_.shape == model.decision_function(X).shape == (N, *per_class)
+        assert np.shape(model.intercept_) == per_class and model.leverage_.shape == (N,)
+        assert isinstance(model.alpha_, float) and isinstance(model.effective_dof_, float) and isinstance(model.temperature_, float)
+        assert isinstance(model.best_score_, float) and model.best_score_ < 0 and model.penalty_ == penalty
+        assert model.n_features_in_ == 3 and model.classes_.shape == (n_classes,)
+        if kernel == "linear":
+            assert model.coef_.shape == ((1, 3) if n_classes == 2 else (n_classes, 3))
+        else:
+            assert not hasattr(model, "coef_")
+            K = pairwise_kernels(X, model.X_fit_, metric="rbf", gamma=model.gamma_)
+            close(K @ model.dual_coef_ + model.intercept_, output(model, X))
+    fisher = KernelFisherDiscriminant(kernel, penalty=penalty).fit(X, y)
+    assert fisher.scalings_.shape == (3 if kernel == "linear" else N, n_classes - 1)
+    assert fisher.means_.shape == (n_classes, n_classes - 1) and fisher.priors_.shape == (n_classes,)
+    rows = X if kernel == "linear" else pairwise_kernels(X, metric="rbf", gamma=fisher.gamma_)
+    assert np.ptp(rows @ fisher.scalings_ - fisher.transform(X), axis=0).max() < 1e-8 * np.abs(fisher.transform(X)).max()
+
+
+@every_estimator
+def test_saved_models_predict_and_say_what_they_lack(estimator):
+    X, y = problem(estimator)
+    model = estimator(alpha=[0.3, 3.0]).fit(X, y)
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    file.seek(0)
+    for copy in (pickle.loads(pickle.dumps(model)), joblib.load(file)):
+        np.testing.assert_array_equal(output(copy, X), output(model, X))
+        np.testing.assert_array_equal(held_out(copy), held_out(model))
+        for call in (lambda: copy.at(1.0), lambda: copy.verify()):  # noqa: B023
+            with pytest.raises(ValueError, match=r"(at|verify)\(\) needs the decomposition of the training rows.*fit again"):
+                call()
+    big_X, big_y = problem(estimator, n=200)
+    assert len(pickle.dumps(estimator(alpha=0.5).fit(big_X, big_y))) < 8 * 200 * 200 / 4
+
+
+@every_estimator
+def test_clone_and_parameters(estimator):
+    X, y = problem(estimator)
+    model = estimator("poly", degree=2, alpha=[0.5, 1.0]).fit(X, y)
+    parameters = model.get_params()
+    copy = clone(model)
+    assert copy.get_params() == parameters and not public_attributes(copy)
+    close(output(copy.fit(X, y), X), output(model, X))
+    assert model.get_params() == parameters  # fit rewrites nothing
+    refitted = model.set_params(kernel="rbf", alpha=0.1).fit(X, y)
+    close(output(refitted, X), output(estimator(alpha=0.1).fit(X, y), X))
+
+
+@every_estimator
+def test_refitting_forgets_the_previous_fit(estimator):
+    X, y = problem(estimator)
+    model = estimator("linear", alpha=0.5).fit(X, y)
+    model.set_params(kernel="rbf").fit(X[:, :2], y)
+    fresh = estimator(alpha=0.5).fit(X[:, :2], y)
+    assert public_attributes(model).keys() == public_attributes(fresh).keys()
+    close(output(model, X[:, :2]), output(fresh, X[:, :2]))
+
+
+def test_transform_goes_to_pandas():
+    X, y = problem()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(N) + 100)
+    model = KernelFisherDiscriminant(alpha=0.5).set_output(transform="pandas").fit(frame, y)
+    projected = model.transform(frame)
+    expected = ["kernelfisherdiscriminant0", "kernelfisherdiscriminant1"]
+    assert list(projected.columns) == list(model.get_feature_names_out()) == expected
+    assert list(projected.index) == list(frame.index) and list(model.feature_names_in_) == ["a", "b", "c"]
+    close(projected.to_numpy(), KernelFisherDiscriminant(alpha=0.5).fit(X, y).transform(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"a": "z"}))
+
+
+@every_estimator
+def test_representations(estimator):
+    model = estimator("linear", alpha=0.5)
+    assert repr(model) == f"{estimator.__name__}(alpha=0.5, kernel='linear')"
+    assert estimator.__name__ in model._repr_html_()
+    assert estimator.__name__ in model.fit(*problem(estimator))._repr_html_()
+
+
+@every_estimator
+def test_company_of_scikit_learn(estimator):
+    X, y = problem(estimator)
+    search = GridSearchCV(make_pipeline(StandardScaler(), estimator()), {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}, cv=3)
+    assert search.fit(X, y).best_score_ > 0.2
+    assert estimator().fit(X, y).score(X, y) > 0.5
+
+
+@every_classifier
+def test_held_out_decisions_are_honest(estimator):
+    """Noise labels: the fit is perfect, the held-out accuracy is chance."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 5)), rng.integers(0, 2, size=120)
+    model = estimator(gamma=3.0, alpha=1e-3).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert np.mean((model.held_out_decision_ > 0) == y) < 0.65

@@ -1,0 +1,471 @@
+"""What is refused, in words a user can act on; and what must simply work."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from fitonce import (
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    NumericalWarning,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
+N = 30
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, 3))
+LABELS = np.digitize(X[:, 0] + 0.4 * rng.normal(size=N), [-0.4, 0.6])
+NUMBERS = X[:, 0] + 0.3 * rng.normal(size=N)
+K = X @ X.T
+X.flags.writeable = LABELS.flags.writeable = NUMBERS.flags.writeable = K.flags.writeable = False
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
+
+
+def targets(estimator) -> np.ndarray:
+    return NUMBERS if estimator is KernelRidge else LABELS
+
+
+def output(model, rows):
+    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+
+
+def replaced(array: np.ndarray, value) -> np.ndarray:
+    """A copy with one entry replaced."""
+    array = np.array(array, dtype=float)
+    array[3, ...] = value
+    return array
+
+
+def refused(error, match: str, call, *args, **kwargs) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        with pytest.raises(error, match=match):
+            call(*args, **kwargs)
+
+
+# ---- data --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "match"),
+    [
+        (replaced(X, np.nan), "Input X contains NaN"),
+        (replaced(X, np.inf), "Input X contains infinity"),
+        (X[:, 0], "Expected 2D array, got 1D array"),
+        (X[:, :0], r"0 feature\(s\).*minimum of 1"),
+        (X[:-1], r"inconsistent numbers of samples: \[29, 30\]"),
+        (X * 1j, "Complex data not supported"),
+    ],
+    ids=["nan", "inf", "1-d", "no features", "length", "complex"],
+)
+@every_estimator
+def test_bad_rows(estimator, rows, match):
+    refused(ValueError, match, estimator().fit, rows, targets(estimator))
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@every_estimator
+def test_too_few_rows(estimator, n):
+    refused(ValueError, rf"{n} sample\(s\).*minimum of 2 is required", estimator().fit, X[:n], targets(estimator)[:n])
+
+
+@every_estimator
+def test_bad_targets(estimator):
+    refused(ValueError, "Input y contains NaN", estimator().fit, X, replaced(targets(estimator), np.nan))
+    refused(ValueError, "Input y contains infinity", estimator().fit, X, replaced(targets(estimator), np.inf))
+    refused(ValueError, "the target y is None", estimator().fit, X, None)
+    refused(ValueError, "dim|shape", estimator().fit, X, np.ones((N, 2, 2)))
+
+
+@every_classifier
+def test_bad_labels(estimator):
+    refused(ValueError, "at least 2 classes, but the data contains only one class: .*Check the labels", estimator().fit, X, np.zeros(N))
+    refused(ValueError, "at least 2 classes.*or the sample weights", estimator().fit, X, LABELS, sample_weight=LABELS == 0)
+    refused(ValueError, "Unknown label type: continuous", estimator().fit, X, NUMBERS)
+    refused(ValueError, r"y should be a 1d array, got an array of shape \(30, 2\)", estimator().fit, X, np.ones((N, 2)))
+    refused((TypeError, ValueError), "label", estimator().fit, X, np.array(["a", 1] * 15, dtype=object))
+
+
+def test_targets_that_are_not_numbers():
+    refused(ValueError, "could not convert string to float", KernelRidge().fit, X, ["a"] * N)
+    refused(ValueError, "squared error is not finite.*scale the targets", KernelRidge().fit, X, NUMBERS * 1e200)
+
+
+@every_estimator
+def test_bad_rows_in_predict(estimator):
+    model = estimator(alpha=1.0).fit(X, targets(estimator))
+    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform"):
+        if hasattr(model, method):
+            call = getattr(model, method)
+            refused(ValueError, "contains NaN", call, replaced(X, np.nan))
+            refused(ValueError, "X has 2 features, but .* is expecting 3 features", call, X[:, :2])
+            refused(ValueError, r"0 sample\(s\)", call, X[:0])
+            refused(NotFittedError, "not fitted yet", getattr(estimator(), method), X)
+    refused(NotFittedError, "not fitted yet", estimator().at, 1.0)
+    refused(NotFittedError, "not fitted yet", estimator().verify)
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0, -1.0, np.nan, np.inf, -np.inf, [1.0, -1.0], np.array([1.0, np.nan]), [0.0]], ids=str)
+@every_estimator
+def test_alpha_that_is_not_positive_and_finite(estimator, alpha):
+    match = "alpha must be positive and finite, got .* instead: it is added to the eigenvalues.*Use a small positive number"
+    refused(ValueError, match, estimator(alpha=alpha).fit, X, targets(estimator))
+    if np.ndim(alpha) == 0:
+        refused(ValueError, match, estimator(alpha=1.0).fit(X, targets(estimator)).at, alpha)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "error", "match"),
+    [
+        ("auto", ValueError, """alpha must be "tune", a positive number or an array of candidates, got 'auto' instead"""),
+        (None, (ValueError, TypeError), "alpha must be .*got None"),
+        ([1.0, "a"], TypeError, "an array of candidates, got"),
+        ({}, TypeError, "an array of candidates, got"),
+        ([], ValueError, r"one-dimensional array of candidates, got an array of shape \(0,\)"),
+        ([[1.0, 2.0]], ValueError, r"shape \(1, 2\) instead.*not one per target"),
+    ],
+    ids=str,
+)
+@every_estimator
+def test_alpha_that_is_no_number(estimator, alpha, error, match):
+    refused(error, match, estimator(alpha=alpha).fit, X, targets(estimator))
+
+
+@every_estimator
+def test_at_takes_one_number(estimator):
+    model = estimator(alpha=1.0).fit(X, targets(estimator))
+    for alpha in ("tune", [1.0, 2.0]):
+        refused(ValueError, "alpha must be a single positive number here", model.at, alpha)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"gamma": -1.0}, 'gamma must be a positive finite number, "tune", "scale" or None .*got -1.0'),
+        ({"gamma": 0}, "gamma must be .* got 0 instead"),
+        ({"gamma": np.nan}, "gamma must be .* got nan"),
+        ({"gamma": "auto"}, "gamma must be .* got 'auto'"),
+        ({"gamma": [1.0]}, r"gamma must be .* got \[1.0\]"),
+        ({"kernel": "poly", "gamma": np.inf}, "gamma must be a finite number"),
+        ({"kernel": "poly", "degree": "three"}, "degree must be a finite number, got 'three'"),
+        ({"kernel": "poly", "degree": None}, "degree must be a finite number, got None"),
+        ({"kernel": "sigmoid", "coef0": np.nan}, "coef0 must be a finite number, got nan"),
+        ({"kernel": "gaussian"}, "kernel must be one of 'linear', 'rbf', .* or a callable .* got 'gaussian'"),
+        ({"kernel": None}, "kernel must be one of .* got None"),
+        ({"kernel": ["rbf"]}, r"kernel must be one of .* got \['rbf'\]"),
+        ({"penalty": "l2"}, "penalty must be one of 'function', 'dual', got 'l2' instead"),
+        ({"penalty": None}, "penalty must be one of"),
+        ({"kernel_params": [1]}, r"kernel_params must be a dict or None, got \[1\]"),
+        ({"cv": 1}, "n_splits=2 or more, got n_splits=1"),
+        ({"cv": 40}, "Cannot have number of splits n_splits=40 greater than"),
+        ({"cv": "five"}, "Expected `cv` as an integer, a cross-validation object"),
+        ({"cv": []}, "cv|split"),
+    ],
+    ids=str,
+)
+@every_estimator
+def test_bad_parameters(estimator, parameters, match):
+    refused((ValueError, TypeError), match, estimator(**parameters).fit, X, targets(estimator))
+
+
+@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
+def test_bad_intercept(estimator):
+    match = "fit_intercept must be one of True, False, 'penalized', got 'free'"
+    refused(ValueError, match, estimator(fit_intercept="free").fit, X, targets(estimator))
+
+
+@pytest.mark.parametrize("calibration", ["platt", 1, True])
+@every_classifier
+def test_bad_calibration(estimator, calibration):
+    refused(ValueError, "calibration must be one of 'temperature', None, got", estimator(calibration=calibration).fit, X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("class_weight", "match"),
+    [
+        ("even", """class_weight must be a dict, "balanced" or None, got 'even'"""),
+        ([1, 2, 3], 'class_weight must be a dict, "balanced" or None'),
+        ({0: -1.0}, "class_weight must be positive and finite"),
+        ({0: 0.0}, "class_weight must be positive and finite"),
+        ({0: np.nan}, "class_weight must be positive and finite"),
+        ({0: "heavy"}, "class_weight must be"),
+        ({7: 1.0}, r"\[7\].*class_weight.*\[0, 1, 2\]"),
+    ],
+    ids=str,
+)
+def test_bad_class_weight(class_weight, match):
+    refused(ValueError, match, LeastSquaresSVC(class_weight=class_weight).fit, X, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("priors", "match"),
+    [
+        ([0.5, 0.5], r"priors must have one entry per class \(3\), got shape \(2,\)"),
+        ([0.5, 0.6, 0.1], "priors must sum to 1, got a sum of 1.2"),
+        ([0.5, -0.5, 1.0], "priors must be positive and finite"),
+        ([0.0, 0.5, 0.5], "priors must be positive and finite"),
+        ([np.nan, 0.5, 0.5], "priors must be positive and finite"),
+        ("equal", "priors must"),
+    ],
+    ids=str,
+)
+def test_bad_priors(priors, match):
+    refused(ValueError, match, KernelFisherDiscriminant(priors=priors).fit, X, LABELS)
+
+
+@pytest.mark.parametrize("n_components", [0, 3, -1, 1.0, "all"], ids=repr)
+def test_bad_n_components(n_components):
+    match = "n_components must be an integer from 1 to n_classes - 1 = 2, got .* instead: 3 class centroids span 2 axes"
+    refused(ValueError, match, KernelFisherDiscriminant(n_components=n_components).fit, X, LABELS)
+
+
+# ---- weights, groups and splits --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("weights", "match"),
+    [
+        (replaced(np.ones(N), -0.5), "sample_weight must be finite and not negative, got values from -0.5 to 1 .*Use 0 to leave a row out"),
+        (replaced(np.ones(N), np.nan), "sample_weight must be finite and not negative"),
+        (replaced(np.ones(N), np.inf), "sample_weight must be finite and not negative"),
+        (np.ones(N - 1), r"sample_weight.shape == \(29,\), expected \(30,\): one weight per row"),
+        (np.ones((N, 2)), "Sample weights must be 1D array or scalar, got 2D"),
+        (np.zeros(N), "sample_weight is zero for every row: nothing is left to learn from"),
+        (np.arange(N) == 3, "needs at least two rows with positive sample_weight, got 1"),
+        (np.full(N, "heavy"), "sample_weight"),
+    ],
+    ids=["negative", "nan", "inf", "length", "2-d", "zero", "one row", "text"],
+)
+@every_estimator
+def test_bad_weights(estimator, weights, match):
+    refused(ValueError, match, estimator().fit, X, targets(estimator), sample_weight=weights)
+
+
+def test_the_discriminant_needs_degrees_of_freedom():
+    match = "the sum of the sample weights must be more than the number of classes, got 1.5 and 3: .*rescale them to a mean of one"
+    refused(ValueError, match, KernelFisherDiscriminant().fit, X, LABELS, sample_weight=np.full(N, 0.05))
+    match = "the number of samples must be more than the number of classes, got 3 and 3"
+    refused(ValueError, match, KernelFisherDiscriminant().fit, X[:3], [0, 1, 2])
+
+
+@every_estimator
+def test_bad_groups(estimator):
+    refused(ValueError, r"groups must have one entry per row \(30\), got 29", estimator().fit, X, targets(estimator), groups=np.arange(29))
+    refused(ValueError, "fewer than 2 unique groups", estimator().fit, X, targets(estimator), groups=np.zeros(N))
+
+
+SEEN = "test row.* inside its own training set .*predictions for rows that the model has seen are not held-out.*Remove them"
+
+
+@pytest.mark.parametrize(
+    "split",
+    [
+        (np.arange(20), np.arange(18, N)),
+        (np.arange(N), np.arange(N)),
+        (np.arange(20), np.array([-N])),  # row 0 by another name
+        (np.arange(N) < 20, np.arange(N) >= 19),
+    ],
+    ids=["overlap", "all", "negative", "masks"],
+)
+@every_estimator
+def test_test_rows_inside_their_training_set(estimator, split):
+    refused(ValueError, SEEN, estimator(alpha=1.0, cv=[split]).fit, X, targets(estimator))
+    for function in (cross_val_predict, cross_val_score, cross_validate):
+        refused(ValueError, SEEN, function, estimator(alpha=1.0, gamma=0.3), X, targets(estimator), cv=[split])
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------------
+
+
+@every_estimator
+def test_bad_precomputed_kernels(estimator):
+    model, y = estimator("precomputed", alpha=1.0), targets(estimator)
+    match = "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K and K.T if the difference is noise"
+    refused(ValueError, match, model.fit, X @ np.triu(np.ones((3, 3))) @ X.T, y)
+    match = r"Precomputed matrix must be a square kernel matrix of the training rows, got shape \(30, 3\)"
+    refused(ValueError, match, model.fit, X, y)
+    refused(ValueError, "NaN", model.fit, replaced(K, np.nan), y)
+    refused(TypeError, "dense", model.fit, sp.csr_array(K), y)
+    refused(ValueError, "X has 3 features, but .* is expecting 30 features", model.fit(K, y).predict, X)
+
+
+@every_estimator
+def test_bad_callable_kernels(estimator):
+    y = targets(estimator)
+    shape = r"callable kernel must return a matrix of shape \(30, 30\) .*got .*once on whole matrices, kernel\(X, Y\), not on pairs of rows"
+    for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
+        refused(ValueError, shape, estimator(kernel).fit, X, y)
+    refused(ValueError, "NaN or infinite", estimator(lambda A, B: A @ B.T * np.nan).fit, X, y)
+    refused(ValueError, "symmetric", estimator(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit, X, y)
+    transposed = estimator(lambda A, B: B @ A.T, alpha=1.0).fit(X, y)
+    refused(ValueError, r"shape \(5, 30\) .*got \(30, 5\)", transposed.predict, X[:5])
+
+
+@every_estimator
+def test_indefinite_kernels_need_a_large_alpha(estimator):
+    y = targets(estimator)
+    setting = {"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}
+    S = np.tanh(K - 1.0)
+    centre = np.eye(N) - 1 / N
+    lowest = np.linalg.eigvalsh(centre @ S @ centre)[0]
+    assert lowest < -0.1
+    match = rf'alpha must be greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is {lowest:.4g}.*penalty="dual"'
+    refused(ValueError, match, estimator(alpha=-lowest * 0.999, **setting).fit, X, y)
+    refused(ValueError, 'penalty="dual"', estimator(alpha=[1e-3, 100.0], **setting).fit, X, y)
+    refused(ValueError, 'penalty="dual"', estimator("precomputed", alpha=1e-3).fit, S, y)
+    model = estimator(alpha=-lowest * 1.5, **setting).fit(X, y)
+    refused(ValueError, 'penalty="dual"', model.at, -lowest * 0.9)
+    assert model.verify().passed
+    assert estimator(alpha=1e-3, penalty="dual", **setting).fit(X, y).verify().passed
+    assert estimator(**setting).fit(X, y).alpha_ > -lowest
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@every_estimator
+def test_overflow_is_told_as_such(estimator, penalty):
+    y = targets(estimator)
+    match = "overflow.*Scale the features"
+    refused(ValueError, match, estimator("poly", degree=60, gamma=1e9, penalty=penalty).fit, X, y)
+    refused(ValueError, match, estimator("linear", penalty=penalty).fit, X * 1e200, y)
+    model = estimator("poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual").fit(X / 10, y)
+    refused(ValueError, "overflow", model.predict, X * 1e80)
+
+
+def test_the_dual_norm_of_enormous_rows_is_refused():
+    """K fits float64, its square does not."""
+    refused(ValueError, "overflow.*Scale the features", KernelRidge("linear", penalty="dual").fit, X * 1e100, NUMBERS)
+
+
+# ---- what must simply work ---------------------------------------------------------------------------------------------------
+
+
+@every_classifier
+@pytest.mark.parametrize(
+    "names",
+    [np.array(["no", "maybe", "yes"]), np.array(["no", "maybe", "yes"], dtype=object), np.array([2.0, 5.0, -1.0]), np.array([10, 2, 30])],
+    ids=["text", "objects", "floats", "integers"],
+)
+def test_labels_of_any_kind(estimator, names):
+    y = names[LABELS]
+    model = estimator().fit(X, y)
+    assert set(model.predict(X)) <= set(names) and np.mean(model.predict(X) == y) > 0.6
+    assert estimator().fit(X.tolist(), y.tolist()).score(X.tolist(), y.tolist()) == model.score(X, y)
+    assert set(estimator().fit(X, LABELS == 1).predict(X)) <= {True, False}
+
+
+@every_estimator
+def test_integer_rows(estimator):
+    whole = np.round(3 * X).astype(int)
+    as_integers, as_floats = (estimator(alpha=1.0).fit(rows, targets(estimator)) for rows in (whole, whole.astype(float)))
+    np.testing.assert_array_equal(output(as_integers, whole), output(as_floats, whole.astype(float)))
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@every_estimator
+def test_read_only_arrays_of_any_layout(estimator, order, kernel):
+    rows = np.array(K if kernel == "precomputed" else X, order=order)
+    expected = output(estimator(kernel, alpha=1.0).fit(rows.copy(), targets(estimator)), rows)
+    rows.flags.writeable = False
+    model = estimator(kernel, alpha=1.0).fit(rows, targets(estimator), sample_weight=np.broadcast_to(1.0, N))
+    np.testing.assert_allclose(output(model, rows), expected, rtol=1e-12)
+    np.testing.assert_allclose(output(model, np.repeat(rows, 2, axis=0)[::2]), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine", "sigmoid"])
+@every_estimator
+def test_constant_columns(estimator, kernel):
+    """A zero column changes nothing, nor does a constant one to kernels of differences."""
+    y = targets(estimator)
+    setting = {"kernel": kernel, "gamma": 0.1, "penalty": "dual", "alpha": 1.0}
+    plain = estimator(**setting).fit(X, y)
+    padded = np.hstack([X, np.zeros((N, 1))])
+    np.testing.assert_allclose(output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8)
+    if kernel in ("linear", "rbf", "laplacian"):
+        padded[:, -1] = 4.0
+        np.testing.assert_allclose(output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8)
+    assert np.isfinite(output(estimator(kernel).fit(padded, y), padded)).all()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, 3.0, -1e6])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine"])
+@pytest.mark.parametrize("n", [11, 24, N])  # how rounding falls depends on n
+@every_estimator
+def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
+    y = targets(estimator)[:n]
+    rows = np.full((n, 3), value)
+    with pytest.warns(NumericalWarning, match="all training rows look the same to the kernel, so the model predicts a constant. Check"):
+        model = estimator(kernel).fit(rows, y)
+    if estimator is KernelRidge:
+        np.testing.assert_allclose(model.predict(rows), y.mean(), atol=1e-8)
+    else:
+        np.testing.assert_allclose(np.bincount(y)[model.predict(rows)], np.bincount(y).max())
+        assert np.isfinite(model.predict_proba(rows)).all()
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@every_estimator
+def test_a_tiny_alpha_warns_with_a_bound(estimator, penalty):
+    with pytest.warns(NumericalWarning, match=r"alpha=1e-14 is very small .*may be wrong by .*Use an alpha of at least \d"):
+        model = estimator(alpha=1e-14, penalty=penalty).fit(X, targets(estimator))
+    assert np.isfinite(output(model, X)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        estimator(alpha=1e-4, penalty=penalty).fit(X, targets(estimator))
+        estimator(penalty=penalty).fit(X, targets(estimator))
+
+
+def test_the_warning_points_at_the_caller():
+    with pytest.warns(NumericalWarning) as caught:
+        KernelRidge(alpha=1e-14).fit(X, NUMBERS)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@every_estimator
+def test_huge_and_tiny_scales(estimator, kernel, scale):
+    y = targets(estimator)
+    plain, scaled = estimator(kernel).fit(X, y), estimator(kernel).fit(X * scale, y)
+    assert scaled.score(X * scale, y) == pytest.approx(plain.score(X, y), abs=0.04)
+
+
+@pytest.mark.parametrize("cv", [5, StratifiedKFold(3), KFold(4), None])
+@every_classifier
+def test_a_class_with_one_member(estimator, cv):
+    y = np.where(np.arange(N) == 7, 9, LABELS)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")
+        model = estimator(cv=cv).fit(X, y)
+    assert model.classes_[-1] == 9
+    assert np.isfinite(model.predict_proba(X)).all() and model.score(X, y) > 0.6
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class|Number of classes in training fold")
+        assert cross_val_predict(estimator(alpha=0.1, gamma=0.3), X, y, cv=5).shape == (N,)
+
+
+@every_estimator
+def test_duplicated_rows_one_feature_and_few_rows(estimator):
+    y = targets(estimator)
+    twice = np.concatenate([X, X])
+    assert estimator(alpha=1e-3).fit(twice, np.concatenate([y, y])).verify().passed
+    for kernel in ("linear", "rbf"):
+        assert estimator(kernel, alpha=0.1).fit(X[:, :1], y).verify().passed
+        assert np.isfinite(output(estimator(kernel).fit(X[:4], [0, 1, 0, 1]), X)).all()
