@@ -230,10 +230,11 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
         slope = mean @ weight - constant
         curvature = np.exp(log_beta) * ((np.sum(p * finite**2, axis=0) - mean**2) @ weight)
         upper, lower = np.where(slope > 0, log_beta, upper), np.where(slope > 0, lower, log_beta)
-        step = log_beta - slope / np.where(curvature > 0, curvature, 1.0)
+        with np.errstate(over="ignore"):  # a step that long is outside the bracket, and halves it instead
+            step = log_beta - slope / np.where(curvature > 0, curvature, 1.0)
         inside = (curvature > 0) & (step > lower) & (step < upper)
         before, log_beta = log_beta, np.where(inside, step, 0.5 * (lower + upper))
-        if np.max(np.abs(log_beta - before)) < 1e-6:  # the loss is then exact to its square
+        if np.max(np.abs(log_beta - before)) < 1e-12:  # candidates that tie must not be told apart by what is left
             break
     return np.asarray(np.exp(log_beta))
 

@@ -212,7 +212,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
         parameters: dict[str, Any] = {name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]}
-        if parameters.get("gamma", 0.0) is None:
+        gamma, n_features = parameters.get("gamma", 0.0), prepared.X.shape[1]
+        if np.ndim(gamma) == 1 and len(gamma) != n_features:
+            raise ValueError(f"gamma must be one number or one per feature ({n_features}), got {gamma!r} instead.")
+        if gamma is None:
             parameters["gamma"] = 1.0 / prepared.X.shape[1]
         elif _is(parameters.get("gamma"), "scale"):
             parameters["gamma"] = scale_gamma(prepared.X, prepared.weights)
@@ -353,7 +356,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return None
         X = np.empty((training.n_samples, 1)) if not isinstance(training.X, np.ndarray) else training.X
         cv = LeaveOneGroupOut() if self.cv is None else check_cv(self.cv, training.y, classifier=not self._multi_output)
-        return list(checked_splits(cv.split(X, training.y, training.groups), training.n_samples))
+        folds = list(checked_splits(cv.split(X, training.y, training.groups), training.n_samples))
+        if not folds:
+            raise ValueError("cv must give at least one split into training and test rows, got none.")
+        return folds
 
     def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
         """The main output of every row from models that have not seen it, by `cv` or leave-one-out.

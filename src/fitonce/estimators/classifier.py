@@ -96,7 +96,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        try:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+        except TypeError as error:
+            kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+            raise TypeError(
+                f"labels must all be of one kind, such as strings or numbers, got {kinds} instead: they cannot be sorted."
+            ) from error
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but the data contains only one class: "

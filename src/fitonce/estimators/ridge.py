@@ -16,39 +16,72 @@ from .validation import check_options
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
-    """Kernel ridge regression, one or several targets, with leave-one-out predictions and alpha for free.
+    """Kernel ridge regression, one or several targets, with held-out predictions of all rows.
 
-    It minimises Σ w_i ‖y_i - f(x_i)‖² + alpha ‖f‖². With ``fit_intercept=False`` and one alpha it is scikit-learn's KernelRidge.
+    It minimises Σ w_i ‖y_i - f(x_i)‖² + alpha ‖f‖². Kernel width and alpha are chosen by held-out predictions, all from one
+    decomposition per kernel. With ``fit_intercept=False`` and fixed gamma and alpha it is scikit-learn's KernelRidge.
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, kernel_params
-        As in :class:`LeastSquaresSVC`.
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns
+        the matrix of all pairs; each entry must depend on its two rows only.
+    gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a power of two by held-out predictions, with
+        one decomposition for each value tried. An array (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf`
+        only, dense X) tunes a common value and then one per feature, by gradient of the leave-one-out squared error; these are kept only
+        if they pay on rows that did not choose them. None is 1/n_features, "scale" 1/(n_features · variance of X).
+    degree, coef0 : float or "tune", default=3 and 1
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel, tries the degrees 2, 3 and 4 and
+        the values 0 and 1 of coef0.
+    kernel_params : dict, default=None
+        Keyword arguments for a callable kernel.
     alpha : float, array of candidates or "tune", default="tune"
-        Regularisation, added to the eigenvalues of the centred kernel matrix. An array is a list of candidates for all targets
-        together, not one value per target.
-    penalty : {"function", "dual"}, default="function"
-        Whether alpha multiplies the norm of the function or of the dual coefficients.
+        Regularisation; added to the eigenvalues of the centred kernel matrix.
+        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64 does not carry them.
+        An array is a list of candidates for all targets together, not one value per target.
+    penalty : {"function", "dual", "tune"}, default="function"
+        Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries both.
+    criterion : {"squared_error", "r2"} or callable, default="squared_error"
+        The held-out loss by which tuned parameters and candidates are chosen: the mean squared error of the targets (PRESS), or
+        1 - R², averaged over targets. A callable ``criterion(y, held_out_prediction)`` returns a score, higher is better.
+    pooled : bool, default=True
+        Whether the criterion is computed once over all held-out rows, or within each split of `cv` and then averaged.
+    refine : bool, default=False
+        Whether to move from the best point of the lattice to the bottom of its valley: gamma by gradient or line search, alpha by Newton's
+        method where the criterion has derivatives. Candidates given as an array are left as they are.
     cv : int, splitter, iterable of splits or None, default=None
-        Where held-out values come from: leave-one-out if None (leave-one-group-out when groups are given).
+        Where held-out values come from, for tuning and for `held_out_prediction_`: leave-one-out if None
+        (leave-one-group-out when groups are given).
     fit_intercept : bool or "penalized", default=True
         A free bias, none, or one that is penalised like every other weight.
 
     Attributes
     ----------
-    alpha_, gamma_, penalty_
-        The values used.
+    alpha_, gamma_, degree_, coef0_, penalty_
+        The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
+    X_fit_ : array of shape (n_samples, n_features)
+        The training rows of positive weight, to which `dual_coef_` and `leverage_` refer; not for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
         predict(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_targets,)
     coef_ : array of shape (n_features,) or (n_targets, n_features)
         Weights of the features; linear kernel only.
     held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
-        What ``cross_val_predict(..., cv=LeaveOneOut())`` gives by refitting (by `cv`, if given).
+        What ``cross_val_predict(..., cv=LeaveOneOut())`` gives by refitting with the chosen values (by `cv`, if given: the mean where a row
+        is tested several times, NaN where it never is).
     leverage_ : array of shape (n_samples,)
-        Diagonal of the hat matrix; `effective_dof_` is its sum.
-    cv_results_, best_score_
-        Candidates of alpha with minus their held-out squared error.
+        Diagonal of the hat matrix, bias included.
+    effective_dof_ : float
+        Sum of the leverages.
+    cv_results_ : dict
+        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``, ``param_<name>``, ``mean_test_score``,
+        ``rank_test_score``. Scores are minus the loss of `criterion` (what it returned, for a callable).
+    best_score_ : float
+        The score of the chosen values, after refinement.
+    refinement_ : Refinement
+        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
+        gain on unseen rows with its standard error.
 
     Examples
     --------
@@ -58,7 +91,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = KernelRidge().fit(X, y)
     >>> print(f"{r2_score(y, model.held_out_prediction_):.2f}")   # leave-one-out, 442 refits' worth
-    0.48
+    0.51
     """
 
     _multi_output: ClassVar[bool] = True
@@ -95,7 +128,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit the model, choosing alpha by held-out squared error where several candidates are given.
+        """Fit the model, choosing what is to be tuned by `criterion` of held-out predictions.
 
         Parameters
         ----------

@@ -40,6 +40,8 @@ def check_alpha(alpha: Any) -> np.ndarray | None:
         return None
     try:
         candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+        if alpha is None:
+            raise TypeError
     except (TypeError, ValueError):
         raise TypeError(f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.') from None
     if candidates.ndim != 1 or candidates.size == 0:

@@ -1,0 +1,246 @@
+"""Scores of labellings by the cheapest way that gives what refitting gives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.parallel import Parallel, delayed
+
+from ..core._arrays import to_numpy
+from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from ..model_selection.routes import RefitWarning, Route, choose_route, fit_weights
+from ..model_selection.stand_in import Shared
+from .engine import Outputs, SharedEngine
+from .exchange import Rearrangement
+from .folds import Layout, same_splits
+from .literal import Fitter
+from .question import Question
+from .rules import FisherRule, LeastSquaresRule, NumberRule, Rule
+from .scoring import NeedsFitError, Scoring
+from .trained import TrainedEngine, label_free, repeatable
+from .validity import Split
+
+LITERAL_BLOCK = 8  # labellings fitted between two looks at the clock
+AGREEMENT = 1e-6  # relative deviation from a literal fit at which the shared decompositions of training sets are given up
+
+
+def final_step(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """A rearrangement with the splits that go with it (the observed ones, unless every labelling is split again)."""
+
+    rearrangement: Rearrangement
+    splits: list[Split]
+
+
+class Evaluation:
+    """Scores of labellings by the cheapest way that gives what refitting gives."""
+
+    def __init__(self, question: Question, scoring: Scoring, params: Mapping[str, Any] | None, n_jobs: int | None, max_bytes: int) -> None:
+        self.question, self.scoring, self.n_jobs, self.max_bytes = question, scoring, n_jobs, max_bytes
+        self.layout = Layout.of(question.splits, question.n_samples)
+        self.engine: SharedEngine | TrainedEngine | None = None
+        self.fitted_one_by_one = 0
+        weights = fit_weights(question.estimator, params)
+        self._route = choose_route(question.estimator, question.X, params)
+        shared = self._shared_engine(weights, params)
+        each = self._route.name == "one" and shared is None
+        self.fitter = Fitter(question.estimator, question.X, question.given_y, params, shared, each)
+        if self.engine is None and not each:
+            self._trained_engine(params)
+        if self.engine is None:
+            self._say_literal()
+        dtype = np.int8 if len(np.unique(question.labels)) < 128 else np.int32
+        self.codes = question.labels.astype(dtype)
+        self.numbers = None if question.classifier else question.numbers
+
+    # ---- ways ---------------------------------------------------------------------------------------------------
+
+    def _shared_engine(self, weights: Any, params: Mapping[str, Any] | None) -> Shared | None:
+        question = self.question
+        if self._route.name != "one" or self.layout is None or not label_free(question.estimator):
+            return None
+        if set(params or {}) - {"sample_weight"}:
+            self._route = Route("per-fold", "fit receives parameters of its own")
+            return None
+        shared = Shared(question.estimator, question.X, question.y)
+        try:
+            shared.decompose(weights)
+        except (ValueError, TypeError) as error:
+            self._route = Route("per-fold", f"all rows together are refused: {error}")
+            return None
+        self.engine = SharedEngine(shared.model, shared.problem, shared.mu, self._rule(shared.model), self.max_bytes)
+        return shared
+
+    def _rule(self, model: Any) -> Rule:
+        classes = self.question.classes
+        comparable = any(measure.metric is None for measure in self.scoring.measures)
+        if isinstance(model, KernelFisherDiscriminant):
+            assert classes is not None
+            model.classes_ = classes
+            priors = None if model.priors is None else model._given_priors()
+            return FisherRule(len(classes), priors, comparable=comparable)
+        if isinstance(model, LeastSquaresSVC):
+            assert classes is not None
+            return LeastSquaresRule(len(classes), free_bias=model.fit_intercept is True)
+        assert isinstance(model, KernelRidge)
+        return NumberRule(1 if self.question.y.ndim == 1 else self.question.y.shape[1], self.question.y.ndim == 1)
+
+    def _trained_engine(self, params: Mapping[str, Any] | None) -> None:
+        """One decomposition per training set, if it gives what a literal fit gives on the observed labels."""
+        question = self.question
+        model = final_step(question.estimator)
+        weights = (params or {}).get("sample_weight")
+        if self._route.name != "per-fold" or self.layout is None or question.mode == "resplit" or not label_free(question.estimator):
+            return
+        if (params and (set(params) != {"sample_weight"} or isinstance(question.estimator, Pipeline))) or _has_zeros(weights):
+            return
+        if not repeatable(model):
+            return
+        weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
+        engine = TrainedEngine(
+            question.estimator, question.X, question.y, weights, self._rule(clone(model)), question.splits, self.max_bytes
+        )
+        if self._agrees(engine):
+            self.engine = engine
+
+    def _agrees(self, engine: TrainedEngine) -> bool:
+        """Whether the outputs on the observed labels are those of literal fits: a guard against a search that is not the one repeated."""
+        question = self.question
+        values = question.labels[None, :] if question.classifier else question.numbers[None, ...]
+        assert self.layout is not None
+        if not engine.regular([self.layout], values)[0]:
+            return True
+        if isinstance(engine.rule, FisherRule):
+            comparable, engine.rule.comparable = engine.rule.comparable, True
+        outputs = engine.fixed(self.layout, values)
+        if isinstance(engine.rule, FisherRule):
+            engine.rule.comparable = comparable
+        method = "decision_function" if question.classifier else "predict"
+        for output, (model, X, _) in zip(outputs, self.fitter.folds(question.given_y, question.splits), strict=True):
+            expected = np.asarray(to_numpy(getattr(model, method)(X)))
+            got = to_numpy(output.values)[0, 0].T
+            if np.max(np.abs(got - expected)) > AGREEMENT * max(1.0, float(np.max(np.abs(expected)))):
+                return False
+        return True
+
+    def _say_literal(self) -> None:
+        question = self.question
+        if self._route.name == "refit":
+            reason = f"fitonce has no closed form for {type(question.estimator).__name__}"
+            advice = "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that."
+        elif question.mode == "resplit" and label_free(question.estimator):
+            reason = f"{self._route.reason}, and every permutation has training sets of its own"
+            advice = 'permute="within-folds" keeps the folds and shares one decomposition per training set.'
+        else:
+            reason = f"labels cannot be told apart from the rest of the fit ({self._route.reason})"
+            advice = "Fixed parameters, and steps that do not look at y, avoid that."
+        warnings.warn(f"{reason}: the estimator is fitted for every permutation and fold. {advice}", RefitWarning, stacklevel=4)
+
+    @property
+    def route(self) -> Route:
+        if self.engine is not None:
+            return Route(self.engine.route, self._route.reason, self.fitted_one_by_one)
+        return Route("refit", self._route.reason, self.fitted_one_by_one)
+
+    @property
+    def block_size(self) -> int:
+        if self.engine is None:
+            return LITERAL_BLOCK
+        return self.engine.block_size(self.layout)  # type: ignore[arg-type]
+
+    # ---- scores -------------------------------------------------------------------------------------------------
+
+    def scores(self, labellings: Sequence[Labelling]) -> dict[str, np.ndarray]:
+        """Scores (B, …) of every measure."""
+        B = len(labellings)
+        parts: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        by_engine = np.zeros(B, dtype=bool)
+        if self.engine is not None:
+            for members, outputs in self._outputs(labellings):
+                parts.append((members, self._of_outputs(outputs)))
+                by_engine[members] = True
+        literal = np.arange(B) if self.scoring.fitted else np.flatnonzero(~by_engine)
+        if len(literal):
+            parts += self._literal_scores(labellings, literal, by_engine)
+        result: dict[str, np.ndarray] = {}
+        for members, scores in parts:
+            for name, values in scores.items():
+                if name not in result:
+                    result[name] = np.empty((B, *values.shape[1:]))
+                result[name][members] = values
+        return {measure.name: result[measure.name] for measure in self.scoring.measures}
+
+    def _of_outputs(self, outputs: list[Outputs]) -> dict[str, np.ndarray]:
+        try:
+            return self.scoring.of_outputs(outputs)
+        except NeedsFitError:
+            self.scoring.literal |= {measure.name for measure in self.scoring.measures if measure.metric is None}
+            return self.scoring.of_outputs(outputs)
+
+    def _outputs(self, labellings: Sequence[Labelling]) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
+        """Outputs of the labellings that the closed form covers, with their places in the block."""
+        engine, observed = self.engine, self.question.splits
+        assert engine is not None and self.layout is not None
+        if not self.scoring.batched or not all(m.plain for m in self.scoring.measures if m.metric is None):
+            self.scoring.literal |= {m.name for m in self.scoring.measures if m.metric is None and not m.plain}
+        values = self._values([labelling.rearrangement for labelling in labellings])
+        fixed = np.array([labelling.splits is observed or same_splits(labelling.splits, observed) for labelling in labellings])
+        members = np.flatnonzero(fixed)
+        if len(members):
+            chosen = members[engine.regular([self.layout], values[members])]
+            if len(chosen):
+                yield chosen, engine.fixed(self.layout, values if len(chosen) == len(values) else values[chosen])
+        by_shape: dict[Any, list[tuple[int, Layout]]] = {}
+        for number in np.flatnonzero(~fixed).tolist():
+            layout = Layout.of(labellings[number].splits, self.question.n_samples)
+            if layout is not None:
+                by_shape.setdefault(layout.shapes, []).append((number, layout))
+        for group in by_shape.values():
+            numbers, layouts = np.array([number for number, _ in group]), [layout for _, layout in group]
+            regular = engine.regular(layouts, values[numbers])
+            if regular.any() and isinstance(engine, SharedEngine):
+                kept = [layout for layout, good in zip(layouts, regular, strict=True) if good]
+                yield numbers[regular], engine.each(kept, values[numbers[regular]])
+
+    def _values(self, rearrangements: Sequence[Rearrangement]) -> np.ndarray:
+        """Labels (B, n), or numbers (B, t, n)."""
+        indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
+        if self.numbers is None:
+            return np.asarray(self.codes[indices])
+        values = np.ascontiguousarray(np.moveaxis(self.numbers[:, indices], 0, 1))
+        if rearrangements[0].signs is not None:
+            values *= np.stack([np.asarray(rearrangement.signs) for rearrangement in rearrangements])[:, None, :]
+        return values
+
+    def _literal_scores(
+        self, labellings: Sequence[Labelling], which: np.ndarray, by_engine: np.ndarray
+    ) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
+        jobs = []
+        for number in which.tolist():
+            labelling = labellings[number]
+            wanted = self.scoring.fitted if by_engine[number] else self.scoring.measures
+            jobs.append((self.fitter, self.scoring, self.question.permuted(labelling.rearrangement), labelling.splits, wanted))
+        self.fitted_one_by_one += len(jobs)
+        if self.n_jobs in (None, 1) or len(jobs) == 1:
+            results = [_fitted_scores(*job) for job in jobs]
+        else:
+            results = Parallel(n_jobs=self.n_jobs)(delayed(_fitted_scores)(*job) for job in jobs)
+        return [(np.array([number]), scores) for number, scores in zip(which, results, strict=True)]
+
+
+def _fitted_scores(fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Any]) -> dict[str, np.ndarray]:
+    return scoring.of_fits(fitter.folds(y, splits, real=not all(measure.plain for measure in which)), which)
+
+
+def _has_zeros(weights: Any) -> bool:
+    return weights is not None and not bool(np.all(np.asarray(to_numpy(weights)) > 0))

@@ -1,0 +1,240 @@
+"""Scores of many labellings and folds at once, equal to scikit-learn's scorers fold by fold.
+
+A metric takes the outputs (B, k, m) or (B, k, c, m) of B labellings and k folds with the truth beside them and returns (B, k);
+the confusion matrix returns (B, k, c, c).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.special
+import scipy.stats
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ..core._arrays import Array, namespace, to_numpy
+from .engine import Outputs
+from .result import TIE
+from .rules import predicted_codes
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Outputs of a run of folds with what several metrics share worked out once."""
+
+    outputs: Outputs
+    n_classes: int | None
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        return to_numpy(self.outputs.values)
+
+    @property
+    def truth(self) -> np.ndarray:
+        return np.asarray(self.outputs.truth)
+
+    @property
+    def binary(self) -> bool:
+        return self.n_classes == 2
+
+    @cached_property
+    def predicted(self) -> np.ndarray:
+        return to_numpy(predicted_codes(self.outputs.values, self.binary))
+
+    @cached_property
+    def confusion(self) -> np.ndarray:
+        """Counts (B, k, c, c) of true by predicted class."""
+        c = self.n_classes or 0
+        B, k = self.truth.shape[:2]
+        cell = np.arange(B * k, dtype=np.intp).reshape(B, k, 1) * (c * c) + self.truth.astype(np.intp) * c + self.predicted
+        return np.bincount(cell.ravel(), minlength=B * k * c * c).reshape(B, k, c, c)
+
+    @cached_property
+    def per_class(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Hits, true and predicted counts of every class, (B, k, c) each."""
+        return np.diagonal(self.confusion, axis1=2, axis2=3), self.confusion.sum(axis=3), self.confusion.sum(axis=2)
+
+
+def accuracy(scored: Scored) -> np.ndarray:
+    """The share of hits; counted where the outputs live, so that only (B, k) numbers travel."""
+    truth = scored.outputs.truth
+    if isinstance(scored.outputs.values, np.ndarray):
+        return np.asarray(np.count_nonzero(scored.predicted == truth, axis=2) / truth.shape[2])
+    codes = predicted_codes(scored.outputs.values, scored.binary)
+    xp = namespace(codes)
+    hits = codes == xp.asarray(truth, dtype=codes.dtype, device=codes.device)
+    return np.asarray(to_numpy(xp.sum(xp.astype(hits, xp.int64), axis=2)) / truth.shape[2])
+
+
+def balanced_accuracy(scored: Scored) -> np.ndarray:
+    """Mean recall of the classes that are there."""
+    hits, true, _ = scored.per_class
+    return _mean_where(_ratio(hits, true), true > 0)
+
+
+def _f_beta(kind: str, average: str) -> Callable[[Scored], np.ndarray]:
+    def metric(scored: Scored) -> np.ndarray:
+        hits, true, predicted = scored.per_class
+        if average == "micro":
+            hits, true, predicted = (count.sum(axis=2, keepdims=True) for count in (hits, true, predicted))
+        over = {"f1": 0.5 * (true + predicted), "precision": predicted, "recall": true}[kind]
+        values = _ratio(hits, over)
+        if average == "binary":
+            return values[:, :, 1]
+        if average == "weighted":
+            return np.asarray(np.sum(values * true, axis=2) / np.sum(true, axis=2))
+        return _mean_where(values, (true + predicted) > 0)
+
+    return metric
+
+
+def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
+    """0 where the denominator is, as scikit-learn has it."""
+    return np.asarray(np.divide(numerator, denominator, out=np.zeros(np.shape(denominator)), where=denominator > 0))
+
+
+def _mean_where(values: np.ndarray, there: np.ndarray) -> np.ndarray:
+    return np.asarray(np.sum(np.where(there, values, 0.0), axis=2) / np.sum(there, axis=2))
+
+
+def roc_auc(scored: Scored) -> np.ndarray:
+    """Area under the ROC curve of two classes, by the rank sum; ties count half. NaN where a fold holds one class."""
+    values, truth = scored.values, scored.truth
+    m = values.shape[2]
+    order = np.argsort(values, axis=2)
+    ranked = np.take_along_axis(values, order, axis=2)
+    positive = np.take_along_axis(truth, order, axis=2)
+    rank_sum = positive @ np.arange(1.0, m + 1.0)
+    # repeated rows have equal decisions, which rounding may tell apart
+    apart = np.diff(ranked, axis=2) > TIE * np.max(np.abs(ranked), axis=2, keepdims=True)
+    for row in np.argwhere(~np.all(apart, axis=2)):
+        place = tuple(row)
+        ties = np.concatenate([[0], np.cumsum(apart[place])])
+        rank_sum[place] = np.sum(scipy.stats.rankdata(ties)[positive[place] == 1])
+    n1 = np.count_nonzero(truth, axis=2)
+    pairs = n1 * (m - n1)
+    if np.any(pairs == 0):
+        message = "Only one class is present in y_true. ROC AUC score is not defined in that case."
+        warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(pairs > 0, (rank_sum - n1 * (n1 + 1) / 2) / pairs, np.nan))
+
+
+def neg_log_loss(scored: Scored) -> np.ndarray:
+    """Mean log-probability of the true class, by the softmax of the scores."""
+    values = scored.values
+    values = np.stack([np.zeros_like(values), values], axis=2) if scored.binary else values
+    log_probability = values - scipy.special.logsumexp(values, axis=2, keepdims=True)
+    own = np.take_along_axis(log_probability, scored.truth[:, :, None, :].astype(np.intp), axis=2)[:, :, 0, :]
+    eps = np.finfo(np.float64).eps
+    return np.asarray(np.mean(np.clip(own, np.log(eps), np.log1p(-eps)), axis=2))
+
+
+def confusion_matrix(scored: Scored) -> np.ndarray:
+    return scored.confusion
+
+
+def r2(scored: Scored) -> np.ndarray:
+    """1 - residual over total sum of squares, averaged over targets; of a constant target 1 if met exactly, else 0."""
+    predicted, truth = _by_target(scored)
+    residual = np.sum((truth - predicted) ** 2, axis=3)
+    spread = np.sum((truth - truth.mean(axis=3, keepdims=True)) ** 2, axis=3)
+    if truth.shape[3] < 2:
+        warnings.warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=2)
+        return np.full(truth.shape[:2], np.nan)
+    score = np.where(residual == 0, 1.0, 0.0)
+    np.subtract(1.0, np.divide(residual, spread, out=np.zeros_like(spread), where=spread > 0), out=score, where=spread > 0)
+    return np.asarray(score.mean(axis=2))
+
+
+def neg_mean_squared_error(scored: Scored) -> np.ndarray:
+    predicted, truth = _by_target(scored)
+    return np.asarray(-np.mean((truth - predicted) ** 2, axis=(2, 3)))
+
+
+def neg_root_mean_squared_error(scored: Scored) -> np.ndarray:
+    predicted, truth = _by_target(scored)
+    return np.asarray(-np.sqrt(np.mean((truth - predicted) ** 2, axis=3)).mean(axis=2))
+
+
+def neg_mean_absolute_error(scored: Scored) -> np.ndarray:
+    predicted, truth = _by_target(scored)
+    return np.asarray(-np.mean(np.abs(truth - predicted), axis=(2, 3)))
+
+
+def correlation(scored: Scored) -> np.ndarray:
+    """Pearson's correlation of targets and predictions, averaged over targets; NaN where either is constant."""
+    predicted, truth = (A - A.mean(axis=3, keepdims=True) for A in _by_target(scored))
+    product = np.sum(predicted * truth, axis=3)
+    norms = np.sqrt(np.sum(predicted**2, axis=3) * np.sum(truth**2, axis=3))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(norms > 0, product / norms, np.nan).mean(axis=2))
+
+
+def _by_target(scored: Scored) -> tuple[np.ndarray, np.ndarray]:
+    """Predictions and targets as (B, k, t, m)."""
+    values = scored.values
+    return values if values.ndim == 4 else values[:, :, None, :], scored.truth
+
+
+Metric = Callable[[Scored], np.ndarray]
+
+LABEL_METRICS: dict[str, Metric] = {
+    "accuracy": accuracy,
+    "balanced_accuracy": balanced_accuracy,
+    **{f"{kind}_{average}": _f_beta(kind, average) for kind in ("f1", "precision", "recall") for average in ("macro", "micro", "weighted")},
+    "confusion_matrix": confusion_matrix,
+}
+BINARY_METRICS: dict[str, Metric] = {
+    **{kind: _f_beta(kind, "binary") for kind in ("f1", "precision", "recall")},
+    "roc_auc": roc_auc,
+}
+NUMBER_METRICS: dict[str, Metric] = {
+    "r2": r2,
+    "neg_mean_squared_error": neg_mean_squared_error,
+    "neg_root_mean_squared_error": neg_root_mean_squared_error,
+    "neg_mean_absolute_error": neg_mean_absolute_error,
+    "correlation": correlation,
+}
+
+
+def pooled(runs: list[Outputs]) -> list[Outputs]:
+    """All folds' test rows as one fold."""
+
+    def joined(arrays: list[Array]) -> Array:
+        flat = []
+        for A in arrays:
+            xp = namespace(A)
+            if A.ndim == 4:
+                A = xp.permute_dims(A, (0, 2, 1, 3))
+                flat.append(xp.reshape(A, (A.shape[0], 1, A.shape[1], -1)))
+            else:
+                flat.append(xp.reshape(A, (A.shape[0], 1, -1)))
+        return flat[0] if len(flat) == 1 else namespace(flat[0]).concat(flat, axis=-1)
+
+    return [Outputs(joined([run.values for run in runs]), joined([run.truth for run in runs]))]
+
+
+def vectorised(name: Any, *, classifier: bool, classes: np.ndarray | None, has_posterior: bool) -> Metric | None:
+    """The batched form of a scikit-learn scoring name for this problem, or None where there is none.
+
+    `has_posterior`: the estimator's probabilities are the softmax of its scores, with nothing calibrated in between.
+    """
+    if not isinstance(name, str):
+        return None
+    if not classifier:
+        return NUMBER_METRICS.get(name)
+    assert classes is not None
+    if name == "neg_log_loss":
+        return neg_log_loss if has_posterior else None
+    if name in LABEL_METRICS:
+        return LABEL_METRICS[name]
+    if name not in BINARY_METRICS or len(classes) != 2:
+        return None
+    positive = name == "roc_auc" or (classes.dtype.kind in "iufb" and classes[1] == 1)  # scikit-learn's pos_label is 1
+    return BINARY_METRICS[name] if positive else None

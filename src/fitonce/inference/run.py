@@ -1,0 +1,126 @@
+"""From the first labelling to the last: blocks, early stopping, progress, and a file to go on from."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice, repeat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from . import checkpoint as checkpoints
+from .engine import SharedEngine
+from .evaluation import Evaluation, Labelling
+from .exchange import Rearrangement
+from .folds import Resplitter
+from .result import reaches
+
+LONG = 5.0  # seconds; a run expected to take longer says so before it starts
+
+
+class Run:
+    """The observed score, then block after block of labellings, until there are enough."""
+
+    def __init__(
+        self,
+        test: Evaluation,
+        total: int,
+        enumerated: bool,
+        random_state: Any,
+        stop_after: int | None,
+        path: Path | None,
+        mark: str,
+        verbose: int,
+    ) -> None:
+        self.test, self.total, self.enumerated, self.stop_after = test, total, enumerated, stop_after
+        self.rng = check_random_state(random_state)
+        self.path, self.mark, self.verbose = path, mark, verbose
+
+    def finish(self) -> tuple[dict[str, Any], dict[str, np.ndarray], bool]:
+        """Scores, null scores by name, and whether early stopping ended the run."""
+        question = self.test.question
+        start = time.perf_counter()
+        observed = self.test.scores([Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)])
+        scores = {name: _plain(values[0]) for name, values in observed.items()}
+        self.test.fitted_one_by_one = 0
+        null = {name: np.empty((0, *values.shape[1:])) for name, values in observed.items()}
+        labellings = self._labellings()
+        known = checkpoints.load(self.path, self.mark) if self.path is not None else None
+        if known is not None:
+            null = known[1]
+            next(islice(labellings, known[0], known[0]), None)
+        done = len(next(iter(null.values())))
+        self._announce(time.perf_counter() - start, self.total - done)
+        parts = [null]
+        first = self.test.scoring.measures[0].name
+        hits = int(np.sum(reaches(null[first], scores[first])))
+        while done < self.total and not self._enough(hits):
+            block = list(islice(labellings, min(self.test.block_size, self.total - done)))
+            found = self.test.scores(block)
+            kept = self._until_enough(reaches(found[first], scores[first]), hits)
+            found = {name: values[:kept] for name, values in found.items()}
+            hits += int(np.sum(reaches(found[first], scores[first])))
+            parts.append(found)
+            done += kept
+            if self.path is not None:
+                parts = [_joined(parts)]
+                checkpoints.save(self.path, self.mark, done, scores, parts[0])
+            self._show(done)
+        stopped = self._enough(hits) and not (self.enumerated and done == self.total)
+        return scores, _joined(parts), stopped
+
+    def _enough(self, hits: int) -> bool:
+        return self.stop_after is not None and hits >= self.stop_after
+
+    def _until_enough(self, hit: np.ndarray, hits: int) -> int:
+        """How many of a block count: up to the one that completes the number at which to stop."""
+        if self.stop_after is None or hits + np.sum(hit) < self.stop_after:
+            return len(hit)
+        return int(np.flatnonzero(hit)[self.stop_after - hits - 1]) + 1
+
+    def _labellings(self) -> Iterator[Labelling]:
+        question = self.test.question
+        resplit = Resplitter(question.cv, question.X, question.groups, question.y, question.splits) if question.mode == "resplit" else None
+        drawn = (question.exchange.draw(self.rng) for _ in repeat(None))
+        for rearrangement in question.exchange.others() if self.enumerated else drawn:
+            # drawn, then split, as scikit-learn does: the two may share a generator
+            splits = question.splits if resplit is None else resplit(question.permuted(rearrangement))
+            yield Labelling(rearrangement, splits)
+
+    def _announce(self, seconds: float, remaining: int) -> None:
+        """How long it will take at most, where that is long and blocks are not nearly free."""
+        estimate = seconds * remaining
+        if isinstance(self.test.engine, SharedEngine) or estimate < LONG:
+            return
+        print(
+            f"permutation_test_score: at most about {_duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
+            f"{self.test.route.reason})",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _show(self, done: int) -> None:
+        if self.verbose > 0 and sys.stderr.isatty():
+            width = 30
+            filled = width * done // self.total
+            end = "\n" if done == self.total else ""
+            print(f"\rpermutations [{'#' * filled}{'.' * (width - filled)}] {done}/{self.total}", end=end, file=sys.stderr, flush=True)
+
+
+def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _plain(score: Any) -> Any:
+    return float(score) if np.ndim(score) == 0 else score
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

@@ -1,0 +1,270 @@
+"""Scores of labellings: batched where a metric has a batched form, otherwise by scikit-learn's scorer on each labelling and fold.
+
+A scorer is handed a stand-in that holds the outputs already worked out. One that asks for more (calibrated probabilities, the
+fitted model) has every labelling fitted instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.special
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, check_scoring, confusion_matrix, get_scorer, make_scorer
+from sklearn.utils.metaestimators import available_if
+
+from ..estimators.base import KernelModel
+from ..estimators.classifier import KernelClassifier, labels_of
+from .engine import Outputs
+from .metrics import Metric, Scored, pooled, vectorised
+
+_SCORER = type(make_scorer(accuracy_score))
+
+
+class NeedsFitError(Exception):
+    """A scorer wants something that only a fitted model has."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One score by name: its batched form, if any, and scikit-learn's scorer."""
+
+    name: str
+    metric: Metric | None
+    scorer: Callable[..., Any]
+    plain: bool  # whether the scorer only calls the estimator's methods
+
+    @property
+    def adds_up(self) -> bool:
+        """Confusion matrices of folds are added, scores are averaged."""
+        return self.name == "confusion_matrix"
+
+
+def measures(estimator: Any, scoring: Any, *, classifier: bool, classes: np.ndarray | None) -> list[Measure]:
+    """What is to be scored, in order; the first is the one that the result's three values are about."""
+    posterior = isinstance(estimator, KernelClassifier) and estimator._default_temperature == 1.0 and estimator.calibration is None
+    known = isinstance(estimator, KernelModel)
+
+    def measure(name: str, given: Any) -> Measure:
+        metric = vectorised(given, classifier=classifier, classes=classes, has_posterior=posterior) if known else None
+        plain = given is None or isinstance(given, (str, _SCORER))
+        scorer = _scorer(estimator, given, classes) if metric is None else NamedScorer(estimator, given, classes)
+        return Measure(name, metric, scorer, plain)
+
+    if isinstance(scoring, Mapping):
+        named = dict(scoring)
+    elif isinstance(scoring, (list, tuple, set)):
+        named = {str(name): name for name in scoring}
+    elif scoring is None and known:
+        named = {"accuracy": "accuracy"} if classifier else {"r2": "r2"}
+    else:
+        named = {scoring if isinstance(scoring, str) else "score": scoring}
+    if not named:
+        raise ValueError("scoring must name at least one score, got an empty collection instead.")
+    result = [measure(name, given) for name, given in named.items()]
+    if result[0].adds_up:
+        raise ValueError(
+            'the first score must be a number, got "confusion_matrix" instead: the p-value is that of the first. '
+            'Put another score before it, for instance scoring=["accuracy", "confusion_matrix"].'
+        )
+    return result
+
+
+def _scorer(estimator: Any, given: Any, classes: np.ndarray | None) -> Callable[..., Any]:
+    if given == "correlation":
+        return _called(make_scorer(pearson))
+    if given == "confusion_matrix":
+        return ConfusionScorer(classes)
+    if isinstance(given, str):
+        return _called(get_scorer(given))
+    return _called(check_scoring(estimator, scoring=given))
+
+
+def _called(scorer: Any) -> Callable[..., Any]:
+    """A scorer, typed."""
+    typed: Callable[..., Any] = scorer
+    return typed
+
+
+@dataclass(frozen=True)
+class NamedScorer:
+    """A scorer by name, looked up only where the batched metric does not do."""
+
+    estimator: Any
+    name: Any
+    classes: np.ndarray | None
+
+    def __call__(self, model: Any, X: Any, y: Any) -> Any:
+        return _scorer(self.estimator, self.name, self.classes)(model, X, y)
+
+
+@dataclass(frozen=True)
+class ConfusionScorer:
+    """Counts of true by predicted class."""
+
+    classes: np.ndarray | None
+
+    def __call__(self, model: Any, X: Any, y: Any) -> np.ndarray:
+        return np.asarray(confusion_matrix(y, model.predict(X), labels=self.classes))
+
+
+def pearson(y_true: Any, y_pred: Any) -> float:
+    """Pearson's correlation of targets and predictions, averaged over targets."""
+    truth, predicted = (np.asarray(y, dtype=np.float64).reshape(len(y), -1) for y in (y_true, y_pred))
+    truth, predicted = truth - truth.mean(axis=0), predicted - predicted.mean(axis=0)
+    norms = np.sqrt(np.sum(truth**2, axis=0) * np.sum(predicted**2, axis=0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return float(np.where(norms > 0, np.sum(truth * predicted, axis=0) / norms, np.nan).mean())
+
+
+# ---- outputs in, scores out ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Scoring:
+    """All measures of one test. `literal` collects those that turned out to need fitted models."""
+
+    estimator: Any
+    measures: list[Measure]
+    classes: np.ndarray | None
+    single: bool
+    pooled: bool
+    literal: set[str] = field(default_factory=set)
+
+    @property
+    def n_classes(self) -> int | None:
+        return None if self.classes is None else len(self.classes)
+
+    @property
+    def batched(self) -> list[Measure]:
+        return [measure for measure in self.measures if measure.name not in self.literal]
+
+    @property
+    def fitted(self) -> list[Measure]:
+        return [measure for measure in self.measures if measure.name in self.literal]
+
+    def of_outputs(self, runs: list[Outputs]) -> dict[str, np.ndarray]:
+        """Scores (B, …) of every measure that can be had from outputs alone."""
+        runs = pooled(runs) if self.pooled else runs
+        scored = [Scored(run, self.n_classes) for run in runs]
+        return {measure.name: _combined(measure, [self._of_run(measure, run) for run in scored]) for measure in self.batched}
+
+    def _of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
+        if measure.metric is not None and self._covered(measure, scored):
+            return measure.metric(scored)
+        return self._by_scorer(measure, scored)
+
+    def _covered(self, measure: Measure, scored: Scored) -> bool:
+        """The log-loss of a fold that lacks a class is scikit-learn's to define."""
+        if measure.name != "neg_log_loss":
+            return True
+        return bool(np.all([np.any(scored.truth == code, axis=2) for code in range(self.n_classes or 0)]))
+
+    def _by_scorer(self, measure: Measure, scored: Scored) -> np.ndarray:
+        B, k = scored.truth.shape[:2]
+        scores = [[self._one(measure, scored, b, fold) for fold in range(k)] for b in range(B)]
+        return np.array(scores)
+
+    def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
+        values, truth = scored.values[b, fold], scored.truth[b, fold]
+        if self.classes is not None:
+            stub: Any = HeldOutClassifier(self.estimator, self.classes, values if values.ndim == 1 else values.T)
+            y = self.classes[truth]
+        else:
+            stub = HeldOutRegressor(values if values.ndim == 1 else values.T)
+            y = truth[0] if self.single else truth.T
+        return measure.scorer(stub, np.zeros((len(y), 1)), y)
+
+    def of_fits(self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]) -> dict[str, np.ndarray]:
+        """Scores (1, …) of one labelling from fitted models with their test rows and labels."""
+        if self.pooled:
+            y = np.concatenate([np.asarray(y) for _, _, y in folds])
+            folds = [(Pooled(folds), np.zeros((len(y), 1)), y)]
+        scores = {measure.name: np.array([[measure.scorer(model, X, y) for model, X, y in folds]]) for measure in which}
+        return {measure.name: _combined(measure, [scores[measure.name]]) for measure in which}
+
+
+def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
+    """One score per labelling: the mean over folds, or the sum of confusion matrices."""
+    by_fold = by_run[0] if len(by_run) == 1 else np.concatenate(by_run, axis=1)
+    return np.asarray(by_fold.sum(axis=1) if measure.adds_up else np.mean(np.ascontiguousarray(by_fold), axis=1))
+
+
+# ---- stand-ins for fitted models -------------------------------------------------------------------------------------
+
+
+def _has(method: str) -> Any:
+    return available_if(lambda stub: hasattr(stub.estimator, method))
+
+
+class HeldOutClassifier(ClassifierMixin, BaseEstimator):
+    """A fitted classifier as scorers see it, for one test set whose decisions are known."""
+
+    def __init__(self, estimator: Any, classes: np.ndarray, decision: np.ndarray) -> None:
+        self.estimator, self.classes_, self.decision = estimator, classes, decision
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self.decision
+
+    def predict(self, X: Any) -> np.ndarray:
+        return labels_of(self.decision, self.classes_)
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        if self.estimator.calibration is not None:
+            raise NeedsFitError
+        scores = np.column_stack([np.zeros(len(self.decision)), self.decision]) if self.decision.ndim == 1 else self.decision
+        return np.asarray(scipy.special.softmax(scores, axis=1))
+
+
+class HeldOutRegressor(RegressorMixin, BaseEstimator):
+    """A fitted regressor as scorers see it, for one test set whose predictions are known."""
+
+    def __init__(self, prediction: np.ndarray) -> None:
+        self.prediction = prediction
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self.prediction
+
+
+def _all_have(method: str) -> Any:
+    return available_if(lambda pooled: all(hasattr(model, method) for model, _, _ in pooled.folds))
+
+
+class Pooled(BaseEstimator):
+    """Several fitted models, each asked about its own test rows; scorers see them as one."""
+
+    def __init__(self, folds: Sequence[tuple[Any, Any, Any]]) -> None:
+        self.folds = folds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = self.folds[0][0].__sklearn_tags__()
+        tags.input_tags.pairwise = False
+        return tags
+
+    @property
+    def classes_(self) -> Any:
+        return self.folds[0][0].classes_
+
+    def _joined(self, method: str) -> np.ndarray:
+        return np.concatenate([np.asarray(getattr(model, method)(X)) for model, X, _ in self.folds])
+
+    @_all_have("predict")
+    def predict(self, X: Any) -> np.ndarray:
+        return self._joined("predict")
+
+    @_all_have("decision_function")
+    def decision_function(self, X: Any) -> np.ndarray:
+        return self._joined("decision_function")
+
+    @_all_have("predict_proba")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        return self._joined("predict_proba")
+
+    def score(self, X: Any, y: Any) -> float:
+        """The first model's own score function, on all predictions."""
+        score: float = type(self.folds[0][0]).score(self, X, y)
+        return score
