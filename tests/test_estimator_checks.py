@@ -25,23 +25,24 @@ PENALTIES = ("function", "dual")
 
 
 def instances() -> list:
-    """Every estimator with every kernel and penalty, alpha tuned; then alphas fixed and listed, other intercepts, indefinite kernels."""
-    tuned = [E(kernel=kernel, penalty=penalty) for E, kernel, penalty in itertools.product(ESTIMATORS, KERNELS, PENALTIES)]
-    for estimator in tuned:
-        if (type(estimator), estimator.kernel, estimator.penalty) == (KernelRidge, "sigmoid", "function"):
+    """Every estimator with every kernel, every kernel and every estimator with the dual norm; then gamma tuned as well, and so on."""
+    function = [E(kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)]
+    for estimator in function:
+        if isinstance(estimator, KernelRidge) and estimator.kernel == "sigmoid":
             estimator.set_params(gamma=0.01, coef0=0)  # a check sets alpha to 0.01, which must exceed -λ_min
+    dual = [E(kernel, gamma="scale", penalty="dual") for E, kernel in zip(itertools.cycle(ESTIMATORS), KERNELS, strict=False)]
     return [
-        *tuned,
-        KernelFisherDiscriminant(alpha=1.0),
-        KernelFisherDiscriminant(calibration=None, alpha=[0.1, 1.0, 10.0]),
-        KernelFisherDiscriminant(kernel="precomputed", calibration=None, alpha=100.0),  # truncated to integers it is indefinite
-        KernelFisherDiscriminant(kernel="sigmoid", coef0=-1, penalty="dual", alpha=0.5),
-        LeastSquaresSVC(alpha=1.0, penalty="dual"),
-        LeastSquaresSVC(calibration=None, fit_intercept="penalized"),
-        LeastSquaresSVC(kernel="poly", coef0=-1, fit_intercept=False, penalty="dual"),
-        LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3),
-        KernelRidge(kernel="linear", fit_intercept=False),
-        KernelRidge(kernel="sigmoid", coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0),
+        *function,
+        *dual,
+        *(E() for E in ESTIMATORS),
+        KernelFisherDiscriminant(gamma=0.1, calibration=None, alpha=[0.1, 1.0, 10.0]),
+        KernelFisherDiscriminant("precomputed", calibration=None, alpha=100.0),  # truncated to integers it is indefinite
+        KernelFisherDiscriminant("sigmoid", gamma=0.1, coef0=-1, penalty="dual", alpha=0.5),
+        LeastSquaresSVC(gamma=0.1, calibration=None, fit_intercept="penalized", alpha=1.0),
+        LeastSquaresSVC("poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]),
+        LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
+        KernelRidge("linear", fit_intercept=False),
+        KernelRidge("sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0),
     ]
 
 
@@ -68,7 +69,7 @@ import fitonce
 outcomes = []
 for name in ("KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"):
     for penalty in ("function", "dual"):
-        for estimator, check in estimator_checks_generator(getattr(fitonce, name)(penalty=penalty)):
+        for estimator, check in estimator_checks_generator(getattr(fitonce, name)(gamma=0.1, penalty=penalty)):
             arguments, function = {}, check
             while hasattr(function, "func"):
                 arguments, function = {**arguments, **function.keywords}, function.func

@@ -14,38 +14,37 @@ from ._arrays import Array, eye_like, index_like, namespace, take
 def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     """Held-out predictions of any linear smoother Ŷ = H Y, without refitting (Treder 2019, algorithm 1).
 
-        For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values are Y_Te - R.
-        This equals deleting the rows and fitting again for every smoother that minimises a sum of squared errors
-        plus a quadratic penalty that does not depend on the rows: least squares, ridge, kernel ridge, splines.
+    For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values are Y_Te - R.
+    This equals deleting the rows and fitting again for every smoother that minimises a sum of squared errors
+    plus a quadratic penalty that does not depend on the rows: least squares, ridge, kernel ridge, splines.
 
-        Parameters
-        ----------
-        H : array of shape (n_samples, n_samples)
-            The hat matrix of all rows, bias included.
-        Y : array of shape (n_samples,) or (n_samples, n_targets)
-            Targets; permuted copies of the labels may stand side by side as columns.
-        test_sets : iterable of index arrays or boolean masks
-            Any collection, overlapping or not.
+    Parameters
+    ----------
+    H : array of shape (n_samples, n_samples)
+        The hat matrix of all rows, bias included.
+    Y : array of shape (n_samples,) or (n_samples, n_targets)
+        Targets; permuted copies of the labels may stand side by side as columns.
+    test_sets : iterable of index arrays or boolean masks
+        Any collection, overlapping or not.
 
-        Returns
-        -------
-        list of arrays
-            One per test set, in its row order, of shape (n_test,) or (n_test, n_targets).
+    Returns
+    -------
+    list of arrays
+        One per test set, in its row order, of shape (n_test,) or (n_test, n_targets).
 
-        Notes
-        -----
-        Exact. Cost: one product H Y, then O(m³ + m² t) for a test set of m rows.
+    Notes
+    -----
+    Exact. Cost: one product H Y, then O(m³ + m² t) for a test set of m rows.
 
-        Examples
-        --------
-        >>> import numpy as np
-    from array_api_compat import is_array_api_obj
-        >>> from fitonce import held_out
-        >>> X = np.column_stack([np.ones(6), np.arange(6.0)])
-        >>> H = X @ np.linalg.pinv(X)
-        >>> y = np.array([0.0, 1.2, 1.9, 3.2, 3.9, 5.1])
-        >>> [values.round(2).tolist() for values in held_out(H, y, [[0], [4, 5]])]
-        [[0.12], [4.15, 5.18]]
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce import held_out
+    >>> X = np.column_stack([np.ones(6), np.arange(6.0)])
+    >>> H = X @ np.linalg.pinv(X)
+    >>> y = np.array([0.0, 1.2, 1.9, 3.2, 3.9, 5.1])
+    >>> [values.round(2).tolist() for values in held_out(H, y, [[0], [4, 5]])]
+    [[0.12], [4.15, 5.18]]
     """
     H, Y = (array if is_array_api_obj(array) else np.asarray(array, dtype=np.float64) for array in (H, Y))
     xp = namespace(H, Y)

@@ -1,4 +1,4 @@
-"""The flow that all three estimators share: validate, decompose once, choose alpha, solve, hold out."""
+"""The flow that all three estimators share: validate, decompose, choose what is to be tuned, solve, hold out."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from .validation import (
     check_new_data,
     check_options,
     check_weights,
+    repeated_warnings_once,
     warn_numerical,
 )
 from .verification import Verification, compare_with_refits
@@ -42,6 +43,7 @@ PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
 
 
 TUNED_VALUES: dict[str, tuple[Any, ...]] = {"penalty": ("function", "dual"), "degree": (2, 3, 4), "coef0": (0.0, 1.0)}
+OPTIONAL_ATTRIBUTES = ("refinement_", "isotonic_", "temperature_", "coef_", "X_fit_", "gamma_", "degree_", "coef0_")
 KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again rather than kept beside the trial under way
 SELECTION_ELEMENTS = 1 << 24  # held-out values computed at a time
 
@@ -165,7 +167,12 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         check_kernel_parameters(self)
         check_alpha(self.alpha)
         check_options(self, penalty=("function", "dual", "tune"))
+        check_options(self, pooled=(True, False), refine=(True, False))
         check_criterion(self, REGRESSION if self._multi_output else CLASSIFICATION)
+        if self._ard and self.penalty != "function":
+            raise ValueError(
+                f'gamma="ard" needs penalty="function", got penalty={self.penalty!r} instead: its gradient is that of the function norm.'
+            )
 
     @property
     def _intercept_option(self) -> FitIntercept:
@@ -213,27 +220,38 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
         parameters: dict[str, Any] = {name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]}
         gamma, n_features = parameters.get("gamma", 0.0), prepared.X.shape[1]
-        if np.ndim(gamma) == 1 and len(gamma) != n_features:
-            raise ValueError(f"gamma must be one number or one per feature ({n_features}), got {gamma!r} instead.")
-        if gamma is None:
-            parameters["gamma"] = 1.0 / prepared.X.shape[1]
+        if np.ndim(gamma) == 1:
+            if len(gamma) != n_features:
+                raise ValueError(
+                    f"gamma must be one number, or one width per feature ({n_features}), got {len(gamma)} of them instead. It is not "
+                    'a list of candidates: use "tune" to have it chosen.'
+                )
+            parameters["gamma"] = np.asarray(gamma, dtype=np.float64)
+        elif gamma is None:
+            parameters["gamma"] = 1.0 / n_features
         elif _is(parameters.get("gamma"), "scale"):
             parameters["gamma"] = scale_gamma(prepared.X, prepared.weights)
         return Kernel(self.kernel, parameters)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+        for name in OPTIONAL_ATTRIBUTES:  # of an earlier fit with other settings
+            self.__dict__.pop(name, None)
         tasks = FitTasks(self, X, y)
         training = self._training(X, y, sample_weight, groups)
         folds = self._folds(training)
         prepared = self._prepare(training)
         deletions = None if folds is None else _deletions(folds, training)
-        found, problem = self._search(prepared, deletions, tasks)
+        with repeated_warnings_once():
+            found, problem = self._search(prepared, deletions, tasks)
         winner = found.winner
-        if (self.refine or _is(self.gamma, "ard")) and self._anything_tuned:
+        if (self.refine or self._ard) and self._anything_tuned:
             with tasks.task("refine"):
                 winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
-        self.cv_results_ = found.cv_results()
-        self.best_score_ = -winner.loss
+            found = Search([*found.trials, *self.refinement_.trials])
+        self._warn_at_edges(found, winner, problem)
+        best = 1.0 if self.criterion in ("auc", "r2") else 0.0  # the score of a perfect model
+        self.cv_results_ = found.cv_results(best)
+        self.best_score_ = best - winner.loss
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
         for name, value in problem.kernel.parameters.items():
             if not callable(self.kernel):
@@ -272,6 +290,26 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if problem is None or trial is not found.winner:
             problem = problem_for(found.winner.parameters)
         return found, problem
+
+    @property
+    def _ard(self) -> bool:
+        return _is(self.kernel, "rbf") and _is(self.gamma, "ard")
+
+    def _warn_at_edges(self, found: Search, winner: Trial, problem: Problem) -> None:
+        """Tell where the criterion still falls at the end of what was tried."""
+        edge = winner.falling_edge
+        if _tuned(self.alpha) and edge is not None:
+            reason = (
+                "float64 does not carry a smaller one; the targets may be free of noise, and refine=True or a wider kernel may help"
+                if edge == "lower"
+                else "beyond it every model is constant; this kernel finds nothing in these data"
+            )
+            warn_numerical(f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}.")
+        tried = [trial.parameters["gamma"] for trial in found.trials if np.ndim(trial.parameters.get("gamma", [])) == 0]
+        gamma = winner.parameters.get("gamma", np.nan)
+        at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
+        if at_the_end and np.log2(max(tried) / min(tried)) >= GammaLattice.limit + GammaLattice.reach:  # extended as far as it goes
+            warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of what was tried; scale the features, or give gamma.")
 
     @property
     def _anything_tuned(self) -> bool:

@@ -70,7 +70,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Fit the model, choosing alpha by held-out squared error where several candidates are given.
+        """Fit the model, choosing what is to be tuned by the `criterion` of held-out predictions.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but the data contains only one class: "
-                f"{self.classes_[0]!r}. Check the labels, or the sample weights."
+                f"{self.classes_.tolist()[0]!r}. Check the labels, or the sample weights."
             )
         indicators = np.zeros((len(codes), len(self.classes_)))
         indicators[np.arange(len(codes)), codes] = 1.0

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.sparse as sp
 
 from ..core._arrays import Array, asarray_like, namespace, to_numpy
 from ..core.criteria import criterion_of
@@ -22,6 +23,7 @@ WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point 
 CONVERGED = 1e-4  # of log gamma between rounds
 ARD_PULL = 0.05  # strength of the pull of log widths towards their common start, relative to the loss there
 ARD_FOLDS = 5
+ARD_STANDARD_ERRORS = 2.0  # of the gain on unseen rows that widths per feature must show
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Refinement:
     steps: list[NewtonStep] = field(default_factory=list)
     rounds: list[dict[str, float]] = field(default_factory=list)
     ard: dict[str, float] | None = None
+    trials: list[Trial] = field(default_factory=list)  # the steps and the result, as rows of cv_results_
 
 
 def squared_loss(total: float) -> LossAndSlope:
@@ -77,10 +80,11 @@ def refine(model: Any, prepared: Any, deletions: Deletions | None, winner: Trial
     if "gamma" in winner.parameters:
         best, rounds = work.gamma(best)
     best, steps = work.alpha(best)
+    walked = Trial(best.trial.parameters, np.array([step.alpha for step in steps]), np.array([step.loss for step in steps]))
     ard = None
-    if isinstance(model.gamma, str) and model.gamma == "ard":
+    if model._ard:
         best, ard = work.ard(best)
-    return best.trial, best.problem, Refinement(steps, rounds, ard)
+    return best.trial, best.problem, Refinement(steps, rounds, ard, [walked, best.trial] if steps else [best.trial])
 
 
 @dataclass(frozen=True)
@@ -141,13 +145,13 @@ class _Refiner:
     # ---- gamma --------------------------------------------------------------------------------------------------
 
     def gamma(self, best: _Point) -> tuple[_Point, list[dict[str, float]]]:
-        objective = self._objective(best, np.array([best.trial.parameters["gamma"]]), pull=0.0)
+        objective = self._objective(best)
         if objective is not None:
             return self._descend(best, objective)
         return self._alternate(best)
 
-    def _objective(self, best: _Point, widths: np.ndarray, pull: float) -> KernelObjective | None:
-        """The smooth loss in log widths and log alpha, where there is one: leave-one-out, function norm, rbf or laplacian."""
+    def _objective(self, best: _Point) -> KernelObjective | None:
+        """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function norm, rbf or laplacian."""
         model, problem = self.model, best.problem
         loss = model._loss_and_slope(problem, self.prepared)
         if loss is None or self.deletions is not None or self.penalty != "function" or model.kernel not in ("rbf", "laplacian"):
@@ -159,8 +163,8 @@ class _Refiner:
         def kernel(gamma: Any) -> Array:
             return model._kernel(self.prepared, {**parameters, "gamma": gamma})(self.prepared.X, self.prepared.X)
 
-        start = np.log(np.append(widths, best.trial.alpha))
-        return KernelObjective(kernel, self.prepared.X, problem.scaled_targets, problem.smoother.Q0, problem.row_scale, loss, start, pull)
+        start = np.log([parameters["gamma"], best.trial.alpha])
+        return KernelObjective(kernel, self.prepared.X, problem.scaled_targets, problem.smoother.Q0, problem.row_scale, loss, start)
 
     def _descend(self, best: _Point, objective: KernelObjective) -> tuple[_Point, list[dict[str, float]]]:
         window = alpha_lattice(best.problem.decomposition, self.prepared.total_weight)
@@ -191,23 +195,30 @@ class _Refiner:
         """Widths per feature by the held-out squared error, kept only where they pay on rows that did not choose them.
 
         Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths are pulled towards their common
-        start, and in five folds the widths are chosen on each training part and judged on its test part: they are kept if the held-out
-        squared error falls by more than one standard error of the paired differences.
+        start, and in five folds the widths are chosen on each training part and judged on its test part, against one common width
+        that was chosen there in the same way. They are kept if the squared error falls by more than two standard errors of the
+        paired differences.
         """
+        if sp.issparse(self.prepared.X):
+            raise ValueError('gamma="ard" needs a dense X: make it dense, or use gamma="tune".')
         gain, error = self._ard_gain(best)
         record = {"gain": gain, "standard_error": error}
-        if gain <= error:
+        if gain <= ARD_STANDARD_ERRORS * error:
             return best, record
-        rows = np.arange(self.prepared.X.shape[0])
-        widths, alpha = self._ard_widths(best, rows)
-        point = self.point({**best.trial.parameters, "gamma": widths}, alpha)
-        return self.alpha(point)[0], record
+        widths, alpha = self._widths(best, np.arange(self.prepared.X.shape[0]), per_feature=True)
+        parameters = {**best.trial.parameters, "gamma": widths}
+        if self.tune_alpha:
+            return self.alpha(self.point(parameters, alpha))[0], record
+        problem = self.problem(parameters)
+        alphas = np.unique(np.atleast_1d(np.asarray(self.model.alpha, dtype=np.float64)))
+        trials = [self._at(problem, parameters, float(alpha)) for alpha in alphas]
+        return min(trials, key=lambda point: point.trial.loss), record
 
-    def _ard_widths(self, best: _Point, rows: np.ndarray) -> tuple[np.ndarray, float]:
-        """Widths and alpha chosen on some of the rows."""
+    def _widths(self, best: _Point, rows: np.ndarray, per_feature: bool) -> tuple[np.ndarray, float]:
+        """Widths, one per feature or one in all, and alpha, chosen on some of the rows; alpha stays where it is not tuned."""
         part = self.prepared.rows(rows)
-        gamma = best.trial.parameters["gamma"]
-        start = np.log(np.append(np.full(part.X.shape[1], gamma), best.trial.alpha))
+        n_widths = part.X.shape[1] if per_feature else 1
+        start = np.log(np.append(np.full(n_widths, best.trial.parameters["gamma"]), best.trial.alpha))
         targets = asarray_like(part.targets, best.problem.targets)
         Y = targets if part.row_scale is None else part.row_scale * targets
         Q0 = bias_basis(Y, part.row_scale, self.model._intercept_option)
@@ -215,22 +226,23 @@ class _Refiner:
         objective = KernelObjective(
             lambda widths: self.model._kernel(part, {**best.trial.parameters, "gamma": widths})(part.X, part.X),
             *(part.X, Y, Q0, part.row_scale, loss, start),
+            per_feature=per_feature,
         )
-        pulled = KernelObjective(**{**vars(objective), "pull": ARD_PULL * objective(start)[0]})
-        alphas = best.trial.alpha * np.array([2.0**-8, 2.0**8])
-        *widths, alpha = np.exp(pulled.minimise((alphas[0], alphas[1])))
+        pulled = replace(objective, pull=ARD_PULL * objective(start)[0])
+        reach = 2.0**8 if self.tune_alpha else 1.0 + 1e-9
+        *widths, alpha = np.exp(pulled.minimise((best.trial.alpha / reach, best.trial.alpha * reach)))
         return np.array(widths), float(alpha)
 
     def _ard_gain(self, best: _Point) -> tuple[float, float]:
-        """Mean paired improvement of the squared error on unseen rows, and its standard error."""
+        """Mean improvement of the squared error on unseen rows by a width per feature over a common one, and its standard error."""
         n = self.prepared.X.shape[0]
         fold = np.random.default_rng(0).permutation(n) % ARD_FOLDS
         gains = []
         for number in range(ARD_FOLDS):
             train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            widths, alpha = self._ard_widths(best, train)
-            plain = self._squared_errors(best, best.trial.parameters["gamma"], best.trial.alpha, train, test)
-            gains.append(plain - self._squared_errors(best, widths, alpha, train, test))
+            (common,), alpha = self._widths(best, train, per_feature=False)
+            plain = self._squared_errors(best, float(common), alpha, train, test)
+            gains.append(plain - self._squared_errors(best, *self._widths(best, train, per_feature=True), train, test))
         gain = np.concatenate(gains)
         return float(gain.mean()), float(gain.std() / np.sqrt(n))
 

@@ -10,10 +10,13 @@ import numbers
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn
 from array_api_compat import device, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
@@ -156,6 +159,11 @@ def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
             f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those "
             f"passed to fit(), got {came_in} after {fitted_in} instead: convert one of them."
         )
+    if estimator.kernel == "precomputed" and getattr(X, "ndim", 0) == 2 and X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input: a "
+            "precomputed kernel of new rows has one column for each training row."
+        )
     if is_foreign_array(X):
         return _check_foreign(estimator, X, reset=False), X.dtype
     dtype = _floating_dtype(X)
@@ -265,6 +273,16 @@ def warn_constant() -> None:
     )
 
 
+@contextmanager
+def repeated_warnings_once() -> Iterator[None]:
+    """Warnings raised again and again in a search, such as one per kernel tried, are given once, after it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in {(str(item.message), item.category): item for item in caught}.values():
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno, source=warning.source)
+
+
 def warn_numerical(message: str) -> None:
     warnings.warn(message, NumericalWarning, stacklevel=_depth_inside_package())
 
@@ -272,9 +290,10 @@ def warn_numerical(message: str) -> None:
 def _depth_inside_package() -> int:
     """How many callers up the user's own line is, so that a warning points there."""
     depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         depth, frame = depth + 1, frame.f_back
     return depth
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+# our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
+_INSIDE = (os.path.dirname(os.path.dirname(__file__)), os.path.join(os.path.dirname(sklearn.__file__), "callback"))

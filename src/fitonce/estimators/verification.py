@@ -28,7 +28,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        return self.max_deviation <= self.tolerance
+        return bool(self.max_deviation <= self.tolerance)
 
     def __str__(self) -> str:
         verdict = "agree" if self.passed else "DISAGREE"

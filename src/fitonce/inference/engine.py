@@ -26,7 +26,7 @@ from .folds import Layout, Run
 from .rules import FisherRule, LabelRule, Rule, _empty
 
 MAX_BYTES = 256 << 20  # working memory of a block of labellings, beside the n×n matrices of the problem itself
-BLOCK_BYTES = 48 << 20  # blocks need not be larger than this to keep the matrix products at full speed
+BLOCK_BYTES = 48 << 20  # on the host blocks need not be larger than this to keep the matrix products at full speed
 DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
 DEFINITE_KERNELS = ("linear", "rbf", "laplacian", "cosine")
 
@@ -141,7 +141,8 @@ class SharedEngine:
         return 8 * rows * (6 * columns + 4) * (2 if self.dual is not None else 1)
 
     def block_size(self, layout: Layout) -> int:
-        return max(1, min(BLOCK_BYTES, self.max_bytes) // self.bytes_per_labelling(layout))
+        budget = min(BLOCK_BYTES, self.max_bytes) if is_numpy(self.like) else self.max_bytes
+        return max(1, budget // self.bytes_per_labelling(layout))
 
     # ---- fixed folds --------------------------------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core._arrays import to_numpy
+from ..core._arrays import namespace, to_numpy
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from ..estimators.validation import is_foreign_array
 from ..model_selection.routes import RefitWarning, Route, choose_route, fit_weights
 from ..model_selection.stand_in import Shared
 from .engine import Outputs, SharedEngine
@@ -51,7 +52,7 @@ class Evaluation:
         self.engine: SharedEngine | TrainedEngine | None = None
         self.fitted_one_by_one = 0
         weights = fit_weights(question.estimator, params)
-        self._route = choose_route(question.estimator, question.X, params)
+        self._route = choose_route(question.estimator, _symmetry_of(question.X), params)
         shared = self._shared_engine(weights, params)
         each = self._route.name == "one" and shared is None
         self.fitter = Fitter(question.estimator, question.X, question.given_y, params, shared, each)
@@ -240,6 +241,17 @@ class Evaluation:
 
 def _fitted_scores(fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Any]) -> dict[str, np.ndarray]:
     return scoring.of_fits(fitter.folds(y, splits, real=not all(measure.plain for measure in which)), which)
+
+
+def _symmetry_of(X: Any) -> Any:
+    """X, or for an array that lives elsewhere a 2×2 matrix as large and as asymmetric: that much is asked of a precomputed kernel."""
+    if not is_foreign_array(X) or X.ndim != 2 or X.shape[0] != X.shape[1]:
+        return X
+    xp = namespace(X)
+    rows = [slice(start, min(start + 1024, X.shape[0])) for start in range(0, X.shape[0], 1024)]
+    largest = max(float(xp.max(xp.abs(X[part, :]))) for part in rows)
+    asymmetry = max(float(xp.max(xp.abs(X[part, :] - X[:, part].T))) for part in rows)
+    return np.array([[largest, asymmetry], [0.0, largest]])
 
 
 def _has_zeros(weights: Any) -> bool:

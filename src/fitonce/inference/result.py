@@ -15,9 +15,13 @@ TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not m
 
 
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
-    """Which null scores are at least the observed one; NaN never is, as in scikit-learn."""
+    """Which null scores are at least the observed one, ties included.
+
+    An undefined score (NaN) on either side counts: what cannot be compared is no evidence. (Left out, as in scikit-learn, an observed
+    NaN would get the smallest p-value there is.)
+    """
     with np.errstate(invalid="ignore"):
-        return np.asarray(null >= observed - TIE * np.maximum(1.0, np.abs(observed)))
+        return np.asarray(~(null < observed - TIE * np.maximum(1.0, np.abs(observed))))
 
 
 @dataclass(frozen=True)

@@ -44,11 +44,8 @@ class KernelObjective:
     row_scale: Array | None
     loss: LossAndSlope
     start: np.ndarray
+    per_feature: bool = False
     pull: float = 0.0
-
-    @property
-    def per_feature(self) -> bool:
-        return len(self.start) > 2
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         gamma, mu = np.exp(theta[:-1]), float(np.exp(theta[-1]))

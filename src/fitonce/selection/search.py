@@ -30,6 +30,17 @@ class Trial:
         return int(np.flatnonzero(self.losses <= _tied(self.losses.min()))[-1])
 
     @property
+    def falling_edge(self) -> str | None:
+        """Which end the best alpha is at, "lower" or "upper", where it is clearly better than its neighbour; else None."""
+        n, best = len(self.alphas), self.best
+        if n < 3 or best not in (0, n - 1):
+            return None
+        neighbour = self.losses[1] if best == 0 else self.losses[-2]
+        if neighbour - self.losses[best] <= WORTH_EXTENDING * abs(neighbour):
+            return None
+        return "lower" if best == 0 else "upper"
+
+    @property
     def loss(self) -> float:
         return float(self.losses[self.best])
 
@@ -55,13 +66,22 @@ class Search:
         tied = [trial for trial in self.trials if trial.loss <= limit]
         return min(tied, key=lambda trial: (-trial.alpha, trial.parameters.get("gamma", 0.0)))
 
-    def cv_results(self) -> dict[str, Any]:
-        """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair; scores are minus the losses."""
+    def cv_results(self, best: float = 0.0) -> dict[str, Any]:
+        """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair; scores are `best` minus the losses."""
         params = [{**trial.parameters, "alpha": float(alpha)} for trial in self.trials for alpha in trial.alphas]
-        scores = -np.concatenate([trial.losses for trial in self.trials])
+        scores = best - np.concatenate([trial.losses for trial in self.trials])
         better = np.searchsorted(np.sort(-scores), -scores)  # how many are better: equal scores share a rank
-        columns = {f"param_{name}": np.ma.masked_array([p[name] for p in params]) for name in params[0]}
+        columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in params[0]}
         return {**columns, "params": params, "mean_test_score": scores, "rank_test_score": (better + 1).astype(np.int32)}
+
+
+def _column(values: list[Any]) -> np.ma.MaskedArray:
+    """Values as scikit-learn's masked arrays; of objects where one of them is a vector of widths."""
+    if all(np.ndim(value) == 0 for value in values):
+        return np.ma.masked_array(values)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return np.ma.masked_array(column)
 
 
 def search(evaluate: Callable[[Parameters], Trial], others: Sequence[Parameters], lattice: GammaLattice | None) -> Search:

@@ -1,0 +1,218 @@
+"""Probabilities from held-out decisions: against direct minimisation, scikit-learn's isotonic regression and known posteriors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.special
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
+
+from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
+from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
+from fitonce.estimators.classifier import even_odds, isotonic_steps
+
+CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
+CALIBRATIONS = ("temperature", "sigmoid", "isotonic", None)
+
+
+def overlapping(n: int, classes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % (classes + 2) % classes)  # the first two classes are larger
+    return rng.normal(size=(n, 3)) + 1.2 * np.eye(3)[y], np.array(["reed", "fern", "moss"])[y]
+
+
+def columns(decision: np.ndarray) -> np.ndarray:
+    return np.column_stack([np.zeros(len(decision)), decision]) if decision.ndim == 1 else decision
+
+
+def raw(model: Any, X: np.ndarray, y: np.ndarray, **fit: Any) -> Any:
+    """The same model with the same values and no calibration."""
+    fixed = {"alpha": model.alpha_, "gamma": model.gamma_, "calibration": None}
+    return type(model)(**{**model.get_params(), **fixed}).fit(X, y, **fit)
+
+
+def platt_targets(labels: np.ndarray, weights: np.ndarray, c: int) -> np.ndarray:
+    sizes = np.array([weights[labels == j].sum() for j in range(c)])
+    return np.array([[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in labels])
+
+
+def minimised(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, offsets: bool) -> tuple[float, np.ndarray]:
+    """β and class offsets of the least cross-entropy, by a general optimiser."""
+    scores = columns(decision)
+    c = scores.shape[1]
+    scale = scores.std()
+    targets = platt_targets(labels, weights, c)
+
+    def logits(theta: np.ndarray) -> np.ndarray:
+        return theta[0] / scale * scores + np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
+
+    def loss(theta: np.ndarray) -> float:
+        return float(-weights @ np.sum(targets * scipy.special.log_softmax(logits(theta), axis=1), axis=1) / weights.sum())
+
+    start = np.append(1.0, np.zeros(c - 1 if offsets else 0))
+    theta = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-9}).x
+    return theta[0] / scale, np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+@pytest.mark.parametrize("fixed", [{}, {"gamma": 40.0, "alpha": 1e-3}], ids=["tuned", "over-fitted"])
+def test_probabilities_decisions_and_labels_agree(estimator: type, classes: int, calibration: str | None, fixed: dict[str, float]) -> None:
+    X, y = overlapping(60, classes)
+    model = estimator(calibration=calibration, **fixed).fit(X, y)
+    fresh = np.vstack([X, 2 * overlapping(200, classes, seed=1)[0]])
+    decision = model.decision_function(fresh)
+    best = (decision > 0).astype(int) if classes == 2 else decision.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(fresh), model.classes_[best])
+    if calibration is None and estimator is LeastSquaresSVC:
+        assert not hasattr(model, "predict_proba")
+        assert not hasattr(model, "predict_log_proba")
+        return
+    p = model.predict_proba(fresh)
+    assert p.shape == (len(fresh), classes)
+    assert np.all((p >= 0) & (p <= 1))
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(p.argmax(axis=1), best)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(model.predict_log_proba(fresh), np.log(p), rtol=1e-12)
+
+
+def test_the_discriminant_without_calibration_gives_the_posterior_of_lda() -> None:
+    X, y = overlapping(60, 3)
+    model = KernelFisherDiscriminant(calibration=None).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), scipy.special.softmax(model.decision_function(X), axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("cv", [None, StratifiedKFold(4)], ids=["leave-one-out", "folds"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid"])
+def test_temperature_and_sigmoid_minimise_the_cross_entropy_of_held_out_decisions(
+    estimator: type, classes: int, weighted: bool, cv: Any, calibration: str
+) -> None:
+    X, y = overlapping(50, classes)
+    weights = np.random.default_rng(2).uniform(0.3, 3.0, size=50) if weighted else None
+    model = estimator(calibration=calibration, cv=cv, gamma=0.3, alpha=0.5).fit(X, y, sample_weight=weights)
+    plain = raw(model, X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.held_out_decision_, plain.held_out_decision_, rtol=1e-9)
+    labels = np.searchsorted(model.classes_, y)
+    w = np.ones(50) if weights is None else weights
+    beta, offsets = minimised(plain.held_out_decision_, labels, w, calibration == "sigmoid")
+    assert 1 / model.temperature_ == pytest.approx(beta, rel=1e-4)
+    fresh = overlapping(30, classes, seed=3)[0]
+    expected = scipy.special.softmax(beta * columns(plain.decision_function(fresh)) + offsets, axis=1)
+    np.testing.assert_allclose(model.predict_proba(fresh), expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_isotonic_is_scikit_learns_on_held_out_decisions(estimator: type) -> None:
+    X, y = overlapping(70, 2)
+    model = estimator(calibration="isotonic", gamma=0.3, alpha=0.5).fit(X, y)
+    plain = raw(model, X, y)
+    steps = IsotonicRegression(out_of_bounds="clip").fit(plain.held_out_decision_, y == model.classes_[1])
+    fresh = overlapping(50, 2, seed=3)[0]
+    least = 0.5 / 71
+    knots = np.clip(steps.y_thresholds_, least, 1 - least)  # half a row's worth off certainty
+    expected = np.interp(plain.decision_function(fresh), steps.X_thresholds_, knots)
+    np.testing.assert_allclose(model.predict_proba(fresh)[:, 1], expected, rtol=1e-6)
+    order = np.argsort(model.decision_function(fresh))
+    assert np.all(np.diff(model.predict_proba(fresh)[order, 1]) >= 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_even_odds_separate_probabilities_above_one_half(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=40)
+    steps = isotonic_steps(scores, rng.normal(size=40) < scores + 3 * (seed == 3) - 3 * (seed == 4), rng.uniform(0.5, 2, size=40))
+    probed = np.linspace(-5, 5, 4001)
+    np.testing.assert_array_equal(probed > even_odds(steps), np.interp(probed, *steps) > 0.5)
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_weight_two_equals_a_repeated_row(estimator: type, classes: int, calibration: str) -> None:
+    X, y = overlapping(40, classes)
+    counts = np.random.default_rng(3).integers(1, 4, size=40)
+    rows = np.repeat(np.arange(40), counts)
+    model = estimator(calibration=calibration, gamma=0.3, alpha=0.5, cv=LeaveOneGroupOut())
+    p = model.fit(X, y, sample_weight=counts, groups=np.arange(40)).predict_proba(X)
+    np.testing.assert_allclose(p, model.fit(X[rows], y[rows], groups=rows).predict_proba(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+def test_rows_of_weight_zero_do_not_calibrate(calibration: str) -> None:
+    X, y = overlapping(40, 2)
+    wrong = np.where(y == "reed", "fern", "reed")
+    model = KernelFisherDiscriminant(calibration=calibration, gamma=0.3, alpha=0.5)
+    expected = model.fit(X, y).predict_proba(X)
+    both = model.fit(np.vstack([X, X]), np.append(y, wrong), sample_weight=np.repeat([1.0, 0.0], 40)).predict_proba(X)
+    np.testing.assert_allclose(both, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+@pytest.mark.parametrize("generator", ["torus", "waveform"])
+def test_probabilities_on_fresh_rows_come_near_the_true_posterior(estimator: type, generator: str) -> None:
+    make, bayes = {"torus": (make_torus, torus_bayes), "waveform": (make_waveform, waveform_bayes)}[generator]
+    X, y = make(200, random_state=0)
+    fresh, truth = make(3000, random_state=1)
+    best = log_loss(truth, scipy.special.expit(bayes(fresh)))
+    prior = log_loss(truth, np.full(len(truth), np.mean(y > 0)))
+    for calibration in ("temperature", "sigmoid", "isotonic"):
+        loss = log_loss(truth, estimator(calibration=calibration).fit(X, y).predict_proba(fresh))
+        assert loss < best + 0.3 * (prior - best), calibration
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+def test_calibration_repairs_an_over_fitted_posterior(calibration: str) -> None:
+    """At tiny alpha the training projections collapse, and the LDA posterior is all but certain."""
+    X, y = make_waveform(150, random_state=0)
+    fresh, truth = make_waveform(2000, random_state=1)
+    fixed = {"gamma": 0.05, "alpha": 1e-3}
+    uncalibrated = log_loss(truth, KernelFisherDiscriminant(calibration=None, **fixed).fit(X, y).predict_proba(fresh))
+    loss = log_loss(truth, KernelFisherDiscriminant(calibration=calibration, **fixed).fit(X, y).predict_proba(fresh))
+    assert loss < min(0.6, 0.5 * uncalibrated)
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("n_positive", [30, 20, 6])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_a_kernel_that_learns_by_heart_gives_no_confidence(estimator: type, n_positive: int, calibration: str) -> None:
+    """Labels at random, K near the identity: training rows are all fitted, held-out decisions know the class sizes and nothing else.
+
+    Leaving a row out lowers the share of its own class, so these decisions are worse than useless; the class sizes must remain.
+    """
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(60, 8)), rng.permutation(np.arange(60) < n_positive).astype(int)
+    model = estimator(gamma=30.0, alpha=1e-2, calibration=calibration).fit(X, y)
+    p = model.predict_proba(rng.normal(size=(500, 8)))[:, 1]
+    share = n_positive / 60
+    slack = 0.5 if estimator is LeastSquaresSVC and calibration == "temperature" else 0.12  # one parameter cannot reach every share
+    assert np.all(np.abs(p - share) < slack)
+    assert log_loss(rng.permutation(np.arange(500) < 500 * share), np.clip(p, 1e-12, 1), labels=[False, True]) < 0.75
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_perfect_separation_keeps_probabilities_finite_and_off_certainty(estimator: type, calibration: str) -> None:
+    X, y = overlapping(40, 2)
+    X = X + 30.0 * (y == "reed")[:, None]
+    p = estimator(calibration=calibration).fit(X, y).predict_proba(X)
+    assert np.all(np.isfinite(p))
+    own = p[np.arange(40), np.searchsorted(np.unique(y), y)]
+    assert np.all((own > 0.9) & (own < 1.0))
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+def test_another_alpha_is_calibrated_again(calibration: str) -> None:
+    X, y = overlapping(50, 3)
+    model = LeastSquaresSVC(calibration=calibration, gamma=0.3, alpha=0.5)
+    p = model.fit(X, y).at(4.0).predict_proba(X)
+    np.testing.assert_allclose(p, model.set_params(alpha=4.0).fit(X, y).predict_proba(X), rtol=1e-7, atol=1e-9)

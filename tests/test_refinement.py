@@ -1,0 +1,350 @@
+"""Newton on log alpha, gradients in the kernel, alternation, one width per feature: against differences and fine grids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import KFold
+
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.core.criteria import criterion_of
+from fitonce.core.derivatives import Jet, held_out_jets, kernel_gradient
+from fitonce.core.smoother import FunctionNormAt
+from fitonce.datasets import make_torus
+from fitonce.estimators.problem import Problem
+from fitonce.estimators.refinement import smoothed_loss, squared_loss
+from fitonce.selection import KernelObjective, newton
+from problems import make_case
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+
+
+def check_jet(jet: Jet, value: Any, t: float, step: float = 1e-3, rtol: float = 2e-5) -> None:
+    """First and second derivatives by fourth-order central differences of value(t)."""
+    f = {k: np.asarray(value(t + k * step)) for k in (-2, -1, 0, 1, 2)}
+    first = (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
+    second = (16 * (f[1] + f[-1]) - (f[2] + f[-2]) - 30 * f[0]) / (12 * step**2)
+    np.testing.assert_allclose(jet.value, f[0], rtol=1e-9, atol=1e-12)
+    for got, expected in ((jet.first, first), (jet.second, second)):
+        np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * max(np.abs(expected).max(), 1e-4 * np.abs(f[0]).max()))
+
+
+# ---- derivatives in log mu --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", ["function", "dual"])
+@pytest.mark.parametrize("setting", ["bias", "no bias", "penalised bias", "weights"])
+@pytest.mark.parametrize("kind", ["rbf", "singular", "indefinite"])
+def test_held_out_jets_have_the_slopes_of_finite_differences(norm: str, setting: str, kind: str) -> None:
+    case = make_case(norm, kind, setting, thin=kind == "singular")
+    lowest = case.mus((1e-3,))[0]
+    for mu in lowest * np.exp(np.random.default_rng(1).uniform(0.5, 6.0, size=2)):
+        jets, t = held_out_jets(case.smoother, case.scaled_Y, mu), np.log(mu)
+        check_jet(jets.held_out, lambda t: case.smoother.leave_one_out(case.scaled_Y, np.exp([t])).residual[0], t)
+        check_jet(jets.residual, lambda t: case.smoother.fit(case.scaled_Y, float(np.exp(t))).residual, t)
+
+
+def model_and_data(estimator: type, criterion: str, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    X, y = make_torus(50, random_state=3)
+    if estimator is KernelRidge:
+        return KernelRidge(criterion=criterion, **options), X, np.column_stack([np.sin(X[:, 0]), y + 0.1 * X[:, 1]])
+    return estimator(criterion=criterion, compression=4.0, **options), X, y
+
+
+def weights_for(n: int, weighted: bool) -> np.ndarray | None:
+    return np.random.default_rng(8).uniform(0.3, 3.0, size=n) if weighted else None
+
+
+SMOOTH = [
+    (KernelFisherDiscriminant, "squared_error"),
+    (KernelFisherDiscriminant, "smoothed_error"),
+    (LeastSquaresSVC, "squared_error"),
+    (LeastSquaresSVC, "smoothed_error"),
+    (KernelRidge, "squared_error"),
+]
+
+
+def problem_of(model: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, gamma: float) -> tuple[Any, Problem]:
+    prepared = model._prepare(model._training(X, y, weights, None))
+    return prepared, model._problem(prepared, model._kernel(prepared, {"gamma": gamma}), model.penalty)
+
+
+@pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_loss_jets_are_the_criterion_and_its_slopes(estimator: type, criterion: str, penalty: str, weighted: bool) -> None:
+    model, X, y = model_and_data(estimator, criterion, penalty=penalty)
+    if estimator is KernelFisherDiscriminant:
+        model.set_params(priors=[0.4, 0.6])
+    prepared, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
+    loss = criterion_of(criterion, getattr(model, "compression", 1.0), True)
+    for t in np.random.default_rng(2).uniform(-4.0, 3.0, size=3):
+        jet = model._loss_jet(problem, prepared, float(np.exp(t)))
+        check_jet(jet, lambda t: model._losses(problem, prepared, np.exp([t]), None, loss)[0], t)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_criteria_without_derivatives_have_no_jet(estimator: type) -> None:
+    model, X, y = model_and_data(estimator, "squared_error", pooled=False)
+    prepared, problem = problem_of(model, X, y, None, 0.4)
+    assert model._loss_jet(problem, prepared, 1.0) is None
+    if estimator is not KernelRidge:
+        model.set_params(criterion="brier", pooled=True)
+        assert model._loss_jet(problem, prepared, 1.0) is None
+
+
+# ---- derivatives in the kernel -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", ["bias", "no bias", "weights", "weights and confounds"])
+def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
+    case, mu = make_case("function", "rbf", setting, n=9), 0.7
+    rng = np.random.default_rng(0)
+    v = rng.normal(size=case.Y.shape)  # a loss linear in the held-out residuals
+
+    def loss(K: np.ndarray) -> float:
+        M = FunctionNormAt.of_kernel(K.copy(), case.Q0, mu).one_minus_H
+        return float(np.sum(v * (M @ case.scaled_Y) / np.diag(M)[:, None]))
+
+    gradient = kernel_gradient(FunctionNormAt.of_kernel(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v)
+    np.testing.assert_allclose(gradient, gradient.T, atol=1e-12)
+    for _ in range(6):
+        D = rng.normal(size=case.K.shape)
+        D = D + D.T
+        h = 1e-5
+        expected = (loss(case.scaled_K + h * D) - loss(case.scaled_K - h * D)) / (2 * h)
+        assert np.sum(gradient * D) == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("per_feature", [False, True], ids=["one width", "one per feature"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("criterion", ["squared_error", "smoothed_error"])
+@pytest.mark.parametrize("pull", [0.0, 0.3])
+def test_kernel_objective_has_the_slopes_of_finite_differences(
+    per_feature: bool, weighted: bool, kernel: str, criterion: str, pull: float
+) -> None:
+    if per_feature and kernel == "laplacian":
+        pytest.skip("isotropic only")
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(25, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=25) > 0, 1, -1)
+    model = LeastSquaresSVC(kernel=kernel, criterion=criterion, compression=3.0)
+    prepared, problem = problem_of(model, X, y, weights_for(25, weighted), 0.4)
+    loss = model._loss_and_slope(problem, prepared)
+    start = np.append(rng.normal(size=3 if per_feature else 1), -0.5)
+    objective = KernelObjective(
+        lambda gamma: model._kernel(prepared, {"gamma": gamma})(X, X),
+        *(X, problem.scaled_targets, problem.smoother.Q0, problem.row_scale, loss, start, pull),
+    )
+    theta = start + 0.3 * rng.normal(size=len(start))
+    value, slope = objective(theta)
+    expected = [(objective(theta + h)[0] - objective(theta - h)[0]) / 2e-5 for h in 1e-5 * np.eye(len(theta))]
+    np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=1e-9)
+    if pull == 0.0:
+        gamma = np.exp(theta[:-1]) if per_feature else float(np.exp(theta[0]))
+        at_gamma = model._problem(prepared, model._kernel(prepared, {"gamma": gamma}), "function")
+        direct = model._losses(at_gamma, prepared, np.exp(theta[-1:]), None, criterion_of(criterion, 3.0, True))[0]
+        assert value == pytest.approx(direct, rel=1e-9)
+    low, high = np.exp(start[-1]) * np.array([0.01, 100])
+    assert objective(objective.minimise((low, high)))[0] <= objective(start)[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_residuals_have_their_slopes(weighted: bool) -> None:
+    model, X, y = model_and_data(LeastSquaresSVC, "smoothed_error")
+    _, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
+    e, D = np.random.default_rng(0).normal(size=(2, len(X), 1))
+    for loss in (squared_loss(7.0), smoothed_loss(problem, 2.5)):
+        expected = (loss(e + 1e-5 * D)[0] - loss(e - 1e-5 * D)[0]) / 2e-5
+        assert np.sum(loss(e)[1] * D) == pytest.approx(expected, rel=1e-7)
+
+
+# ---- Newton ------------------------------------------------------------------------------------------------------------
+
+
+def test_newton_finds_the_bottom_of_a_quartic_within_its_window() -> None:
+    """E = (t-1)⁴ + (t-1)²/10 with t = log alpha: wrong curvature nowhere, long first steps."""
+
+    def loss(alpha: float) -> Jet:
+        u = np.log(alpha) - 1.0
+        return Jet(u**4 + u**2 / 10, 4 * u**3 + u / 5, 12 * u**2 + 0.2)
+
+    path = newton(loss, np.exp(6.0), 1e-8, 1e8)
+    assert path[-1].alpha == pytest.approx(np.e, rel=1e-6)
+    assert np.all(np.diff([step.loss for step in path]) < 0)
+    assert abs(np.log(path[1].alpha / path[0].alpha)) <= np.log(4.0) + 1e-12
+    assert newton(loss, np.exp(6.0), np.exp(3.0), 1e8)[-1].alpha == pytest.approx(np.exp(3.0))
+
+
+def test_newton_goes_downhill_where_the_curvature_is_negative_and_rests_where_all_is_flat() -> None:
+    path = newton(lambda a: Jet(np.cos(np.log(a)), -np.sin(np.log(a)), -np.cos(np.log(a))), np.exp(0.5), 1e-8, 1e8)
+    assert np.log(path[-1].alpha) == pytest.approx(np.pi, abs=1e-6)
+    flat = newton(lambda a: Jet(1.0, 0.0, 0.0), 2.0, 1e-8, 1e8)
+    assert [step.alpha for step in flat] == [pytest.approx(2.0)]
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_newton_reaches_the_minimum_of_a_fine_grid_on_the_torus(estimator: type, criterion: str, penalty: str, weighted: bool) -> None:
+    model, X, y = model_and_data(estimator, criterion, penalty=penalty, gamma=0.3)
+    weights = weights_for(len(X), weighted)
+    coarse = model.fit(X, y, sample_weight=weights)
+    alpha, lattice_score = coarse.alpha_, coarse.best_score_
+    fine = estimator(**{**model.get_params(), "alpha": alpha * 2.0 ** np.linspace(-1.5, 1.5, 601)}).fit(X, y, sample_weight=weights)
+    refined = model.set_params(refine=True).fit(X, y, sample_weight=weights)
+    assert refined.best_score_ >= max(lattice_score, fine.best_score_ - 1e-9 * abs(fine.best_score_))
+    assert refined.alpha_ == pytest.approx(fine.alpha_, rel=0.005)
+    steps = refined.refinement_.steps
+    assert steps[0].alpha == pytest.approx(alpha)
+    assert steps[-1].alpha == pytest.approx(refined.alpha_)
+    assert np.all(np.diff([step.loss for step in steps]) < 0)
+    assert abs(steps[-1].first) < 1e-5 * max(steps[-1].loss, abs(steps[-1].second))
+    assert steps[-1].loss == pytest.approx(-refined.best_score_, rel=1e-8)
+    assert refined.verify(3).max_deviation < 1e-7
+
+
+# ---- gamma and alpha together --------------------------------------------------------------------------------------------
+
+TOGETHER: dict[str, dict[str, Any]] = {
+    "gradient": {"criterion": "squared_error"},
+    "gradient, laplacian": {"criterion": "squared_error", "kernel": "laplacian"},
+    "alternation": {"penalty": "dual", "criterion": "squared_error"},
+    "alternation, folds": {"criterion": "squared_error", "cv": KFold(4, shuffle=True, random_state=0)},
+    "alternation, no intercept": {"criterion": "squared_error", "fit_intercept": "penalized"},
+    "given alphas": {"criterion": "squared_error", "alpha": np.array([0.01, 0.1, 1.0])},
+}
+
+
+@pytest.mark.parametrize("way", TOGETHER)
+@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
+def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(estimator: type, way: str) -> None:
+    options = TOGETHER[way]
+    _, X, y = model_and_data(estimator, "squared_error")
+    lattice = estimator(**options).fit(X, y)
+    refined = estimator(refine=True, **options).fit(X, y)
+    assert refined.best_score_ >= lattice.best_score_
+    rounds = refined.refinement_.rounds
+    assert (rounds[0]["gamma"], rounds[0]["alpha"]) == (lattice.gamma_, lattice.alpha_)
+    assert np.all(np.diff([r["loss"] for r in rounds]) <= 0)
+    assert rounds[-1]["gamma"] == pytest.approx(refined.gamma_)
+    if way == "given alphas":
+        assert refined.alpha_ == lattice.alpha_
+    steps = 1.0 + 0.1 * np.array([-1, 0, 1])
+    around = {
+        (a, g): estimator(**{**options, "alpha": refined.alpha_ * a, "gamma": refined.gamma_ * g}).fit(X, y).best_score_
+        for a in (steps if way != "given alphas" else steps[1:2])
+        for g in steps
+    }
+    assert max(around.values()) <= refined.best_score_ + 2e-3 * abs(refined.best_score_)
+    assert around[1.0, 1.0] == pytest.approx(refined.best_score_, rel=1e-8)
+
+
+@pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc"])
+def test_refinement_of_criteria_without_derivatives_never_loses(criterion: str) -> None:
+    X, y = make_torus(50, random_state=3)
+    lattice = KernelFisherDiscriminant(criterion=criterion).fit(X, y)
+    refined = KernelFisherDiscriminant(criterion=criterion, refine=True).fit(X, y)
+    assert refined.best_score_ >= lattice.best_score_
+    at_refined = KernelFisherDiscriminant(criterion=criterion, gamma=refined.gamma_, alpha=refined.alpha_).fit(X, y)
+    assert at_refined.best_score_ == pytest.approx(refined.best_score_, rel=1e-8)
+    np.testing.assert_allclose(refined.decision_function(X), at_refined.decision_function(X), rtol=1e-8, atol=1e-8)
+
+
+def test_refinement_with_nothing_to_tune_changes_nothing() -> None:
+    X, y = make_torus(40, random_state=1)
+    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, refine=True).fit(X, y)
+    assert (model.gamma_, model.alpha_) == (0.3, 0.5)
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+def test_refined_precomputed_kernel_equals_the_kernel_by_name(penalty: str) -> None:
+    X, y = make_torus(40, random_state=1)
+    options = {"penalty": penalty, "refine": True, "criterion": "squared_error"}
+    named = LeastSquaresSVC(gamma=0.3, **options).fit(X, y)
+    given = LeastSquaresSVC(kernel="precomputed", **options).fit(pairwise_kernels(X, metric="rbf", gamma=0.3), y)
+    assert given.alpha_ == pytest.approx(named.alpha_, rel=1e-6)
+
+
+# ---- one width per feature ------------------------------------------------------------------------------------------------
+
+
+def two_of_five(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=n)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_widths_find_the_features_that_matter(estimator: type) -> None:
+    X, f = two_of_five(90)
+    fresh, truth = two_of_five(400, seed=1)
+    cut = np.median(f)
+    y, truth = (f, truth) if estimator is KernelRidge else (np.where(f > cut, "up", "down"), np.where(truth > cut, "up", "down"))
+    ard, plain = estimator(gamma="ard").fit(X, y), estimator().fit(X, y)
+    assert np.shape(ard.gamma_) == (5,)
+    assert min(ard.gamma_[:2]) > 3 * max(ard.gamma_[2:])
+    guard = ard.refinement_.ard
+    assert guard["gain"] > guard["standard_error"] > 0
+    assert ard.score(fresh, truth) > plain.score(fresh, truth)
+    assert ard.verify(3).max_deviation < 1e-6
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_widths_are_not_kept_on_pure_noise(estimator: type, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(50, 5)), rng.normal(size=50)
+    model = estimator(gamma="ard").fit(X, y if estimator is KernelRidge else y > 0)
+    assert np.ndim(model.gamma_) == 0
+    guard = model.refinement_.ard
+    assert guard["gain"] <= guard["standard_error"]
+
+
+def test_widths_leave_a_given_alpha_alone() -> None:
+    X, y = two_of_five()
+    assert KernelRidge(gamma="ard", alpha=0.5).fit(X, y).alpha_ == 0.5
+    assert KernelRidge(gamma="ard", alpha=[0.5, 2.0]).fit(X, y).alpha_ in (0.5, 2.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "dual"}, {"fit_intercept": "penalized"}, {"fit_intercept": False}, {"cv": 4}], ids=str)
+def test_widths_that_are_kept_have_the_better_criterion(options: dict[str, Any]) -> None:
+    X, y = two_of_five()
+    ard, plain = KernelRidge(gamma="ard", **options).fit(X, y), KernelRidge(**options).fit(X, y)
+    assert ard.best_score_ >= plain.best_score_
+    again = KernelRidge(gamma=ard.gamma_, alpha=ard.alpha_, **options).fit(X, y)
+    assert again.best_score_ == pytest.approx(ard.best_score_, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])
+def test_widths_of_sparse_rows_are_those_of_dense_ones_or_refused(form: Any) -> None:
+    X, y = two_of_five(50)
+    dense = KernelRidge(gamma="ard").fit(X, y)
+    try:
+        sparse = KernelRidge(gamma="ard").fit(form(X), y)
+    except (TypeError, ValueError) as error:
+        assert "dense" in str(error), error
+        return
+    np.testing.assert_allclose(sparse.gamma_, dense.gamma_, rtol=1e-3)
+    np.testing.assert_allclose(sparse.predict(form(X)), dense.predict(X), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "cosine", "precomputed", "callable"])
+def test_widths_do_not_concern_kernels_without_gamma(kernel: str) -> None:
+    """gamma is ignored by these kernels, whatever its value."""
+    X, y = two_of_five(40)
+    X = X @ X.T if kernel == "precomputed" else X
+    name: Any = (lambda A, B: A @ B.T) if kernel == "callable" else kernel
+    assert KernelRidge(kernel=name, gamma="ard").fit(X, y).alpha_ == KernelRidge(kernel=name).fit(X, y).alpha_
+
+
+def test_one_feature_has_one_width() -> None:
+    x = np.random.default_rng(0).normal(size=(40, 1))
+    model = KernelRidge(gamma="ard").fit(x, np.sin(2 * x[:, 0]))
+    assert np.size(model.gamma_) == 1
+    assert np.all(np.isfinite(model.predict(x)))

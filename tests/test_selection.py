@@ -1,0 +1,561 @@
+"""The lattice search: criteria, candidates, ties, windows, nesting; against literal refits and scikit-learn's metrics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse as sp
+import scipy.special
+import sklearn.model_selection
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score, recall_score, roc_auc_score
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
+
+import fitonce
+import reference
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
+from fitonce.datasets import make_torus
+from fitonce.kernels import scale_gamma
+from fitonce.selection import GammaLattice, Search, Trial, search
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+CLASSIFIERS = ESTIMATORS[:2]
+COMPRESSION = 3.0
+
+
+def blobs(n: int, classes: int, seed: int = 0, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping Gaussians, unbalanced, labels in no order."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % (classes + 1) % classes)
+    return rng.normal(size=(n, p)) + 1.3 * np.eye(max(classes, p))[y][:, :p], y
+
+
+def data_for(estimator: type, n: int = 36, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X, labels = blobs(n, classes, seed)
+    if estimator is not KernelRidge:
+        return X, np.array(["moss", "fern", "reed"])[labels]
+    y = np.sin(X[:, :classes]) + 0.3 * np.random.default_rng(seed + 1).normal(size=(n, classes))
+    return X, y[:, 0] if classes == 1 else y
+
+
+# ---- criteria, from literal refits -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An estimator, its data and how rows are held out."""
+
+    estimator: type
+    classes: int  # targets, for regression
+    penalty: str = "function"
+    weighted: bool = False
+    folds: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
+
+    @property
+    def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        X, y = data_for(self.estimator, 30, self.classes)
+        return X, y, np.random.default_rng(5).uniform(0.3, 3.0, size=30) if self.weighted else None
+
+    @property
+    def cv(self) -> Any:
+        return None if self.folds is None else KFold(self.folds, shuffle=True, random_state=1)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """Held-out values of literal refits, one (gamma, alpha), in the order of the splits."""
+
+    y: np.ndarray
+    targets: np.ndarray
+    predicted: np.ndarray
+    weights: np.ndarray
+    fold: np.ndarray
+    labels: np.ndarray | None = None
+    scores: np.ndarray | None = None
+    separation: np.ndarray | None = None
+
+    def rows(self, rows: np.ndarray) -> Literal:
+        parts = {k: None if v is None or k == "separation" else v[rows] for k, v in vars(self).items()}
+        return Literal(**{**parts, "separation": self.separation})
+
+
+def literal_scores(
+    estimator: type, Y: np.ndarray, fitted: np.ndarray, held_out: np.ndarray, w: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Class scores of held-out targets; the discriminant's on the axes of the fit of all rows (generalised eigenproblem)."""
+    c = Y.shape[1]
+    if estimator is LeastSquaresSVC:
+        scores = np.column_stack([np.zeros(len(Y)), held_out]) if c == 1 else held_out
+        return scores, np.full((max(c, 2),) * 2, 1.0 if c == 1 else 2.0)
+    N, A = np.diag(w @ Y), Y.T @ (w[:, None] * fitted)
+    a2, theta = scipy.linalg.eigh(0.5 * (A + A.T), N)
+    constant = np.argmax(np.abs(theta.T @ (w @ Y)))
+    a2, theta = np.delete(a2, constant), np.delete(theta, constant, axis=1)
+    axes = theta * np.sqrt((w.sum() - c) / (a2 * (1.0 - a2)))
+    centroids = np.linalg.solve(N, A @ axes)
+    scores = held_out @ axes @ centroids.T - 0.5 * np.sum(centroids**2, axis=1) + np.log(np.diag(N) / w.sum())
+    return scores, 0.5 * np.sum((centroids[:, None] - centroids) ** 2, axis=2)
+
+
+def literal(setting: Setting, gamma: float, alpha: float) -> Literal:
+    X, y, weights = setting.data
+    n, w = len(X), np.ones(len(X)) if weights is None else weights
+    K = pairwise_kernels(X, metric="rbf", gamma=gamma)
+    regression = setting.estimator is KernelRidge
+    classes, labels = (None, None) if regression else np.unique(y, return_inverse=True)
+    if regression:
+        Y = y.reshape(n, -1)
+    else:
+        Y = np.eye(len(classes))[labels]
+        Y = Y if setting.estimator is KernelFisherDiscriminant else (2.0 * Y - 1.0)[:, 1 if len(classes) == 2 else 0 :]
+    fit = reference.ridge_function_norm if setting.penalty == "function" else reference.ridge_dual_norm
+    splits = list((LeaveOneOut() if setting.cv is None else setting.cv).split(X))
+    held_out, fold = np.zeros_like(Y), np.zeros(n, dtype=int)
+    for number, (train, test) in enumerate(splits):
+        held_out[test] = reference.refit_held_out(fit, K, Y, alpha, train, test, weights)
+        fold[test] = number
+    if regression:
+        return Literal(y, Y, held_out, w, fold)
+    fitted = fit(K, Y, alpha, weights).predict(K)
+    scores, separation = literal_scores(setting.estimator, Y, fitted, held_out, w)
+    return Literal(y, Y, held_out, w, fold, labels, scores, separation)
+
+
+def with_temperature(h: Literal) -> np.ndarray:
+    """Probabilities at the temperature that minimises the cross-entropy with Platt's targets."""
+    c = h.scores.shape[1]
+    sizes = np.array([h.weights[h.labels == j].sum() for j in range(c)])
+    targets = np.array([[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in h.labels])
+
+    def cross_entropy(t: float) -> float:
+        return -h.weights @ np.sum(targets * scipy.special.log_softmax(np.exp(t) * h.scores, axis=1), axis=1)
+
+    t = scipy.optimize.minimize_scalar(cross_entropy, bounds=(-10, 10), method="bounded", options={"xatol": 1e-11}).x
+    return scipy.special.softmax(np.exp(t) * h.scores, axis=1)
+
+
+def naive_smoothed(h: Literal) -> float:
+    losses = []
+    for label, row in zip(h.labels, h.scores, strict=True):
+        rival = max((j for j in range(len(row)) if j != label), key=lambda j: row[j])
+        losses.append(scipy.special.expit(-COMPRESSION * (row[label] - row[rival]) / h.separation[label, rival]))
+    return float(np.average(losses, weights=h.weights))
+
+
+def naive_auc(h: Literal) -> float:
+    if h.scores.shape[1] == 2:
+        return 1 - roc_auc_score(h.labels, h.scores[:, 1] - h.scores[:, 0], sample_weight=h.weights)
+    return 1 - np.mean([roc_auc_score(h.labels == j, h.scores[:, j], sample_weight=h.weights) for j in np.unique(h.labels)])
+
+
+def own_criterion(y: np.ndarray, output: np.ndarray) -> float:
+    """A user's score, of whatever the estimator's main output is."""
+    return -float(np.median(np.abs(output))) if y.dtype.kind == "f" else float(np.mean(output.reshape(len(y), -1)[y == "moss", 0]))
+
+
+def output_of(h: Literal) -> np.ndarray:
+    if h.scores is None:
+        return h.predicted[:, 0] if h.predicted.shape[1] == 1 else h.predicted
+    return h.scores[:, 1] - h.scores[:, 0] if h.scores.shape[1] == 2 else h.scores
+
+
+NAIVE: dict[Any, Callable[[Literal], float]] = {
+    "squared_error": lambda h: mean_squared_error(h.targets, h.predicted, sample_weight=h.weights),
+    "r2": lambda h: 1 - r2_score(h.targets, h.predicted, sample_weight=h.weights),
+    "error": lambda h: 1 - accuracy_score(h.labels, h.scores.argmax(axis=1), sample_weight=h.weights),
+    "balanced_error": lambda h: 1 - recall_score(h.labels, h.scores.argmax(axis=1), average="macro", sample_weight=h.weights),
+    "smoothed_error": naive_smoothed,
+    "log_loss": lambda h: log_loss(h.labels, with_temperature(h), labels=range(h.scores.shape[1]), sample_weight=h.weights),
+    "brier": lambda h: np.average(np.sum((with_temperature(h) - np.eye(h.scores.shape[1])[h.labels]) ** 2, axis=1), weights=h.weights),
+    "auc": naive_auc,
+    own_criterion: lambda h: -own_criterion(h.y, output_of(h)),
+}
+FOR_CLASSES = tuple(name for name in NAIVE if name != "r2")
+FOR_NUMBERS = ("squared_error", "r2", own_criterion)
+SETTINGS = (
+    Setting(KernelFisherDiscriminant, 2),
+    Setting(KernelFisherDiscriminant, 3, weighted=True),
+    Setting(KernelFisherDiscriminant, 2, "dual", True, 3),
+    Setting(KernelFisherDiscriminant, 3, "dual", folds=3),
+    Setting(LeastSquaresSVC, 2, weighted=True, folds=3),
+    Setting(LeastSquaresSVC, 3, "dual"),
+    Setting(LeastSquaresSVC, 3, "function", True),
+    Setting(KernelRidge, 1, "dual", True),
+    Setting(KernelRidge, 2, folds=3),
+)
+
+
+def names_for(setting: Setting) -> tuple[Any, ...]:
+    return FOR_NUMBERS if setting.estimator is KernelRidge else FOR_CLASSES
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("pooled", [True, False], ids=["pooled", "per fold"])
+def test_every_criterion_is_the_direct_computation_from_literal_refits(setting: Setting, pooled: bool) -> None:
+    if not pooled and setting.folds is None:
+        pytest.skip("folds of one row")
+    X, y, weights = setting.data
+    alphas = np.array([0.03, 0.5, 8.0])
+    held_out: dict[tuple[float, float], Literal] = {}
+    for criterion in names_for(setting):
+        options = {} if setting.estimator is KernelRidge else {"compression": COMPRESSION}
+        model = setting.estimator(alpha=alphas, penalty=setting.penalty, criterion=criterion, pooled=pooled, cv=setting.cv, **options)
+        model.fit(X, y, sample_weight=weights)
+        params, scores = model.cv_results_["params"], model.cv_results_["mean_test_score"]
+        for number in range(0, len(params), 4):
+            point = params[number]["gamma"], params[number]["alpha"]
+            h = held_out.setdefault(point, literal(setting, *point)) if point not in held_out else held_out[point]
+            parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
+            expected = np.mean([NAIVE[criterion](part) for part in parts])
+            assert scores[number] == pytest.approx(-expected, rel=2e-6, abs=1e-9), (criterion, point)
+
+
+def test_smoothed_error_of_two_classes_is_that_of_the_trained_targets() -> None:
+    """Saadi et al., eq. 9 for the least-squares machine: mean σ(-γ y f(x)) with leave-one-out f."""
+    X, y = make_torus(60, random_state=2)
+    model = LeastSquaresSVC(gamma=0.4, alpha=0.2, criterion="smoothed_error", compression=4.0, calibration=None).fit(X, y)
+    assert -model.best_score_ == pytest.approx(np.mean(scipy.special.expit(-4.0 * y * model.held_out_decision_)), rel=1e-9)
+
+
+# ---- the choice, and its record --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("options", [{}, {"penalty": "tune"}, {"kernel": "poly", "degree": "tune", "coef0": "tune"}], ids=str)
+def test_results_have_the_shape_of_scikit_learns_and_the_winner_is_their_best(estimator: type, options: dict[str, Any]) -> None:
+    X, y = data_for(estimator, classes=2)
+    model = estimator(**options).fit(X, y)
+    results = model.cv_results_
+    params, scores, rank = results["params"], results["mean_test_score"], results["rank_test_score"]
+    assert len(params) == len(scores) == len(rank) == len({tuple(p.items()) for p in params})
+    for name in params[0]:
+        assert list(results[f"param_{name}"]) == [p[name] for p in params]
+    np.testing.assert_array_equal(rank, [1 + np.sum(scores > score) for score in scores])
+    assert scores.max() == pytest.approx(model.best_score_, rel=1e-8)
+    chosen = {name: getattr(model, f"{name}_") for name in params[0]}
+    assert scores[params.index(chosen)] == model.best_score_
+    limit = scores.max() - 2e-9 * abs(scores.max())
+    assert chosen["alpha"] == max(p["alpha"] for p, score in zip(params, scores, strict=True) if score >= limit)
+
+
+def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
+    alphas = np.array([1.0, 2.0, 4.0])
+    close = 0.5 * (1 + 5e-10)
+    trials = [
+        Trial({"gamma": 4.0}, alphas, np.array([0.5, close, 0.7])),
+        Trial({"gamma": 2.0}, alphas, np.array([0.6, 0.5, 0.5 * (1 + 1e-7)])),
+        Trial({"gamma": 1.0}, alphas, np.array([close, 0.6, 0.6])),
+    ]
+    winner = Search(trials).winner
+    assert (winner.parameters["gamma"], winner.alpha) == (2.0, 2.0)
+
+
+def test_ties_of_an_estimator_that_always_errs_alike() -> None:
+    """Well separated classes: many candidates make no error; the largest alpha among them wins, then the smallest gamma."""
+    X, y = make_torus(40, random_state=0)
+    X[y > 0] = 0.01 * X[y > 0]
+    model = LeastSquaresSVC(criterion="error").fit(X, y)
+    perfect = [p for p, s in zip(model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True) if s == 0]
+    assert len(perfect) > 10
+    assert model.alpha_ == max(p["alpha"] for p in perfect)
+    assert model.gamma_ == min(p["gamma"] for p in perfect if p["alpha"] == model.alpha_)
+
+
+@pytest.mark.parametrize(("penalty", "estimator"), [("tune", KernelFisherDiscriminant), ("tune", KernelRidge)])
+def test_tuned_penalty_is_the_better_of_both(penalty: str, estimator: type) -> None:
+    X, y = data_for(estimator)
+    both = estimator(penalty=penalty).fit(X, y)
+    each = {p: estimator(penalty=p).fit(X, y) for p in ("function", "dual")}
+    best = max(each.values(), key=lambda model: model.best_score_)
+    assert (both.penalty_, both.gamma_, both.alpha_, both.best_score_) == (best.penalty_, best.gamma_, best.alpha_, best.best_score_)
+    np.testing.assert_array_equal(both.dual_coef_, best.dual_coef_)
+
+
+def test_tuned_penalty_with_a_precomputed_kernel_sees_the_kernel_twice() -> None:
+    X, y = data_for(KernelFisherDiscriminant)
+    K = pairwise_kernels(X, metric="rbf", gamma=0.25)
+    got = KernelFisherDiscriminant(kernel="precomputed", penalty="tune").fit(K, y)
+    expected = KernelFisherDiscriminant(gamma=0.25, penalty="tune").fit(X, y)
+    np.testing.assert_allclose(got.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9)
+    assert (got.penalty_, got.alpha_) == (expected.penalty_, expected.alpha_)
+    np.testing.assert_allclose(got.held_out_decision_, expected.held_out_decision_, rtol=1e-8, atol=1e-10)
+
+
+def test_tuned_polynomial_is_the_best_of_its_parts() -> None:
+    X, y = data_for(LeastSquaresSVC)
+    tuned = LeastSquaresSVC(kernel="poly", degree="tune", coef0="tune", criterion="squared_error").fit(X, y)
+    parts = [LeastSquaresSVC(kernel="poly", degree=d, coef0=c, criterion="squared_error").fit(X, y) for d in (2, 3, 4) for c in (0.0, 1.0)]
+    best = max(parts, key=lambda model: model.best_score_)
+    assert (tuned.degree_, tuned.coef0_, tuned.gamma_, tuned.alpha_) == (best.degree_, best.coef0_, best.gamma_, best.alpha_)
+
+
+# ---- lattices --------------------------------------------------------------------------------------------------------
+
+
+def is_power_of_two(values: Any) -> bool:
+    return bool(np.all(np.frexp(np.asarray(values, dtype=float))[0] == 0.5))
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+def test_candidates_are_powers_of_two_finer_near_the_best(estimator: type, penalty: str) -> None:
+    X, y = make_torus(50, random_state=3)
+    model = estimator(penalty=penalty).fit(X, y)
+    gammas, alphas = (np.unique(model.cv_results_[f"param_{name}"].data) for name in ("gamma", "alpha"))
+    assert is_power_of_two(gammas)
+    assert is_power_of_two(alphas)
+    assert {model.gamma_ / 2, model.gamma_ * 2} & set(gammas)  # every second value first, then finer
+    assert np.array_equal(alphas[1:], 2 * alphas[:-1])
+
+
+@pytest.mark.parametrize(("kernel", "power"), [("rbf", 2), ("laplacian", 1), ("poly", 2)])
+@pytest.mark.parametrize("k", [-7, 3])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_scaling_the_features_by_a_power_of_two_scales_gamma_and_changes_nothing_else(
+    estimator: type, kernel: str, power: int, k: int
+) -> None:
+    X, y = data_for(estimator)
+    one, other = (estimator(kernel=kernel).fit(Z, y) for Z in (X, X * 2.0**k))
+    assert other.gamma_ == one.gamma_ * 2.0 ** (-power * k)
+    assert other.alpha_ == one.alpha_
+    np.testing.assert_allclose(other._held_out, one._held_out, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(other.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-9)
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_weight_two_equals_a_repeated_row_in_lattice_and_choice(estimator: type, penalty: str) -> None:
+    X, y = data_for(estimator, 20)
+    groups, counts = np.arange(20) // 4, np.random.default_rng(3).integers(1, 4, size=20)
+    rows = np.repeat(np.arange(20), counts)
+    weighted = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(X, y, sample_weight=counts, groups=groups)
+    repeated = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(X[rows], y[rows], groups=groups[rows])
+    assert weighted.cv_results_["params"] == repeated.cv_results_["params"]
+    np.testing.assert_allclose(weighted.cv_results_["mean_test_score"], repeated.cv_results_["mean_test_score"], rtol=1e-5)
+    assert (weighted.gamma_, weighted.alpha_) == (repeated.gamma_, repeated.alpha_)
+    np.testing.assert_allclose(np.asarray(weighted._held_out)[rows], repeated._held_out, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize(("bottom", "found"), [(-14, -14), (-9, -9), (0, 0), (3, 3), (11, 11), (30, 17), (-30, -17)])
+def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> None:
+    """A bowl in log gamma: its bottom is found wherever the limits (16 and one half-step) allow."""
+    lattice = GammaLattice.around(8.0)
+
+    def evaluate(parameters: dict[str, Any]) -> Trial:
+        return Trial(parameters, np.ones(1), np.array([1.0 + (np.log2(parameters["gamma"]) - 3 - bottom) ** 2]))
+
+    result = search(evaluate, [{}], lattice)
+    assert np.log2(result.winner.parameters["gamma"]) - 3 == found
+    assert len({trial.parameters["gamma"] for trial in result.trials}) == len(result.trials) <= 7 + 8 + 2
+
+
+def test_flat_loss_ends_the_walk_after_one_step_with_the_smoothest_kernel() -> None:
+    result = search(lambda p: Trial(p, np.ones(1), np.ones(1)), [{}], GammaLattice.around(1.0))
+    tried = sorted(trial.parameters["gamma"] for trial in result.trials)
+    assert result.winner.parameters["gamma"] == tried[0] >= 2.0**-9
+
+
+def test_a_rough_function_extends_the_window_of_gammas() -> None:
+    """Three copies each of eighty points on a line, with values at random: only the nearest neighbours tell anything."""
+    rng = np.random.default_rng(0)
+    x = np.repeat(np.linspace(0, 1, 80), 3)[:, None] + 1e-4 * rng.normal(size=(240, 1))
+    model = KernelRidge().fit(x, np.repeat(rng.normal(size=80), 3))
+    centre = round(np.log2(1 / (2 * x.var())))
+    assert model.gamma_ > 2.0 ** (centre + 6)
+    gammas = model.cv_results_["param_gamma"].data
+    assert gammas.min() < model.gamma_ < gammas.max()
+
+
+def test_gamma_by_rule() -> None:
+    X, y = data_for(KernelRidge, classes=1)
+    assert KernelRidge(gamma=None).fit(X, y).gamma_ == 1 / 3
+    assert KernelRidge(gamma="scale").fit(X, y).gamma_ == pytest.approx(1 / (3 * X.var()), rel=1e-12) == scale_gamma(X, None)
+    assert set(KernelRidge(gamma="scale").fit(X, y).cv_results_["params"][0]) == {"alpha"}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("form", [np.asarray, list, tuple], ids=["array", "list", "tuple"])
+def test_one_gamma_per_feature_equals_scaled_features(estimator: type, form: Callable[[Any], Any]) -> None:
+    X, y = data_for(estimator)
+    widths = np.array([0.5, 0.0, 2.0])
+    anisotropic = clone(estimator(gamma=form(widths))).fit(X, y)
+    scaled = estimator(gamma=1.0).fit(X * np.sqrt(widths), y)
+    assert anisotropic.alpha_ == scaled.alpha_
+    method = "predict" if estimator is KernelRidge else "decision_function"
+    got, expected = getattr(anisotropic, method)(X[:7] + 0.1), getattr(scaled, method)((X[:7] + 0.1) * np.sqrt(widths))
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
+    sparse = estimator(gamma=form(widths)).fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(sparse._held_out, scaled._held_out, rtol=1e-8, atol=1e-10)
+    assert anisotropic.verify(3).max_deviation < 1e-8
+
+
+def test_wrong_number_of_gammas_is_refused() -> None:
+    X, y = data_for(KernelRidge)
+    for widths in ([1.0, 2.0], [1.0], [[1.0, 1.0, 1.0]], [1.0, -1.0, 1.0], [1.0, np.nan, 1.0]):
+        with pytest.raises(ValueError, match="gamma"):
+            KernelRidge(gamma=widths).fit(X, y)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_groups_are_left_out_together_by_default(estimator: type) -> None:
+    X, y = data_for(estimator)
+    groups = np.arange(len(y)) // 4
+    implicit = estimator().fit(X, y, groups=groups)
+    explicit = estimator(cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
+    listed = estimator(cv=list(LeaveOneGroupOut().split(X, y, groups))).fit(X, y)
+    for other in (explicit, listed):
+        np.testing.assert_array_equal(implicit.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+        assert (implicit.gamma_, implicit.alpha_) == (other.gamma_, other.alpha_)
+
+
+# ---- nested ----------------------------------------------------------------------------------------------------------
+
+NESTED: dict[str, tuple[Any, ...]] = {
+    "discriminant": (KernelFisherDiscriminant(), 3),
+    "least squares": (LeastSquaresSVC(), 2),
+    "ridge": (KernelRidge(), 2),
+    "refined discriminant": (KernelFisherDiscriminant(refine=True), 2),
+    "Newton": (KernelFisherDiscriminant(refine=True, criterion="smoothed_error", gamma=0.3, penalty="dual"), 2),
+    "refined least squares": (LeastSquaresSVC(refine=True, criterion="squared_error"), 3),
+    "tuned penalty": (KernelFisherDiscriminant(penalty="tune"), 2),
+    "sigmoid": (KernelFisherDiscriminant(calibration="sigmoid"), 2),
+    "isotonic": (LeastSquaresSVC(calibration="isotonic", penalty="dual"), 3),
+    "candidates": (LeastSquaresSVC(gamma=0.3, alpha=np.array([0.01, 0.1, 1.0, 10.0])), 2),
+    "width by rule": (KernelRidge(gamma="scale", alpha=0.1), 1),
+    "given values, sigmoid": (KernelFisherDiscriminant(gamma=0.3, alpha=0.5, calibration="sigmoid"), 2),
+    "given values, isotonic": (LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration="isotonic"), 2),
+    "inner folds": (LeastSquaresSVC(cv=3, pooled=False, criterion="auc"), 2),
+    "one width per feature": (KernelRidge(gamma="ard"), 1),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
+    model, classes = NESTED[name]
+    X, y = data_for(type(model), 40, classes, seed=4)
+    if name == "one width per feature":
+        y = np.sin(2 * X[:, 0])
+    kind = KFold if isinstance(model, KernelRidge) else StratifiedKFold
+    cv = kind(2, shuffle=True, random_state=0)
+    got = fitonce.cross_validate(model, X, y, cv=cv, return_estimator=True)
+    expected = sklearn.model_selection.cross_validate(model, X, y, cv=cv, return_estimator=True)
+    np.testing.assert_allclose(got["test_score"], expected["test_score"], rtol=1e-9)
+    for one, other in zip(got["estimator"], expected["estimator"], strict=True):
+        assert (one.alpha_, one.penalty_) == (other.alpha_, other.penalty_)
+        np.testing.assert_array_equal(one.gamma_, other.gamma_)
+    if name in ("discriminant", "least squares", "ridge"):
+        np.testing.assert_allclose(fitonce.cross_val_score(model, X, y, cv=cv), expected["test_score"], rtol=1e-9)
+    for method in ("predict",) if isinstance(model, KernelRidge) else ("predict", "predict_proba"):
+        values = [f(model, X, y, cv=cv, method=method) for f in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)]
+        if values[0].dtype.kind == "f":
+            np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-11)
+        else:
+            np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_optimism_is_made_of_its_parts(estimator: type) -> None:
+    X, y = data_for(estimator, classes=3)
+    groups, weights = np.arange(len(y)) % 6, np.random.default_rng(0).uniform(0.5, 2, size=len(y))
+    result = fitonce.optimism(estimator(), X, y, groups=groups, cv=GroupKFold(3), params={"sample_weight": weights})
+    model = estimator().fit(X, y, sample_weight=weights)
+    nested = sklearn.model_selection.cross_val_predict(
+        estimator(), X, y, groups=groups, cv=GroupKFold(3), params={"sample_weight": weights}
+    )
+    if estimator is KernelRidge:
+        tuned, honest = r2_score(y, model.held_out_prediction_), r2_score(y, nested)
+    else:
+        tuned, honest = np.mean(model.classes_[model.held_out_decision_.argmax(axis=1)] == y), np.mean(nested == y)
+    assert result.tuned == pytest.approx(tuned, rel=1e-9)
+    assert result.nested == pytest.approx(honest, rel=1e-9)
+    assert result.difference == result.tuned - result.nested
+    assert f"{result.nested:.4f}" in str(result)
+
+
+def test_optimism_wants_an_estimator_of_ours() -> None:
+    with pytest.raises(TypeError, match="fitonce"):
+        fitonce.optimism(sklearn.model_selection.GridSearchCV(KernelRidge(), {}), np.eye(4), np.arange(4.0))
+
+
+# ---- a wide search never fails ---------------------------------------------------------------------------------------
+
+
+def hard_problem(name: str, regression: bool) -> tuple[Any, np.ndarray]:
+    rng = np.random.default_rng(11)
+    n = 10 if name == "ten rows" else 51 if name == "1:50" else 30
+    X, labels = blobs(n, 2, seed=6)
+    if name == "flat":
+        X = np.column_stack([np.ones((n, 2)), 1e-9 * rng.normal(size=n)])
+    elif name == "separable":
+        X = X + 50.0 * labels[:, None]
+    elif name == "noise":
+        X, labels = rng.normal(size=(n, 4)), rng.integers(2, size=n)
+    elif name == "duplicated":
+        X, labels = np.repeat(X[:10], 3, axis=0), np.tile([0, 1, 1], 10)
+    elif name == "wide":
+        X = np.hstack([X, rng.normal(size=(n, 400))])
+    elif name == "1:50":
+        labels = (np.arange(n) == 17).astype(int)
+    elif name == "one-member class":
+        labels = np.where(np.arange(n) == 5, 2, labels)
+    elif name in ("huge", "tiny"):
+        X = X * (1e9 if name == "huge" else 1e-9)
+    elif name == "offset":
+        X = X + 1e6
+    elif name == "sparse":
+        X = sp.random_array((n, 60), density=0.1, rng=0, format="csr") + sp.csr_array(labels[:, None] * np.eye(1, 60))
+    elif name == "integers":
+        X = np.round(3 * X).astype(int)
+    if not regression:
+        return X, labels
+    if name == "1:50":
+        return X, np.where(labels == 1, 1e6, rng.normal(size=n))
+    return X, labels + 0.1 * rng.normal(size=n)
+
+
+HARD = (
+    *("flat", "separable", "noise", "duplicated", "wide", "1:50", "one-member class"),
+    *("huge", "tiny", "offset", "sparse", "integers", "ten rows"),
+)
+WAYS: dict[str, Callable[[type], Any]] = {
+    "default": lambda estimator: estimator(),
+    "tuned penalty": lambda estimator: estimator(penalty="tune", criterion="squared_error"),
+    "refined": lambda estimator: estimator(refine=True, criterion="squared_error"),
+    "smoothed": lambda estimator: estimator(refine=True, criterion="squared_error" if estimator is KernelRidge else "smoothed_error"),
+    "sigmoid": lambda estimator: estimator(**({} if estimator is KernelRidge else {"calibration": "sigmoid"}), criterion="squared_error"),
+    "isotonic": lambda estimator: estimator(**({} if estimator is KernelRidge else {"calibration": "isotonic"})),
+    "ard": lambda estimator: estimator(gamma="ard"),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_wide_search_never_fails(estimator: type, way: str, name: str) -> None:
+    if estimator is KernelRidge and way in ("smoothed", "sigmoid", "isotonic"):
+        pytest.skip("no classes")
+    if way == "ard" and name == "wide":
+        pytest.skip("many widths: slow")
+    X, y = hard_problem(name, estimator is KernelRidge)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", NumericalWarning)
+        model = WAYS[way](estimator).fit(X, y)
+        outputs = [model.predict(X)] if estimator is KernelRidge else [model.decision_function(X), model.predict_proba(X)]
+    assert all(np.all(np.isfinite(output)) for output in outputs)
+    assert np.isfinite(model.best_score_)
+    assert np.isfinite(model.alpha_)
+    assert model.alpha_ > 0
+    assert np.all(np.isfinite(model.gamma_))
+    assert np.all(np.asarray(model.gamma_) > 0)
