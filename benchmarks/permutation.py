@@ -115,6 +115,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if arguments.torch:
         row = on_device(arguments.torch, 16 * 1024 if arguments.n == 1000 else arguments.n, 10 * arguments.permutations, arguments.repeats)
+        row["script"] = f"benchmarks/permutation.py --torch {arguments.torch}"
         common.write(__file__.replace("permutation.py", "permutation_gpu.py"), row)
         print(f"n = {row['n']}, {row['permutations']} permutations on {row['device']}: {row['free']:.2f} s, product {row['product']:.3f} s")
         return

@@ -119,7 +119,7 @@ def main() -> None:
     for number, setting in enumerate(todo):
         if not any(all(row.get(key) == value for key, value in setting.items()) for row in done):
             done.append(speed_up(setting))
-            common.write(str(script), {"rows": done})
+            common.write(str(script), {"script": f"benchmarks/permutation_figure1.py{' --quick' if arguments.quick else ''}", "rows": done})
         common.progress(number + 1, len(todo), "settings")
     for row in done:
         count = f"{row['permutations']:5d} permutations" if row["kind"] == "permutations" else "cross-validation  "

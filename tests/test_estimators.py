@@ -876,7 +876,7 @@ def test_clone_and_parameters(estimator):
 def test_refitting_forgets_the_previous_fit(estimator):
     X, y = problem(estimator)
     model = estimator("linear", alpha=0.5).fit(X, y)
-    model.set_params(kernel="rbf").fit(X[:, :2], y)
+    model.set_params(kernel="rbf", gamma=0.3).fit(X[:, :2], y)
     fresh = estimator(gamma=0.3, alpha=0.5).fit(X[:, :2], y)
     assert public_attributes(model).keys() == public_attributes(fresh).keys()
     close(output(model, X[:, :2]), output(fresh, X[:, :2]))

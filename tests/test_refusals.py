@@ -175,7 +175,7 @@ def test_at_takes_one_number(estimator):
         ({"kernel_params": [1]}, r"kernel_params must be a dict or None, got \[1\]"),
         ({"cv": 1}, "n_splits=2 or more, got n_splits=1"),
         ({"cv": 40}, "Cannot have number of splits n_splits=40 greater than"),
-        ({"cv": "five"}, "Expected `cv` as an integer, a cross-validation object"),
+        ({"cv": "five"}, "Expected `?cv`? as an integer"),
         ({"cv": []}, "cv|split"),
     ],
     ids=str,
@@ -206,7 +206,7 @@ def test_bad_calibration(estimator, calibration):
         ({0: 0.0}, "class_weight must be positive and finite"),
         ({0: np.nan}, "class_weight must be positive and finite"),
         ({0: "heavy"}, "class_weight must be"),
-        ({7: 1.0}, r"\[7\].*class_weight.*\[0, 1, 2\]"),
+        ({7: 1.0}, r"class_weight names \[7\].*\[0, 1, 2\]"),
     ],
     ids=str,
 )
@@ -242,7 +242,7 @@ def test_bad_n_components(n_components):
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
-        (replaced(np.ones(N), -0.5), "sample_weight must be finite and not negative, got values from -0.5 to 1 .*Use 0 to leave a row out"),
+        (replaced(np.ones(N), -0.5), "sample_weight must be finite and not negative, got -0.5 instead.*Use 0 to leave a row out"),
         (replaced(np.ones(N), np.nan), "sample_weight must be finite and not negative"),
         (replaced(np.ones(N), np.inf), "sample_weight must be finite and not negative"),
         (np.ones(N - 1), r"sample_weight.shape == \(29,\), expected \(30,\): one weight per row"),

@@ -6,6 +6,7 @@ regularisation value and every split from one decomposition, exactly as if they 
 
 from .core.holdout import held_out
 from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
+from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .model_selection import (
     CrossValidation,
     Optimism,
@@ -26,12 +27,15 @@ __all__ = [
     "LeastSquaresSVC",
     "NumericalWarning",
     "Optimism",
+    "PermutationTest",
     "RefitWarning",
     "Route",
+    "ValidityWarning",
     "Verification",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
     "held_out",
     "optimism",
+    "permutation_test_score",
 ]

@@ -69,9 +69,9 @@ def from_sklearn_kernel_ridge(alpha: float) -> Settings:
 def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
     """LinearDiscriminantAnalysis(solver="eigen", shrinkage=s): the covariance of each class becomes (1-s) Σ_j + s tr(Σ_j)/p I.
 
-    Averaged over the classes with the class frequencies as priors that is S_w/n with its trace's share, so that up to a common factor
-    alpha = s/(1-s) · trace(S_w)/p. scikit-learn standardises the features of each class before shrinking and scales back; the
-    correspondence is exact where the features have equal within-class standard deviations, and is otherwise the plain ridge.
+    Averaged over the classes with their frequencies that is S_w/n plus a share of its trace, so that up to a common factor
+    alpha = s/(1-s) · trace(S_w)/p. Weights and decisions agree; the axes of its eigen solver do not, because it shrinks the total
+    scatter too.
     """
     share = _share("shrinkage", shrinkage)
     X = np.asarray(X, dtype=np.float64)

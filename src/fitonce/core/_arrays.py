@@ -97,6 +97,8 @@ def eigh_overwriting(A: Array) -> tuple[Array, Array]:
 
     NumPy goes through LAPACK's divide and conquer in place: 3.1 n² of memory at the peak instead of 5.1.
     """
+    if A.shape[0] == 1:  # older SciPy refuses it
+        return A[0, :], namespace(A).ones_like(A)
     if is_numpy(A):
         eigenvalues, V = scipy.linalg.eigh(A.T, driver="evd", overwrite_a=True, check_finite=False)
         return eigenvalues, V
@@ -122,8 +124,18 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
     return lambda B: xp.linalg.solve(A, B)
 
 
+class NotPositiveDefiniteError(ValueError):
+    """A kernel matrix plus mu that has no Cholesky factor: mu ≤ -λ_min, or below what rounding leaves of zero."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive definite. Use a larger alpha, or "
+            'penalty="dual", which needs no definiteness.'
+        )
+
+
 def spd_inverse_overwriting(A: Array) -> Array:
-    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; ValueError where it is not one.
+    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; NotPositiveDefiniteError where it is not one.
 
     Cholesky and inversion of the factor: n³ operations, all in matrix products, against about 9 n³ slower ones of eigh.
     """
@@ -132,11 +144,11 @@ def spd_inverse_overwriting(A: Array) -> Array:
         try:
             xp.linalg.cholesky(A)
         except Exception as error:  # each namespace has its own class for this
-            raise ValueError("the matrix is not positive definite") from error
+            raise NotPositiveDefiniteError from error
         return xp.linalg.inv(A)
     factor, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
     if failed:
-        raise ValueError("the matrix is not positive definite")
+        raise NotPositiveDefiniteError
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     for start in range(0, inverse.shape[0], 256):  # mirror the lower triangle
         stop = min(start + 256, inverse.shape[0])

@@ -112,8 +112,11 @@ def smoothed_error(scores: HeldOutScores, compression: float) -> np.ndarray:
     margin, rival = margins(scores)
     _, labels = scores.classes
     if scores.separation is not None:
-        margin = margin / np.maximum(scores.separation[np.arange(len(margin))[:, None], labels[None, :], rival], np.finfo(float).tiny)
-    return scores.mean(scipy.special.expit(-compression * margin))
+        separation = scores.separation[np.arange(len(margin))[:, None], labels[None, :], rival]
+        with np.errstate(over="ignore"):  # classes that do not separate at all
+            margin = margin / np.maximum(separation, np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        return scores.mean(scipy.special.expit(-compression * margin))
 
 
 def auc(scores: HeldOutScores) -> np.ndarray:
@@ -307,8 +310,9 @@ def _with_offsets(beta: float, scores: np.ndarray, labels: np.ndarray, weights: 
         if np.max(np.abs(step)) < 1e-13 * (1.0 + np.max(np.abs(theta))):
             break
     beta = float(theta[0]) / scale
-    if beta <= 0:  # useless scores: the priors remain
-        beta = float(np.exp(LOG_BETA_BOUNDS[0]))
+    if beta <= 0:  # scores worse than useless: the class shares remain
+        shares = np.log(w @ targets)
+        return Calibration(float(np.exp(LOG_BETA_BOUNDS[0])), shares - shares[0])
     return Calibration(beta, np.concatenate([[0.0], theta[1:]]))
 
 

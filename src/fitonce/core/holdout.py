@@ -107,7 +107,7 @@ def checked_splits(splits: Iterable[tuple[Any, Any]], n_samples: int) -> Iterato
     """The (train, test) index pairs, refused where a test row is also a training row."""
     for number, (train, test) in enumerate(splits):
         train, test = np.asarray(train), np.asarray(test)
-        seen = np.intersect1d(_row_numbers(train, n_samples), _row_numbers(test, n_samples))
+        seen = np.intersect1d(row_numbers(train, n_samples), row_numbers(test, n_samples))
         if seen.size:
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row {seen[0]} is the first): predictions for "
@@ -116,7 +116,7 @@ def checked_splits(splits: Iterable[tuple[Any, Any]], n_samples: int) -> Iterato
         yield train, test
 
 
-def _row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
+def row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
     """Rows counted from the start, whether given as a mask, or from the end."""
     return np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
 
@@ -128,4 +128,4 @@ def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-__all__ = ["check_test_sets", "checked_splits", "complement", "held_out"]
+__all__ = ["check_test_sets", "checked_splits", "complement", "held_out", "row_numbers"]

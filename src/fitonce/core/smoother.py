@@ -43,6 +43,8 @@ from ._arrays import (
 )
 from .spectrum import Spectrum, machine_epsilon, project_off, row_blocks
 
+SMALL = 1e-6  # of λ_max: below this mu, dual coefficients keep to the range of G
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -175,8 +177,14 @@ class FunctionNorm:
         return Fitted(Y, self.residual(Y, mu))
 
     def dual_coef(self, fitted: Fitted, mu: float) -> Array:
-        """α = (Y - Ŷ)/μ."""
-        return fitted.residual / mu
+        """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G: the rest predicts nothing, but grows like 1/μ."""
+        if self.spectrum.smallest < 0 or mu > SMALL * self.largest:
+            return fitted.residual / mu
+        xp = namespace(fitted.Y)
+        eigenvalues = self.spectrum.eigenvalues
+        noise = self.spectrum.n_samples * machine_epsilon(self.spectrum.V) * self.largest
+        phi = xp.where(eigenvalues > noise, 1.0 / (eigenvalues + mu), xp.zeros_like(eigenvalues))
+        return self.spectrum.apply(phi, 0.0, fitted.Y)
 
     def leverage(self, mu: float) -> Array:
         """h_ii, the share of its own fitted value that a row supplies; the bias's part included."""

@@ -136,10 +136,11 @@ def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
     exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
     """
     n, u = Q0.shape
-    size = float(namespace(K).linalg.vector_norm(K))
+    xp = namespace(K)
+    size = min(float(xp.linalg.vector_norm(K)), n * float(xp.max(xp.abs(K))))  # the first may overflow
     project_off(K, Q0)
     eigenvalues, V = eigh_overwriting(K)
-    return Spectrum(V[:, : n - u], _without_noise(eigenvalues[: n - u], n * machine_epsilon(K) * size), Q0)
+    return Spectrum(V[:, : n - u], without_noise(eigenvalues[: n - u], n * machine_epsilon(K) * size), Q0)
 
 
 def project_off(K: Array, Q0: Array) -> tuple[float, float]:
@@ -168,13 +169,17 @@ def project_off(K: Array, Q0: Array) -> tuple[float, float]:
     return shift, norm
 
 
-def _without_noise(eigenvalues: Array, noise: float) -> Array:
-    """Negative eigenvalues that are only rounding of zero, as zero: a singular kernel is not an indefinite one.
+def without_noise(eigenvalues: Array, noise: float) -> Array:
+    """Eigenvalues that are only rounding of zero, as zero: negative ones, and all of them where none is more than that.
 
-    Rounding is measured against the kernel as it came: a large offset leaves its own behind when it is projected off.
+    A singular kernel is not an indefinite one, and a constant one is not a very small one. Rounding is measured against the kernel as
+    it came: a large offset leaves its own behind when it is projected off.
     """
     xp = namespace(eigenvalues)
-    return xp.where((eigenvalues < 0) & (eigenvalues >= -noise), xp.zeros_like(eigenvalues), eigenvalues)
+    zeros = xp.zeros_like(eigenvalues)
+    if eigenvalues.shape[0] == 0 or float(xp.max(xp.abs(eigenvalues))) <= noise:
+        return zeros
+    return xp.where((eigenvalues < 0) & (eigenvalues >= -noise), zeros, eigenvalues)
 
 
 def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
@@ -184,6 +189,7 @@ def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
     Cost: O(n p² + p³); memory: one copy of Z.
     """
     xp = namespace(Z, Q0)
+    noise = (Z.shape[0] * machine_epsilon(Z) * float(xp.linalg.vector_norm(Z))) ** 2
     for _ in range(2):  # the second pass removes what rounding left of a large offset
         Z = Z - Q0 @ (Q0.T @ Z)
     eigenvalues, W = eigh_overwriting(Z.T @ Z)
@@ -191,7 +197,8 @@ def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
         return Spectrum(zeros_like_shape((Z.shape[0], 0), Z), eigenvalues, Q0)
     largest = xp.max(eigenvalues)
     # ascending: those that count come last
-    rank = int(xp.sum(xp.astype(eigenvalues > Z.shape[1] * xp.finfo(Z.dtype).eps * largest, xp.int64)))
-    kept = slice(eigenvalues.shape[0] - rank, eigenvalues.shape[0])
-    V = (Z @ W[:, kept]) / xp.sqrt(eigenvalues[kept])
-    return Spectrum(V, eigenvalues[kept], Q0)
+    kept = (eigenvalues > Z.shape[1] * machine_epsilon(Z) * largest) & (eigenvalues > noise)
+    rank = int(xp.sum(xp.astype(kept, xp.int64)))
+    last = slice(eigenvalues.shape[0] - rank, eigenvalues.shape[0])
+    V = (Z @ W[:, last]) / xp.sqrt(eigenvalues[last])
+    return Spectrum(V, eigenvalues[last], Q0)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION, Criterion, HeldOutScores, criterion_of
 from ..core.derivatives import Jet, held_out_jets
-from ..core.holdout import checked_splits, complement
+from ..core.holdout import checked_splits, complement, row_numbers
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
 from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
@@ -25,6 +25,7 @@ from .problem import Deletions, FitIntercept, Problem, Solution, Without, decomp
 from .progress import CallbackSupportMixin, FitTasks
 from .refinement import refine, squared_loss
 from .validation import (
+    OVERFLOW,
     _namespace_name,
     check_alpha,
     check_criterion,
@@ -249,26 +250,40 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
             found = Search([*found.trials, *self.refinement_.trials])
         self._warn_at_edges(found, winner, problem)
-        best = 1.0 if self.criterion in ("auc", "r2") else 0.0  # the score of a perfect model
-        self.cv_results_ = found.cv_results(best)
-        self.best_score_ = best - winner.loss
+        self._record(found)
         self.penalty_ = winner.parameters.get("penalty", self.penalty)
         for name, value in problem.kernel.parameters.items():
             if not callable(self.kernel):
                 setattr(self, f"{name}_", value)
+        self._columns = training.active if training.precomputed and len(training.active) < training.n_samples else None
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
         with tasks.task("solve"):
             self._solve(winner.alpha)
         tasks.end()
 
+    def _record(self, found: Search) -> None:
+        """What was tried, as scores: minus the losses, and for AUC and R² what is left to one."""
+        perfect = 1.0 if self.criterion in ("auc", "r2") else 0.0
+        self.cv_results_ = found.cv_results(perfect)
+        self.best_score_ = perfect - found.winner.loss
+
+    @property
+    def _criterion(self) -> Criterion:
+        return criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
+
     def _search(self, prepared: Prepared, deletions: Deletions | None, tasks: FitTasks) -> tuple[Search, Problem]:
         """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
-        criterion = criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
+        criterion = self._criterion
         given = check_alpha(self.alpha)
         best: list[tuple[Trial, Problem | None]] = []
 
+        others = self._other_parameters()
+
         def problem_for(parameters: Mapping[str, Any]) -> Problem:
-            return self._problem(prepared, self._kernel(prepared, parameters), parameters.get("penalty", self.penalty))
+            kernel = self._kernel(prepared, parameters)
+            # a decomposition overwrites a precomputed kernel: all but a single one get a copy
+            rows = replace(prepared, X=prepared.X + 0.0) if kernel.precomputed and len(others) > 1 else prepared
+            return self._problem(rows, kernel, parameters.get("penalty", self.penalty))
 
         def evaluate(parameters: dict[str, Any]) -> Trial:
             with tasks.task(" ".join(f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty") or "decompose"):
@@ -285,7 +300,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 best[:] = [(trial, problem)]
             return trial
 
-        found = search(evaluate, self._other_parameters(), self._gamma_lattice(prepared))
+        found = search(evaluate, others, self._gamma_lattice(prepared))
         trial, problem = best[0]
         if problem is None or trial is not found.winner:
             problem = problem_for(found.winner.parameters)
@@ -299,11 +314,12 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Tell where the criterion still falls at the end of what was tried."""
         edge = winner.falling_edge
         if _tuned(self.alpha) and edge is not None:
-            reason = (
-                "float64 does not carry a smaller one; the targets may be free of noise, and refine=True or a wider kernel may help"
-                if edge == "lower"
-                else "beyond it every model is constant; this kernel finds nothing in these data"
-            )
+            if edge == "upper":
+                reason = "beyond it every model is constant; this kernel finds nothing in these data"
+            elif problem.decomposition.lower_bound > 0:
+                reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
+            else:
+                reason = "float64 does not carry a smaller one; the targets may be free of noise"
             warn_numerical(f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}.")
         tried = [trial.parameters["gamma"] for trial in found.trials if np.ndim(trial.parameters.get("gamma", [])) == 0]
         gamma = winner.parameters.get("gamma", np.nan)
@@ -394,7 +410,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return None
         X = np.empty((training.n_samples, 1)) if not isinstance(training.X, np.ndarray) else training.X
         cv = LeaveOneGroupOut() if self.cv is None else check_cv(self.cv, training.y, classifier=not self._multi_output)
-        folds = list(checked_splits(cv.split(X, training.y, training.groups), training.n_samples))
+        splits = checked_splits(cv.split(X, training.y, training.groups), training.n_samples)
+        folds = [(row_numbers(train, training.n_samples), row_numbers(test, training.n_samples)) for train, test in splits]
+        if any(len(np.unique(train)) != len(train) for train, _ in folds):
+            raise ValueError("cv names a training row twice in one split; use sample_weight to count a row more than once.")
         if not folds:
             raise ValueError("cv must give at least one split into training and test rows, got none.")
         return folds
@@ -473,9 +492,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _predicted(self, X: Any, method: str) -> Array:
         """The main output for new rows."""
-        check_is_fitted(self)
-        X, _ = check_new_data(self, X, method)
+        X, _ = self._new_rows(X, method)
         return self._output(self._values(X, self._main_solution))
+
+    def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
+        """Validated rows for `_values`, and their dtype; of a precomputed kernel only the columns of rows that trained."""
+        check_is_fitted(self)
+        X, dtype = check_new_data(self, X, method)
+        return (X if self._columns is None else take(X.T, self._columns).T), dtype
 
     def _values(self, X: Array, solution: Solution) -> Array:
         """k(X, X_fit) dual_coef + intercept, in blocks of rows so that the kernel never exceeds a few hundred MiB."""
@@ -483,6 +507,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return X @ solution.coef + solution.intercept
         if self.kernel == "precomputed":
             return X @ solution.dual_coef + solution.intercept
+        return self._finite(self._kernel_values(X, solution))
+
+    def _finite(self, values: Array) -> Array:
+        xp = namespace(values)
+        if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
+            raise ValueError(OVERFLOW)
+        return values
+
+    def _kernel_values(self, X: Array, solution: Solution) -> Array:
         kernel = self._fitted_kernel
         step = max(1, PREDICTION_ELEMENTS // solution.dual_coef.shape[0])
         blocks = [kernel(X[rows, :], self.X_fit_) @ solution.dual_coef for rows in gen_batches(X.shape[0], step)]
@@ -519,6 +552,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         for name, value in vars(self).items():
             if name not in other.get_params(deep=False):
                 setattr(other, name, value)
+        prepared = self._prepare(kept.training)
+        deletions = None if kept.folds is None else _deletions(kept.folds, kept.training)
+        losses = self._losses(kept.problem, prepared, candidates, deletions, self._criterion)
+        other._record(Search([Trial({}, candidates, losses)]))
         other._solve(float(alpha))
         return other
 

@@ -95,8 +95,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         check_options(self, calibration=("temperature", "sigmoid", "isotonic", None))
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        check_classification_targets(y)
         try:
+            check_classification_targets(y)
             self.classes_, codes = np.unique(y, return_inverse=True)
         except TypeError as error:
             kinds = ", ".join(sorted({type(label).__name__ for label in y}))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.derivatives import Jet, held_out_jets
@@ -18,7 +17,7 @@ from .base import Prepared
 from .classifier import KernelClassifier
 from .problem import Problem, Solution, Without
 from .refinement import smoothed_jet
-from .validation import check_new_data
+from .validation import as_numbers
 
 
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
@@ -186,7 +185,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         )
 
     def _given_priors(self) -> np.ndarray:
-        priors = np.asarray(self.priors, dtype=np.float64)
+        priors = as_numbers("priors", self.priors)
         if priors.shape != (len(self.classes_),):
             raise ValueError(f"priors must have one entry per class ({len(self.classes_)}), got shape {priors.shape} instead.")
         if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
@@ -252,7 +251,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         decision = (projected * gap - a2 * middle) * nu / one_minus_a2 + log_odds
         separation = a2 * (0.5 * nu * gap**2) / one_minus_a2
         sign = problem.targets[:, 1:] - problem.targets[:, :1]
-        return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
+        with np.errstate(over="ignore", invalid="ignore"):  # classes that do not separate at all
+            return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
 
     def _two_class_axis(self, sizes: Array) -> tuple[Array, float]:
         """θ with θᵀNθ = 1, orthogonal to the constant, second class positive; and the log-odds of the priors."""
@@ -327,8 +327,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         array of shape (n, n_components)
             Centred on the (weighted) mean of the training rows, scaled as scikit-learn's LinearDiscriminantAnalysis.
         """
-        check_is_fitted(self)
-        X, dtype = check_new_data(self, X, "transform")
+        X, dtype = self._new_rows(X, "transform")
         linear = self.kernel == "linear"
         projection = Solution(self.scalings_, self._projection_offset, self.scalings_ if linear else None)
         projected = self._values(X, projection)[:, : self._n_axes]

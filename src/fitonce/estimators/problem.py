@@ -23,7 +23,7 @@ from ..core.smoother import (
 )
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
-from .validation import check_kernel_values, check_square, warn_constant
+from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
 Deletions = list[tuple[np.ndarray, np.ndarray]]  # rows deleted together, and the positions among them of those tested
 FitIntercept = bool | str  # True, False or "penalized"
@@ -194,12 +194,27 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     """The smoother of the rows X (the kernel matrix itself where precomputed, which is overwritten), for any mu."""
     if kernel.linear and penalty == "function" and X.shape[1] < X.shape[0]:
         return _decompose_features(X, fit_intercept, row_scale)
+    if penalty == "function":
+        K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
+        Q0 = bias_basis(K, row_scale, fit_intercept)
+        KQ0 = K @ Q0
+        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
     K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept)
     KQ0 = K @ Q0
-    if penalty == "function":
-        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
-    return DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0)
+    smoother = DualNorm(spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K)), Q0, KQ0)
+    if smoother.spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
+        raise ValueError(OVERFLOW)
+    return smoother
+
+
+def _off_origin(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
+    """Rows less their mean where that changes nothing but the rounding: the linear kernel with a free bias."""
+    if not kernel.linear or fit_intercept is not True or sp.issparse(X):
+        return X
+    xp = namespace(X)
+    w = xp.ones_like(X[:, :1]) if row_scale is None else row_scale**2
+    return X - xp.sum(w * X, axis=0) / xp.sum(w)
 
 
 def decompose_at(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None, mu: float) -> SmootherAt:
@@ -208,14 +223,14 @@ def decompose_at(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitInter
         smoother = decompose(X, kernel, penalty, fit_intercept, row_scale)
         smoother.check(np.asarray([mu]))
         return smoother
-    K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
+    K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
     return FunctionNormAt.of_kernel(K, bias_basis(K, row_scale, fit_intercept), mu)
 
 
 def _scaled_kernel(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
     """diag(s) K diag(s), with one added to K for a penalised bias."""
     K = X if kernel.precomputed else kernel(X, X)
-    if kernel.precomputed:
+    if kernel.precomputed or callable(kernel.function):
         check_square(K)
     check_kernel_values(K)
     if fit_intercept == "penalized":
@@ -237,6 +252,8 @@ def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array 
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
     Z = Z if row_scale is None else row_scale * Z
     Q0 = bias_basis(Z, row_scale, fit_intercept)
+    if not np.isfinite(float(xp.sum(Z**2))):
+        raise ValueError(OVERFLOW)
     spectrum = spectrum_of_features(Z, Q0)
     if spectrum.rank == 0:
         warn_constant()

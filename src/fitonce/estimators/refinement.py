@@ -9,7 +9,7 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
 
-from ..core._arrays import Array, asarray_like, namespace, to_numpy
+from ..core._arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.criteria import criterion_of
 from ..core.derivatives import Jet
 from ..selection.gradient import KernelObjective, LossAndSlope
@@ -48,7 +48,7 @@ def squared_loss(total: float) -> LossAndSlope:
 def smoothed_jet(margin: Jet, compression: float, weights: Array) -> Jet:
     """Weighted mean of σ(-γ · margin) with its derivatives."""
     xp = namespace(weights)
-    s = 1.0 / (1.0 + xp.exp(compression * margin.value))
+    s = 0.5 - 0.5 * xp.tanh(0.5 * compression * margin.value)  # the sigmoid of minus that, without overflow
     first = -compression * s * (1.0 - s)
     second = compression**2 * s * (1.0 - s) * (1.0 - 2.0 * s)
     losses: Jet = margin.through(s, first, second) * (weights / xp.sum(weights))
@@ -62,7 +62,7 @@ def smoothed_loss(problem: Problem, compression: float) -> LossAndSlope:
     def loss(e: Array) -> tuple[float, Array]:
         xp = namespace(e)
         margin = 1.0 - problem.targets * problem.unscale(e)
-        s = 1.0 / (1.0 + xp.exp(compression * margin))
+        s = 0.5 - 0.5 * xp.tanh(0.5 * compression * margin)
         return float(xp.sum(weights * s)), problem.unscale(weights * compression * s * (1.0 - s) * problem.targets)
 
     return loss
@@ -201,7 +201,10 @@ class _Refiner:
         """
         if sp.issparse(self.prepared.X):
             raise ValueError('gamma="ard" needs a dense X: make it dense, or use gamma="tune".')
-        gain, error = self._ard_gain(best)
+        try:
+            gain, error = self._ard_gain(best)
+        except NotPositiveDefiniteError:  # too small an alpha for this kernel on some part of the rows
+            return best, {"gain": 0.0, "standard_error": 0.0}
         record = {"gain": gain, "standard_error": error}
         if gain <= ARD_STANDARD_ERRORS * error:
             return best, record

@@ -16,7 +16,7 @@ from .base import Prepared
 from .classifier import KernelClassifier
 from .problem import Problem
 from .refinement import smoothed_jet, smoothed_loss
-from .validation import check_options
+from .validation import as_numbers, check_options
 
 
 class LeastSquaresSVC(KernelClassifier):
@@ -179,8 +179,8 @@ class LeastSquaresSVC(KernelClassifier):
             return np.asarray(weights.sum() / (len(self.classes_) * sizes))
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
-            raise ValueError(f"The classes, {unknown}, are not in class_weight: the labels are {self.classes_.tolist()}.")
-        by_class = np.array([float(self.class_weight.get(label, 1.0)) for label in self.classes_])
+            raise ValueError(f"class_weight names {unknown}, which are not among the labels {self.classes_.tolist()}.")
+        by_class = as_numbers("the values of class_weight", [self.class_weight.get(label, 1.0) for label in self.classes_])
         if not np.all(np.isfinite(by_class)) or np.any(by_class <= 0):
             raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight!r} instead.")
         return by_class

@@ -135,7 +135,7 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
         X = _check_foreign(estimator, X, reset=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
         check_consistent_length(np.empty(X.shape[0]), y)
-        return X, y if multi_output else column_or_1d(y, warn=True)
+        return X, np.array(y) if multi_output else column_or_1d(y, warn=True)
     X, y = validate_data(
         estimator,
         X,
@@ -148,7 +148,7 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
         multi_output=multi_output,
         y_numeric=multi_output,
     )
-    return X, y
+    return X, np.array(y)
 
 
 def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
@@ -159,15 +159,15 @@ def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
             f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those "
             f"passed to fit(), got {came_in} after {fitted_in} instead: convert one of them."
         )
-    if estimator.kernel == "precomputed" and getattr(X, "ndim", 0) == 2 and X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features as input: a "
-            "precomputed kernel of new rows has one column for each training row."
-        )
-    if is_foreign_array(X):
-        return _check_foreign(estimator, X, reset=False), X.dtype
-    dtype = _floating_dtype(X)
-    return validate_data(estimator, X, accept_sparse=_accept_sparse(estimator), dtype=np.float64, reset=False), dtype
+    try:
+        if is_foreign_array(X):
+            return _check_foreign(estimator, X, reset=False), X.dtype
+        dtype = _floating_dtype(X)
+        return validate_data(estimator, X, accept_sparse=_accept_sparse(estimator), dtype=np.float64, reset=False), dtype
+    except ValueError as error:
+        if estimator.kernel != "precomputed" or not str(error).startswith("X has"):
+            raise
+        raise ValueError(f"{error} A precomputed kernel of new rows has one column for each training row.") from None
 
 
 def _accept_sparse(estimator: Any) -> Any:
@@ -208,11 +208,19 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
     return X
 
 
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """Values as float64, or an error that names the argument."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got {values!r} instead.") from error
+
+
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     """Row weights as float64 on the host, or None where all are one. Zeros are allowed: such rows train nothing."""
     if sample_weight is None:
         return None
-    weights = np.asarray(to_numpy(sample_weight) if is_foreign_array(sample_weight) else sample_weight, dtype=np.float64)
+    weights = as_numbers("sample_weight", to_numpy(sample_weight) if is_foreign_array(sample_weight) else sample_weight)
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.ndim != 1:
@@ -221,7 +229,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row.")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(
-            f"sample_weight must be finite and not negative, got values from {np.min(weights):g} to {np.max(weights):g} instead: "
+            f"sample_weight must be finite and not negative, got {weights[~(np.isfinite(weights) & (weights >= 0))][0]:g} instead: "
             "a weight counts how often a row is there. Use 0 to leave a row out."
         )
     if not np.any(weights > 0):
@@ -253,15 +261,18 @@ def _slices(n: int, step: int = 256) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
+OVERFLOW = (
+    "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or has no value for them. "
+    "Scale the features (StandardScaler), or lower degree or gamma."
+)
+
+
 def check_kernel_values(K: Array) -> None:
     """Overflow of a kernel is told where it happens, not as a failed decomposition; a constant kernel is warned of."""
     xp = namespace(K)
     highest, lowest = float(xp.max(K)), float(xp.min(K))
     if not (np.isfinite(highest) and np.isfinite(lowest)):
-        raise ValueError(
-            "the kernel matrix contains NaN or infinite values: the kernel overflows on these data. "
-            "Scale the features (StandardScaler), or lower degree or gamma."
-        )
+        raise ValueError(OVERFLOW)
     if highest - lowest <= 8 * float(xp.finfo(K.dtype).eps) * max(abs(highest), abs(lowest)):
         warn_constant()
 

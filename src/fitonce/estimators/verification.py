@@ -28,7 +28,7 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        return bool(self.max_deviation <= self.tolerance)
+        return self.n_refits > 0 and bool(self.max_deviation <= self.tolerance)
 
     def __str__(self) -> str:
         verdict = "agree" if self.passed else "DISAGREE"
@@ -43,31 +43,35 @@ def compare_with_refits(estimator: Any, kept: Any, n_refits: int, X: Any, random
     """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`."""
     training, problem = kept.training, kept.problem
     X = _training_X(training, X)
+    held_out = to_numpy(estimator._held_out)
+    scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
     n = training.n_samples
     splits = kept.folds if kept.folds is not None else [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
-    rng = np.random.default_rng(random_state)
-    chosen = rng.permutation(len(splits))[: max(1, n_refits)]
-    expected = to_numpy(estimator._held_out)
-    scale = np.max(np.abs(expected[np.isfinite(expected)]), initial=np.finfo(float).tiny)
-    deviations, done = [0.0], 0
-    for number in chosen:
-        train, test = splits[number]
-        try:
-            outputs = _refit_outputs(estimator, training, X, train, test)
-        except ValueError:  # a split that cannot be fitted, such as one left with a single class
-            continue
-        deviation = np.abs(outputs - expected[test])
-        deviations.append(float(np.nanmax(deviation, initial=0.0)))
-        done += 1
+    chosen = np.random.default_rng(random_state).permutation(len(splits))[: max(1, n_refits)]
+    deviations = []
+    for train, test in (splits[number] for number in chosen):
+        outputs = _refit_outputs(estimator, kept, X, train, test)
+        if outputs is not None:
+            difference = np.abs(outputs - _closed_form_outputs(estimator, kept, held_out, train, test))
+            deviations.append(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))
     conditioning = problem.smoother.conditioning / estimator.alpha_
     leverage = estimator.leverage_
     return Verification(
-        n_refits=done,
-        max_deviation=max(deviations) / scale,
+        n_refits=len(deviations),
+        max_deviation=float(max(deviations, default=np.inf) / scale),
         tolerance=max(1e-8, 1e3 * conditioning),
         conditioning=conditioning,
         smallest_one_minus_leverage=float(namespace(leverage).min(1.0 - leverage)),
     )
+
+
+def _closed_form_outputs(estimator: Any, kept: Any, held_out: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+    """What the estimator reports for these rows; of splits that overlap, this split's part of the mean that it reports."""
+    tests = [] if kept.folds is None else [rows for _, rows in kept.folds]
+    if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
+        return np.asarray(held_out[test])
+    mu = estimator.alpha_
+    return np.asarray(to_numpy(estimator._fold_outputs(kept.problem, kept.problem.fit(mu), mu, train, test)))
 
 
 def _training_X(training: Any, X: Any) -> Any:
@@ -80,17 +84,26 @@ def _training_X(training: Any, X: Any) -> Any:
     return X
 
 
-def _refit_outputs(estimator: Any, training: Any, X: Any, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """The main output at the test rows of an ordinary fit on the training rows, with the chosen parameters."""
+def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: np.ndarray) -> np.ndarray | None:
+    """The main output at the test rows of an ordinary fit on the training rows, with the chosen parameters and row weights.
+
+    None where the training rows lack a class, or are too few: such a fit has another shape, or none.
+    """
+    training = kept.training
     names = [name for name in ("alpha", "gamma", "degree", "coef0", "penalty") if hasattr(estimator, f"{name}_")]
-    parameters = {name: getattr(estimator, f"{name}_") for name in names}
-    if hasattr(estimator, "calibration"):
-        parameters["calibration"] = None  # held-out decisions are those before calibration
-    model = clone(estimator).set_params(cv=None, **parameters)
+    settings = {name: getattr(estimator, f"{name}_") for name in names}
+    settings |= {"cv": None, "refine": False}
+    # held-out decisions are those before calibration, and class weights are those of all rows
+    settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
+    weights = np.zeros(training.n_samples)
+    weights[training.active] = to_numpy(kept.problem.row_weights)[:, 0]
+    if hasattr(estimator, "classes_"):
+        present = np.unique(training.y[train][weights[train] > 0])
+        if len(present) < len(estimator.classes_) or weights[train].sum() <= len(present):
+            return None
     X_train, X_test = take(X, train), take(X, test)
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T
-    weights = None if training.weights is None else training.weights[train]
-    model.fit(X_train, training.y[train], sample_weight=weights)
+    model = clone(estimator).set_params(**settings).fit(X_train, training.y[train], sample_weight=weights[train])
     outputs = model.decision_function(X_test) if hasattr(model, "decision_function") else model.predict(X_test)
     return to_numpy(outputs)

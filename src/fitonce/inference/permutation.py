@@ -124,7 +124,7 @@ def permutation_test_score(
     >>> model = KernelFisherDiscriminant(gamma=0.2, alpha=0.1)
     >>> score, null, pvalue = permutation_test_score(model, X, y, cv=StratifiedKFold(5), n_permutations=199)
     >>> print(f"{score:.3f} {null.max():.3f} {pvalue:.3f}")
-    0.980 0.453 0.005
+    0.980 0.473 0.005
     """
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from .evaluation import Evaluation, Labelling
 from .exchange import Rearrangement
 from .folds import Resplitter
 from .result import reaches
+from .trained import TrainedEngine
 
 LONG = 5.0  # seconds; a run expected to take longer says so before it starts
 
@@ -44,7 +46,8 @@ class Run:
         """Scores, null scores by name, and whether early stopping ended the run."""
         question = self.test.question
         start = time.perf_counter()
-        observed = self.test.scores([Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)])
+        unpermuted = Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)
+        observed = self.test.scores([unpermuted])
         scores = {name: _plain(values[0]) for name, values in observed.items()}
         self.test.fitted_one_by_one = 0
         null = {name: np.empty((0, *values.shape[1:])) for name, values in observed.items()}
@@ -54,7 +57,7 @@ class Run:
             null = known[1]
             next(islice(labellings, known[0], known[0]), None)
         done = len(next(iter(null.values())))
-        self._announce(time.perf_counter() - start, self.total - done)
+        self._announce(time.perf_counter() - start, self.total - done, unpermuted)
         parts = [null]
         first = self.test.scoring.measures[0].name
         hits = int(np.sum(reaches(null[first], scores[first])))
@@ -91,13 +94,24 @@ class Run:
             splits = question.splits if resplit is None else resplit(question.permuted(rearrangement))
             yield Labelling(rearrangement, splits)
 
-    def _announce(self, seconds: float, remaining: int) -> None:
-        """How long it will take at most, where that is long and blocks are not nearly free."""
+    def _announce(self, seconds: float, remaining: int, unpermuted: Labelling) -> None:
+        """About how long it will take, where that is long and blocks are not nearly free; `seconds` is what one labelling took.
+
+        With decompositions shared by a block, two more labellings tell what each costs by itself.
+        """
         estimate = seconds * remaining
         if isinstance(self.test.engine, SharedEngine) or estimate < LONG:
             return
+        if isinstance(self.test.engine, TrainedEngine):
+            start = time.perf_counter()
+            self.test.scores([unpermuted] * 3)
+            each = max(0.0, time.perf_counter() - start - seconds) / 2
+            estimate = seconds * math.ceil(remaining / self.test.block_size) + each * remaining
+            self.test.fitted_one_by_one = 0
+            if estimate < LONG:
+                return
         print(
-            f"permutation_test_score: at most about {_duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
+            f"permutation_test_score: about {_duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
             f"{self.test.route.reason})",
             file=sys.stderr,
             flush=True,

@@ -38,6 +38,7 @@ class _Plan:
         if not hasattr(estimator, "fit"):
             raise TypeError(f"estimator must be an estimator with a method fit, got {estimator!r} instead.")
         self.y = to_numpy(y) if is_foreign_array(y) else y
+        self.params = None if params is None else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._route = choose_route(estimator, X, params, scoring, method)
@@ -128,7 +129,7 @@ def cross_validate(
             cv=plan.cv,
             n_jobs=plan.n_jobs(n_jobs),
             verbose=verbose,
-            params=None if params is None else dict(params),
+            params=plan.params,
             pre_dispatch=pre_dispatch,
             return_train_score=return_train_score,
             return_estimator=return_estimator,
@@ -178,7 +179,7 @@ def cross_val_score(
         cv=plan.cv,
         n_jobs=plan.n_jobs(n_jobs),
         verbose=verbose,
-        params=None if params is None else dict(params),
+        params=plan.params,
         pre_dispatch=pre_dispatch,
         error_score=error_score,
     )
@@ -218,7 +219,7 @@ def cross_val_predict(
     """
     plan = _Plan(estimator, X, y, cv, params, method=method)
     if by_fold or method == "transform":
-        pairs = _outputs_by_fold(plan, groups, params, method)
+        pairs = _outputs_by_fold(plan, groups, method)
         outputs = [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, n_rows(X)), X)
     else:
         predictions = sklearn.model_selection.cross_val_predict(
@@ -229,7 +230,7 @@ def cross_val_predict(
             cv=plan.cv,
             n_jobs=plan.n_jobs(n_jobs),
             verbose=verbose,
-            params=None if params is None else dict(params),
+            params=plan.params,
             pre_dispatch=pre_dispatch,
             method=method,
         )
@@ -238,11 +239,11 @@ def cross_val_predict(
     return outputs
 
 
-def _outputs_by_fold(plan: _Plan, groups: Any, params: Mapping[str, Any] | None, method: str) -> list[tuple[np.ndarray, Any]]:
+def _outputs_by_fold(plan: _Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
     """Each split's test rows and their outputs: the loop that scikit-learn's function does not offer."""
     shared = plan._shared or Shared(plan.estimator, plan.X, plan.y)
     model = stand_in(shared)
-    fit_params, split_params = _routed(model, plan.cv, groups, dict(params or {}))
+    fit_params, split_params = _routed(model, plan.cv, groups, dict(plan.params or {}))
     n = n_rows(shared.X)
     rows = np.arange(n)[:, None]
     y = None if plan.y is None else np.asarray(plan.y)

@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from ..core._arrays import Array, namespace, to_numpy
+from ..core._arrays import Array, NotPositiveDefiniteError, namespace, to_numpy
 from ..core.derivatives import kernel_gradient
 from ..core.smoother import FunctionNormAt
 
 FARTHEST = np.log(64.0)  # how far a width may move from where it started
 MAX_ITERATIONS = 30
+IMPASSABLE = 1e100  # the loss where alpha is too small for the kernel: a step there is taken back
 
 LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n, t) to E and ∂E/∂e
 
@@ -50,7 +51,10 @@ class KernelObjective:
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         gamma, mu = np.exp(theta[:-1]), float(np.exp(theta[-1]))
         K = self.kernel(gamma if self.per_feature else float(gamma[0]))
-        value, slope_K, slope_mu = self._evaluate(K, mu)
+        try:
+            value, slope_K, slope_mu = self._evaluate(K, mu)
+        except NotPositiveDefiniteError:
+            return IMPASSABLE, np.zeros_like(theta)
         away = theta[:-1] - self.start[:-1]
         value += self.pull * float(np.mean(away**2))
         slopes = self._width_slopes(K, slope_K, gamma) + 2.0 * self.pull * away / len(away)
@@ -87,4 +91,4 @@ class KernelObjective:
         """L-BFGS-B from the start; returns the log widths and log mu with the least value met."""
         bounds = [(s - FARTHEST, s + FARTHEST) for s in self.start[:-1]] + [tuple(np.log(alpha_bounds))]
         result = scipy.optimize.minimize(self, self.start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": MAX_ITERATIONS})
-        return np.asarray(result.x if result.fun <= self(self.start)[0] else self.start)
+        return np.asarray(result.x if result.fun < self(self.start)[0] else self.start)
