@@ -130,8 +130,7 @@ class TrainingSigmoid:
 
 
 METHODS = {
-    "default": ours("ours", KernelFisherDiscriminant()),
-    "function": ours("function norm", KernelFisherDiscriminant(penalty="function")),
+    "default": ours("ours (function norm)", KernelFisherDiscriminant()),
     "dual": ours("dual norm", KernelFisherDiscriminant(penalty="dual")),
     "ls-svm": ours("LS-SVM", LeastSquaresSVC()),
     "ridge": ours("ridge, no bias", LeastSquaresSVC(fit_intercept=False)),

@@ -251,7 +251,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         decision = (projected * gap - a2 * middle) * nu / one_minus_a2 + log_odds
         separation = a2 * (0.5 * nu * gap**2) / one_minus_a2
         sign = problem.targets[:, 1:] - problem.targets[:, :1]
-        with np.errstate(over="ignore", invalid="ignore"):  # classes that do not separate at all
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # classes that do not separate at all
             return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
 
     def _two_class_axis(self, sizes: Array) -> tuple[Array, float]:

@@ -80,6 +80,7 @@ def refine(model: Any, prepared: Any, deletions: Deletions | None, winner: Trial
     if "gamma" in winner.parameters:
         best, rounds = work.gamma(best)
     best, steps = work.alpha(best)
+    steps = [step for step in steps if np.isfinite(step.loss)]
     walked = Trial(best.trial.parameters, np.array([step.alpha for step in steps]), np.array([step.loss for step in steps]))
     ard = None
     if model._ard:
