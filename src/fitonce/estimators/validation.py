@@ -237,6 +237,12 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     return None if np.all(weights == 1.0) else weights
 
 
+def asymmetry(K: Array) -> float:
+    """max |K - Kᵀ|, where K lives."""
+    xp = namespace(K)
+    return max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in _slices(K.shape[0]))
+
+
 def check_square(K: Array) -> None:
     """A precomputed training kernel must be square and symmetric (to the square root of the precision)."""
     if K.shape[0] != K.shape[1]:
@@ -244,12 +250,10 @@ def check_square(K: Array) -> None:
             f"Precomputed matrix must be a square kernel matrix of the training rows, got shape {tuple(K.shape)} instead; "
             "rectangular test×train kernels go to predict."
         )
-    xp = namespace(K)
-    scale = float(xp.max(xp.abs(K)))
-    asymmetry = max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in _slices(K.shape[0]))
-    if asymmetry > SYMMETRY * scale:
+    scale, difference = float(namespace(K).max(namespace(K).abs(K))), asymmetry(K)
+    if difference > SYMMETRY * scale:
         raise ValueError(
-            f"the precomputed kernel matrix must be symmetric, but K and its transpose differ by up to {asymmetry:g} (largest entry "
+            f"the precomputed kernel matrix must be symmetric, but K and its transpose differ by up to {difference:g} (largest entry "
             f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the difference is noise."
         )
 

@@ -17,8 +17,9 @@ import sklearn
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import Pipeline
 
-from ..core._arrays import to_numpy
+from ..core._arrays import namespace, to_numpy
 from ..estimators.base import KernelModel
+from ..estimators.validation import asymmetry, is_foreign_array
 
 
 class RefitWarning(UserWarning):
@@ -73,9 +74,9 @@ def _dependence_on_order(estimator: Any, X: Any) -> str | None:
     """A precomputed kernel that is symmetric only nearly: which triangle counts depends on the order of the rows."""
     if not (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
         return None
-    K = np.asarray(to_numpy(X))
-    square = K.ndim == 2 and K.shape[0] == K.shape[1] and K.dtype.kind in "iuf"
-    if square and np.max(np.abs(K - K.T), initial=0.0) > 1e-13 * np.max(np.abs(K), initial=0.0):
+    K = X if is_foreign_array(X) else np.asarray(X)
+    square = K.ndim == 2 and 0 < K.shape[0] == K.shape[1] and namespace(K).isdtype(K.dtype, ("real floating", "integral"))
+    if square and asymmetry(K) > 1e-13 * float(namespace(K).max(namespace(K).abs(K))):
         return "the precomputed kernel is not symmetric to the last digits"
     return None
 

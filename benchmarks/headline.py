@@ -1,0 +1,76 @@
+"""Write the table "How fast" of README.md from the results of the other benchmarks.
+
+python benchmarks/headline.py            # rewrites the table
+python benchmarks/headline.py --check    # says whether it is up to date
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import common
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- headline -->", "<!-- end of headline -->"
+
+
+def result(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((common.RESULTS / f"{name}.json").read_text())
+    return loaded
+
+
+def rows() -> list[tuple[str, str, str]]:
+    fit, folds, memory, permutation, raetsch = map(result, ("fit_vs_eigh", "cross_val_predict", "memory", "permutation", "raetsch"))
+    ten, leave_one_out = folds["rows"]["10 folds, n = 2000, 2 classes"], folds["rows"]["leave-one-out, n = 500, 2 classes"]
+    within = permutation["five classes"]["modes"]["within-folds"]["seconds"]
+    refits = permutation["refits"]
+    targets = raetsch["targets"]
+    speed = targets["selection faster than the SVC grid, median of CPU times (30)"]
+    not_worse = targets["not worse than SVC by more than one standard error (11)"]["yes"]
+    better = targets["better than SVC (6)"]["yes"]
+    return [
+        (
+            f"LS-SVM fit with {fit['candidates']} candidates of alpha chosen by leave-one-out, n = {fit['n']}",
+            "one eigendecomposition of the kernel matrix",
+            f"{fit['ratios']['LeastSquaresSVC']:.2f} × its time",
+        ),
+        ("10-fold cross-validation of kernel FDA, n = 2000", "scikit-learn refitting the same estimator", f"{ten['ratio']:.0f} × faster"),
+        ("leave-one-out of kernel FDA, n = 500", "scikit-learn refitting the same estimator", f"{leave_one_out['ratio']:.0f} × faster"),
+        (
+            f"1000 permutations of 10-fold kernel FDA, n = 1000, 5 classes: {within:.2f} s",
+            "scikit-learn refitting the same estimator; SVC (both extrapolated)",
+            f"{refits['sklearn with kernel FDA'] / within:.0f} × and {refits['sklearn with SVC'] / within:.0f} × faster",
+        ),
+        (
+            "kernel width and alpha chosen by default, Rätsch's 13 benchmarks",
+            f"GridSearchCV(SVC): better on {better}, not worse by more than one standard error on {not_worse} of 13",
+            f"{speed:.0f} × faster (median)",
+        ),
+        ("peak extra memory of a fit, n = 4000", "the kernel matrix", f"{max(memory['matrices'].values()):.1f} × its size"),
+    ]
+
+
+def table() -> str:
+    lines = ["| what | beside | result |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows())]
+    note = "One thread, both sides in turn in one process; made by the scripts in [`benchmarks/`](benchmarks)."
+    return "\n".join([BEGIN, "", *lines, "", note, "", END])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    text = README.read_text()
+    start = text.index(BEGIN)
+    end = text.index(END) + len(END) if END in text else start + len(BEGIN)
+    updated = text[:start] + table() + text[end:]
+    if arguments.check:
+        raise SystemExit(0 if updated == text else "README.md is not up to date: run benchmarks/headline.py")
+    README.write_text(updated)
+
+
+if __name__ == "__main__":
+    main()
