@@ -25,9 +25,8 @@ model = fitonce.KernelFisherDiscriminant().fit(X_scaled, y)
 seconds = perf_counter() - start
 accuracy = np.mean((model.held_out_decision_ > 0) == y)
 n_candidates = len(model.cv_results_["param_alpha"])
-print(
-    f"\none fit, {n_candidates} candidates of (gamma, alpha), {seconds:.3f} s: gamma = {model.gamma_:.3g}, alpha = {model.alpha_:.3g}, leave-one-out accuracy {accuracy:.3f}"
-)
+print(f"\none fit, {n_candidates} candidates of (gamma, alpha), {seconds:.3f} s:")
+print(f"gamma = {model.gamma_:.3g}, alpha = {model.alpha_:.3g}, leave-one-out accuracy {accuracy:.3f}")
 
 # In a pipeline, scaling and tuning are repeated on each training set (route "per-fold").
 pipeline = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant())
