@@ -88,10 +88,6 @@ class Question:
         return np.asarray(y) * (signs if self.y.ndim == 1 else signs[:, None])
 
 
-def _n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
 def _mode(permute: str | None, cv: Any, splits: list[Split], labels: np.ndarray | None, groups: np.ndarray | None) -> str:
     """The mode, with a warning where free permutations meet folds that look balanced."""
     listed = is_list_of_splits(cv)
