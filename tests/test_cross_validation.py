@@ -535,7 +535,9 @@ def test_formats_of_X(form, kernel):
     assert_same_outcome("cross_validate", case.estimator, X, case.y, **options)
     model = fitonce.cross_validate(case.estimator, X, case.y, **options)["estimator"][0]
     if hasattr(X, "columns"):
-        assert model.feature_names_in_.tolist() == list("pqrs")
+        # scikit-learn 1.6 cannot read the names of newer polars frames; then neither do we
+        known = hasattr(StandardScaler().fit(X), "feature_names_in_")
+        assert getattr(model, "feature_names_in_", np.array([])).tolist() == (list("pqrs") if known else [])
     if isinstance(X, np.ndarray):
         np.testing.assert_array_equal(X, before)
 

@@ -528,7 +528,7 @@ def hard_problem(name: str, regression: bool) -> tuple[Any, np.ndarray]:
     elif name == "offset":
         X = X + 1e6
     elif name == "sparse":
-        X = sp.random_array((n, 60), density=0.1, rng=0, format="csr") + sp.csr_array(labels[:, None] * np.eye(1, 60))
+        X = sp.random(n, 60, density=0.1, random_state=0, format="csr") + sp.csr_array(labels[:, None] * np.eye(1, 60))
     elif name == "integers":
         X = np.round(3 * X).astype(int)
     if not regression:

@@ -126,6 +126,11 @@ class StandIn(BaseEstimator):
     def get_metadata_routing(self) -> Any:
         return self.shared.estimator.get_metadata_routing()
 
+    @property
+    def _metadata_request(self) -> Any:
+        """Where the default scorer of older scikit-learn versions looks for what `score` asks for."""
+        return self.shared.estimator._metadata_request
+
     def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> StandIn:
         self._train, self._y, self._params = X[:, 0], y, params
         self._real: Any = None
