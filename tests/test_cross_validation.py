@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning, UnsetMetadataPassedError
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score_loss, log_loss, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, PredefinedSplit, StratifiedKFold, TimeSeriesSplit
+from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
