@@ -107,8 +107,39 @@ def speed_up(setting: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """The two panels of the figure: speed-up against features for cross-validation, against permutations for the tests."""
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    for n, classes in itertools.product((100, 1000), (5, 10)):
+        style = {
+            "color": "tab:blue" if n == 100 else "tab:orange",
+            "linestyle": "-" if classes == 5 else "--",
+            "marker": "o",
+            "markersize": 4,
+        }
+        chosen = [row for row in rows if row["n"] == n and row["classes"] == classes]
+        points = [(row["features"], row["speed_up_median"]) for row in chosen if row["kind"] == "cross-validation"]
+        if points:
+            left.plot(*zip(*sorted(points), strict=True), label=f"n = {n}, {classes} classes", **style)
+        for features, fill in ((100, "full"), (1000, "none")):
+            tests = [row for row in chosen if row["kind"] == "permutations" and row["features"] == features]
+            points = [(row["permutations"], row["speed_up_median"]) for row in tests]
+            if points:
+                label = f"n = {n}, {classes} classes, {features} features"
+                right.plot(*zip(*sorted(points), strict=True), label=label, fillstyle=fill, **style)
+    left.set(xscale="log", yscale="log", xlabel="features", ylabel="retraining time / direct time", title="10-fold cross-validation")
+    right.set(xscale="log", yscale="log", xlabel="permutations", ylabel="retraining time / direct time", title="Permutation test")
+    for axes in (left, right):
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=7)
+    figure.savefig(path, dpi=120)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--plot", action="store_true", help="draw what is there, as a PNG beside the results; needs matplotlib")
     parser.add_argument("--quick", action="store_true", help="n = 100 only, two repeats, three numbers of features")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -121,6 +152,8 @@ def main() -> None:
             done.append(speed_up(setting))
             common.write(str(script), {"script": f"benchmarks/permutation_figure1.py{' --quick' if arguments.quick else ''}", "rows": done})
         common.progress(number + 1, len(todo), "settings")
+    if arguments.plot:
+        draw(done, path.with_suffix(".png"))
     for row in done:
         count = f"{row['permutations']:5d} permutations" if row["kind"] == "permutations" else "cross-validation  "
         place = f"n = {row['n']:4d}, {row['features']:4d} features, {row['classes']:2d} classes"
