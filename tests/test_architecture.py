@@ -13,7 +13,22 @@ import pytest
 import fitonce
 
 PACKAGE = Path(fitonce.__file__).parent
-LAYERS = ("core", "kernels", "selection", "estimators", "model_selection", "inference")  # each may import those before it
+LAYERS = (  # each may import those before it
+    "core",
+    "kernels",
+    "approx",
+    "scale",
+    "selection",
+    "estimators",
+    "model_selection",
+    "inference",
+    "positions",
+    "saving",
+    "export",
+    "plotting",
+    "report",
+    "cli",
+)
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 HEAVY = ("torch", "cupy", "dask", "pandas", "polars", "matplotlib", "typer", "rich", "jinja2", "skops", "onnx", "pyarrow")
 

@@ -1,0 +1,1 @@
+"""Display classes in scikit-learn's manner."""
