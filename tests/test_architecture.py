@@ -22,6 +22,7 @@ LAYERS = (  # each may import those before it
     "estimators",
     "model_selection",
     "inference",
+    "assessment",
     "positions",
     "saving",
     "export",
