@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,42 @@ class Labelling:
     splits: list[Split]
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Labellings scored together, with what engines need of them. Nothing of it depends on X: one batch serves many evaluations."""
+
+    question: Question
+    labellings: Sequence[Labelling]
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """Labels (B, n), or numbers (B, t, n)."""
+        rearrangements = [labelling.rearrangement for labelling in self.labellings]
+        indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
+        if self.question.classifier:
+            return np.asarray(self.question.codes[indices])
+        values = np.ascontiguousarray(np.moveaxis(self.question.numbers[:, indices], 0, 1))
+        if rearrangements[0].signs is not None:
+            values *= np.stack([np.asarray(rearrangement.signs) for rearrangement in rearrangements])[:, None, :]
+        return values
+
+    @cached_property
+    def fixed(self) -> np.ndarray:
+        """Which labellings (B,) keep the observed folds."""
+        observed = self.question.splits
+        return np.array([labelling.splits is observed or same_splits(labelling.splits, observed) for labelling in self.labellings])
+
+    @cached_property
+    def others(self) -> list[tuple[np.ndarray, list[Layout]]]:
+        """The others, in groups whose folds have the same shapes: their places in the batch, and their layouts."""
+        by_shape: dict[Any, list[tuple[int, Layout]]] = {}
+        for number in np.flatnonzero(~self.fixed).tolist():
+            layout = Layout.of(self.labellings[number].splits, self.question.n_samples)
+            if layout is not None:
+                by_shape.setdefault(layout.shapes, []).append((number, layout))
+        return [(np.array([number for number, _ in group]), [layout for _, layout in group]) for group in by_shape.values()]
+
+
 class Evaluation:
     """Scores of labellings by the cheapest way that gives what refitting gives."""
 
@@ -60,9 +97,6 @@ class Evaluation:
             self._trained_engine(params)
         if self.engine is None:
             self._say_literal()
-        dtype = np.int8 if len(np.unique(question.labels)) < 128 else np.int32
-        self.codes = question.labels.astype(dtype)
-        self.numbers = None if question.classifier else question.numbers
 
     # ---- ways ---------------------------------------------------------------------------------------------------
 
@@ -163,11 +197,16 @@ class Evaluation:
 
     def scores(self, labellings: Sequence[Labelling]) -> dict[str, np.ndarray]:
         """Scores (B, …) of every measure."""
+        return self.scores_of(Batch(self.question, labellings))
+
+    def scores_of(self, batch: Batch) -> dict[str, np.ndarray]:
+        """Scores (B, …) of every measure for a batch, which may be that of another evaluation of the same labels and folds."""
+        labellings = batch.labellings
         B = len(labellings)
         parts: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         by_engine = np.zeros(B, dtype=bool)
         if self.engine is not None:
-            for members, outputs in self._outputs(labellings):
+            for members, outputs in self._outputs(batch):
                 parts.append((members, self._of_outputs(outputs)))
                 by_engine[members] = True
         literal = np.arange(B) if self.scoring.fitted else np.flatnonzero(~by_engine)
@@ -188,40 +227,22 @@ class Evaluation:
             self.scoring.literal |= {measure.name for measure in self.scoring.measures if measure.metric is None}
             return self.scoring.of_outputs(outputs)
 
-    def _outputs(self, labellings: Sequence[Labelling]) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
-        """Outputs of the labellings that the closed form covers, with their places in the block."""
-        engine, observed = self.engine, self.question.splits
+    def _outputs(self, batch: Batch) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
+        """Outputs of the labellings that the closed form covers, with their places in the batch."""
+        engine, values = self.engine, batch.values
         assert engine is not None and self.layout is not None
         if not self.scoring.batched or not all(m.plain for m in self.scoring.measures if m.metric is None):
             self.scoring.literal |= {m.name for m in self.scoring.measures if m.metric is None and not m.plain}
-        values = self._values([labelling.rearrangement for labelling in labellings])
-        fixed = np.array([labelling.splits is observed or same_splits(labelling.splits, observed) for labelling in labellings])
-        members = np.flatnonzero(fixed)
+        members = np.flatnonzero(batch.fixed)
         if len(members):
             chosen = members[engine.regular([self.layout], values[members])]
             if len(chosen):
                 yield chosen, engine.fixed(self.layout, values if len(chosen) == len(values) else values[chosen])
-        by_shape: dict[Any, list[tuple[int, Layout]]] = {}
-        for number in np.flatnonzero(~fixed).tolist():
-            layout = Layout.of(labellings[number].splits, self.question.n_samples)
-            if layout is not None:
-                by_shape.setdefault(layout.shapes, []).append((number, layout))
-        for group in by_shape.values():
-            numbers, layouts = np.array([number for number, _ in group]), [layout for _, layout in group]
+        for numbers, layouts in batch.others:
             regular = engine.regular(layouts, values[numbers])
             if regular.any() and isinstance(engine, SharedEngine):
                 kept = [layout for layout, good in zip(layouts, regular, strict=True) if good]
                 yield numbers[regular], engine.each(kept, values[numbers[regular]])
-
-    def _values(self, rearrangements: Sequence[Rearrangement]) -> np.ndarray:
-        """Labels (B, n), or numbers (B, t, n)."""
-        indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
-        if self.numbers is None:
-            return np.asarray(self.codes[indices])
-        values = np.ascontiguousarray(np.moveaxis(self.numbers[:, indices], 0, 1))
-        if rearrangements[0].signs is not None:
-            values *= np.stack([np.asarray(rearrangement.signs) for rearrangement in rearrangements])[:, None, :]
-        return values
 
     def _literal_scores(
         self, labellings: Sequence[Labelling], which: np.ndarray, by_engine: np.ndarray

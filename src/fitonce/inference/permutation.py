@@ -131,7 +131,7 @@ def permutation_test_score(
             "params with metadata routing enabled are not supported here: what they mean depends on who requests them. Switch routing off, "
             "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
-    _check_counts(n_permutations, stop_after, max_bytes, exact)
+    check_counts(n_permutations, stop_after, max_bytes, exact)
     problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
     scoring_ = Scoring(
         estimator,
@@ -141,11 +141,11 @@ def permutation_test_score(
         pooled,
     )
     test = Evaluation(problem, scoring_, params, n_jobs, max_bytes)
-    enumerated = _enumerated(problem.exchange, n_permutations, exact)
+    enumerated = is_enumerated(problem.exchange, n_permutations, exact)
     total = problem.exchange.count - 1 if enumerated else n_permutations
     mark = ""
     if checkpoint is not None:
-        _check_resumable(random_state, problem.cv, enumerated)
+        check_resumable(random_state, problem.cv, enumerated)
         mark = checkpoints.fingerprint(
             estimator, X, problem.y, groups, problem.splits, [m.name for m in scoring_.measures], scoring, params, problem.mode,
             problem.exchange_name, pooled, enumerated, stop_after, total, random_state, max_bytes,
@@ -165,7 +165,7 @@ def permutation_test_score(
     )
 
 
-def _check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: Any) -> None:
+def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: Any) -> None:
     for name, value in (("n_permutations", n_permutations), ("stop_after", stop_after), ("max_bytes", max_bytes)):
         if name == "stop_after" and value is None:
             continue
@@ -175,7 +175,7 @@ def _check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: A
         raise ValueError(f'exact must be True, False or "auto", got {exact!r} instead.')
 
 
-def _enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) -> bool:
+def is_enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) -> bool:
     count = exchange.count
     if count == 1:
         warnings.warn(
@@ -189,7 +189,7 @@ def _enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) -> b
     return exact is True or (exact == "auto" and count <= n_permutations)
 
 
-def _check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
+def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
     if not enumerated and not isinstance(random_state, (int, np.integer)):
         raise ValueError(
             f"checkpoint needs an integer random_state, got {random_state!r} instead: only then can the same permutations be drawn again."

@@ -75,6 +75,11 @@ class Question:
         return len(self.y)
 
     @property
+    def codes(self) -> np.ndarray:
+        """Numbers of the labels (n,), as small integers."""
+        return self.labels.astype(np.int8 if self.labels.max() < 127 else np.int32)
+
+    @property
     def numbers(self) -> np.ndarray:
         """Targets of a regression as rows (t, n)."""
         return np.ascontiguousarray(self.y.astype(np.float64).reshape(self.n_samples, -1).T)

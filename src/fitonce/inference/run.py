@@ -18,10 +18,26 @@ from .engine import SharedEngine
 from .evaluation import Evaluation, Labelling
 from .exchange import Rearrangement
 from .folds import Resplitter
+from .question import Question
 from .result import reaches
 from .trained import TrainedEngine
 
 LONG = 5.0  # seconds; a run expected to take longer says so before it starts
+
+
+def labellings_of(question: Question, enumerated: bool, rng: np.random.RandomState) -> Iterator[Labelling]:
+    """The permuted labellings in order: all but the observed one where they are enumerated, endless draws otherwise."""
+    resplit = Resplitter(question.cv, question.X, question.groups, question.y, question.splits) if question.mode == "resplit" else None
+    drawn = (question.exchange.draw(rng) for _ in repeat(None))
+    for rearrangement in question.exchange.others() if enumerated else drawn:
+        # drawn, then split, as scikit-learn does: the two may share a generator
+        splits = question.splits if resplit is None else resplit(question.permuted(rearrangement))
+        yield Labelling(rearrangement, splits)
+
+
+def unpermuted(question: Question) -> Labelling:
+    """The observed labelling."""
+    return Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)
 
 
 class Run:
@@ -46,18 +62,18 @@ class Run:
         """Scores, null scores by name, and whether early stopping ended the run."""
         question = self.test.question
         start = time.perf_counter()
-        unpermuted = Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)
-        observed = self.test.scores([unpermuted])
+        given = unpermuted(question)
+        observed = self.test.scores([given])
         scores = {name: _plain(values[0]) for name, values in observed.items()}
         self.test.fitted_one_by_one = 0
         null = {name: np.empty((0, *values.shape[1:])) for name, values in observed.items()}
-        labellings = self._labellings()
+        labellings = labellings_of(question, self.enumerated, self.rng)
         known = checkpoints.load(self.path, self.mark) if self.path is not None else None
         if known is not None:
             null = known[1]
             next(islice(labellings, known[0], known[0]), None)
         done = len(next(iter(null.values())))
-        self._announce(time.perf_counter() - start, self.total - done, unpermuted)
+        self._announce(time.perf_counter() - start, self.total - done, given)
         parts = [null]
         first = self.test.scoring.measures[0].name
         hits = int(np.sum(reaches(null[first], scores[first])))
@@ -85,16 +101,7 @@ class Run:
             return len(hit)
         return int(np.flatnonzero(hit)[self.stop_after - hits - 1]) + 1
 
-    def _labellings(self) -> Iterator[Labelling]:
-        question = self.test.question
-        resplit = Resplitter(question.cv, question.X, question.groups, question.y, question.splits) if question.mode == "resplit" else None
-        drawn = (question.exchange.draw(self.rng) for _ in repeat(None))
-        for rearrangement in question.exchange.others() if self.enumerated else drawn:
-            # drawn, then split, as scikit-learn does: the two may share a generator
-            splits = question.splits if resplit is None else resplit(question.permuted(rearrangement))
-            yield Labelling(rearrangement, splits)
-
-    def _announce(self, seconds: float, remaining: int, unpermuted: Labelling) -> None:
+    def _announce(self, seconds: float, remaining: int, given: Labelling) -> None:
         """About how long it will take, where that is long and blocks are not nearly free; `seconds` is what one labelling took.
 
         With decompositions shared by a block, two more labellings tell what each costs by itself.
@@ -104,14 +111,14 @@ class Run:
             return
         if isinstance(self.test.engine, TrainedEngine):
             start = time.perf_counter()
-            self.test.scores([unpermuted] * 3)
+            self.test.scores([given] * 3)
             each = max(0.0, time.perf_counter() - start - seconds) / 2
             estimate = seconds * math.ceil(remaining / self.test.block_size) + each * remaining
             self.test.fitted_one_by_one = 0
             if estimate < LONG:
                 return
         print(
-            f"permutation_test_score: about {_duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
+            f"permutation_test_score: about {duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
             f"{self.test.route.reason})",
             file=sys.stderr,
             flush=True,
@@ -133,7 +140,7 @@ def _plain(score: Any) -> Any:
     return float(score) if np.ndim(score) == 0 else score
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

@@ -118,7 +118,7 @@ class TrainedFold:
         problem = self.problem(parameters)
         unit = eye_like(problem.n_samples, problem.smoother.Q0)
         fitted = problem.smoother.fit(unit if problem.row_scale is None else problem.row_scale * unit, mu)
-        S = _values(problem, self.X_test, problem.solution(fitted, mu))
+        S = predicted_targets(problem, self.X_test, problem.solution(fitted, mu))
         if not self.rule.needs_scatter:
             return S, None
         R = fitted.residual if problem.row_scale is None else problem.row_scale * fitted.residual
@@ -185,7 +185,7 @@ def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(parameters.items()))
 
 
-def _values(problem: Problem, X: Array, solution: Solution) -> Array:
+def predicted_targets(problem: Problem, X: Array, solution: Solution) -> Array:
     """What models (all columns of a solution) predict for new rows, in blocks of rows."""
     if solution.coef is not None:
         return X @ solution.coef + solution.intercept
