@@ -4,6 +4,7 @@ Kernel Fisher discriminants and their least-squares relatives, with held-out pre
 regularisation value and every split from one decomposition, exactly as if they had been refitted.
 """
 
+from .assessment import Assessment, assess
 from .core.holdout import held_out
 from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
@@ -17,10 +18,12 @@ from .model_selection import (
     cross_validate,
     optimism,
 )
+from .saving import load, save
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assessment",
     "CrossValidation",
     "KernelFisherDiscriminant",
     "KernelRidge",
@@ -32,10 +35,13 @@ __all__ = [
     "Route",
     "ValidityWarning",
     "Verification",
+    "assess",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "load",
     "optimism",
     "permutation_test_score",
+    "save",
 ]
