@@ -1,1 +1,41 @@
-"""Display classes in scikit-learn's manner."""
+"""Display classes in scikit-learn's manner: one line to call, ``ax_`` and ``figure_`` to go on with. They need matplotlib.
+
+>>> import matplotlib; matplotlib.use("Agg")
+>>> from sklearn.datasets import load_iris
+>>> from fitonce import KernelFisherDiscriminant
+>>> from fitonce.plotting import ProjectionDisplay
+>>> model = KernelFisherDiscriminant().fit(*load_iris(return_X_y=True))
+>>> display = ProjectionDisplay.from_estimator(model)
+>>> display.ax_.get_xlabel()
+'discriminant axis 1, held out'
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "CalibrationDisplay": "calibration",
+    "CriterionMapDisplay": "tuning",
+    "GeneralizationDisplay": "positions",
+    "InfluenceDisplay": "influence",
+    "PermutationNullDisplay": "null",
+    "ProjectionDisplay": "projection",
+    "RegularizationPathDisplay": "tuning",
+    "TimeCourseDisplay": "positions",
+    "WeightsDisplay": "patterns",
+    "activation_patterns": "patterns",
+}
+
+__all__ = [name for name, home in _HOMES.items() if home != "positions"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,166 @@
+"""Weights of a linear kernel and the activation patterns that say what they mean (Haufe et al. 2014)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..core._arrays import to_numpy
+from ..estimators import KernelFisherDiscriminant
+from ._held_out import model_of
+from ._style import COLOURS, axes_of, literal, names_of, plain, pyplot
+
+
+def _filters(model: Any) -> tuple[np.ndarray, list[str]]:
+    """Weights (p, q) of the outputs, and what the outputs are called."""
+    if not hasattr(model, "coef_"):
+        raise ValueError(
+            f'weights and patterns need kernel="linear", got kernel={model.kernel!r} instead: other kernels have no weight for a feature.'
+        )
+    classes = getattr(model, "classes_", None)
+    if isinstance(model, KernelFisherDiscriminant) and len(model.classes_) > 2:
+        W = to_numpy(model.scalings_)[:, : model._n_axes]
+        return W, [f"axis {index + 1}" for index in range(W.shape[1])]
+    coef = to_numpy(model.coef_)
+    W = coef[:, None] if coef.ndim == 1 else coef.T
+    if W.shape[1] == 1:
+        return W, ["" if classes is None else f"towards {literal(classes[1])}"]
+    return W, [literal(label) for label in classes] if classes is not None else [f"target {index}" for index in range(W.shape[1])]
+
+
+def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
+    r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of a linear model's weights W, with ŝ = XW (Haufe et al. 2014, eq. 6).
+
+    A weight says how the model uses a feature, also to cancel noise that it shares with others; a pattern says how the feature varies with
+    what the model reads out, and is what may be interpreted. Cost: O(n p q); the p×p covariance is not formed.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with ``kernel="linear"``, or a Pipeline that ends in one
+    X : array of shape (n_samples, n_features)
+        The training rows, as they were given to `fit`; a pipeline transforms them first.
+
+    Returns
+    -------
+    array of shape (n_features, n_outputs)
+        A column for the decision of two classes, for each discriminant axis of more, or for each target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce import LeastSquaresSVC
+    >>> from fitonce.plotting import activation_patterns
+    >>> rng = np.random.default_rng(0)
+    >>> signal, noise = np.repeat([-1.0, 1.0], 50), rng.normal(size=100)
+    >>> X = np.column_stack([signal + noise, noise])      # the second feature has no signal, and cancels noise
+    >>> model = LeastSquaresSVC("linear", alpha=1e-3).fit(X, signal)
+    >>> print(bool(abs(model.coef_[0, 1]) > 0.9), bool(abs(activation_patterns(model, X)[1, 0]) < 0.2))
+    True True
+    """
+    model = model_of(estimator)
+    W, _ = _filters(model)
+    if isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+    X = np.asarray(to_numpy(X.toarray() if hasattr(X, "toarray") else X), dtype=float)
+    if X.ndim != 2 or X.shape[1] != W.shape[0]:
+        raise ValueError(f"X must have the {W.shape[0]} features of the model, got shape {X.shape} instead.")
+    centred = X - X.mean(axis=0)
+    outputs = centred @ W
+    # outputs of one class against the rest are dependent: the pseudo-inverse keeps to what they span
+    return np.asarray((centred.T @ outputs) @ np.linalg.pinv(outputs.T @ outputs, rcond=1e-10, hermitian=True))
+
+
+class WeightsDisplay:
+    """Weights and activation patterns of a linear kernel, feature by feature, the largest first.
+
+    Parameters
+    ----------
+    weights : array of shape (n_features, n_outputs)
+        What multiplies the features.
+    patterns : array of shape (n_features, n_outputs)
+        Activation patterns; see `activation_patterns`.
+    feature_names : sequence
+        Names of the features.
+    output_names : sequence
+        Names of the outputs.
+    output : int, default=0
+        Which output is drawn.
+    n_features : int, default=20
+        How many features are drawn; the rest is named by their number.
+
+    Attributes
+    ----------
+    axes_, figure_ : matplotlib axes (weights, patterns) and figure
+    ax_ : the first of the axes
+    """
+
+    def __init__(
+        self,
+        *,
+        weights: np.ndarray,
+        patterns: np.ndarray,
+        feature_names: Sequence[Any],
+        output_names: Sequence[str],
+        output: int = 0,
+        n_features: int = 20,
+    ) -> None:
+        self.weights, self.patterns = weights, patterns
+        self.feature_names, self.output_names, self.output, self.n_features = feature_names, output_names, output, n_features
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, *, feature_names: Sequence[Any] | None = None, output: int = 0, n_features: int = 20, ax: Any = None
+    ) -> Self:
+        """From a fitted estimator with ``kernel="linear"`` (or a pipeline that ends in one) and its training rows.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_wine
+        >>> from fitonce import KernelFisherDiscriminant
+        >>> from fitonce.plotting import WeightsDisplay
+        >>> data = load_wine()
+        >>> X = (data.data - data.data.mean(0)) / data.data.std(0)
+        >>> model = KernelFisherDiscriminant("linear").fit(X, data.target)
+        >>> WeightsDisplay.from_estimator(model, X, feature_names=data.feature_names).weights.shape
+        (13, 2)
+        """
+        model = model_of(estimator)
+        W, output_names = _filters(model)
+        if feature_names is None:
+            feature_names = getattr(model, "feature_names_in_", None)
+        names = names_of(feature_names, W.shape[0], "feature_names", "x")
+        patterns = activation_patterns(estimator, X)
+        values: dict[str, Any] = {"weights": W, "patterns": patterns, "feature_names": names, "output_names": output_names}
+        return cls(**values, output=output, n_features=n_features).plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw both side by side on a pair of axes, or on a new figure."""
+        if not 0 <= self.output < self.weights.shape[1]:
+            raise ValueError(f"output must be from 0 to {self.weights.shape[1] - 1}, got {self.output!r} instead.")
+        w, a = self.weights[:, self.output], self.patterns[:, self.output]
+        order = np.argsort(-np.maximum(np.abs(w) / (np.abs(w).max() or 1.0), np.abs(a) / (np.abs(a).max() or 1.0)))[: self.n_features][::-1]
+        if ax is None:
+            height = 1.2 + 0.24 * len(order)
+            self.figure_, self.axes_ = pyplot().subplots(1, 2, figsize=(6.8, height), sharey=True, layout="constrained")
+        else:
+            axes = np.atleast_1d(ax)
+            if len(axes) != 2:
+                raise ValueError(f"ax must be a pair of axes, for weights and patterns, got {len(axes)} instead.")
+            self.figure_, self.axes_ = axes[0].figure, axes
+        self.ax_ = self.axes_[0]
+        for axis, values, title, colour in zip(self.axes_, (w, a), ("weight", "activation pattern"), COLOURS, strict=False):
+            axes_of(axis)
+            plain(axis)
+            axis.barh(np.arange(len(order)), values[order], color=colour, height=0.7)
+            axis.axvline(0.0, color="#222222", linewidth=0.8)
+            name = self.output_names[self.output]
+            axis.set_xlabel(title + (f", {name}" if name else ""))
+        self.axes_[0].set_yticks(np.arange(len(order)), [literal(self.feature_names[row]) for row in order])
+        self.axes_[1].tick_params(labelleft=False)
+        if len(order) < len(w):
+            self.axes_[0].set_ylabel(f"{len(order)} of {len(w)} features")
+        return self
