@@ -1,0 +1,160 @@
+"""The permutation test of an assessment: how many permutations a time budget allows, of which statistic, and a null that holds.
+
+Folds are made from y (stratified), so labels move within test folds; rows of a group that share one label move together, else within
+their group (see docs/permutation.md). Whatever looks at labels is done anew under every permutation.
+
+A statistic that repeats the whole search for kernel width and alpha costs as much per permutation as cross-validating once. Where the
+budget does not allow enough of those, the *quick* statistic is scored instead, for observed and permuted labels alike: the same pipeline
+and estimator with the kernel width from the spread of the features, which does not see labels, and alpha chosen by squared error, whose
+products all permutations share. It is a valid test of the same hypothesis, of a slightly different model, and is reported as such.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+
+from ..estimators.base import KernelModel
+from ..inference import PermutationTest, permutation_test_score
+from ..inference.validity import ignores_y
+from ..model_selection.stand_in import subset
+
+COUNTS = (19, 39, 99, 199, 499, 999)  # one less than a round number: p is a multiple of 1/(1 + P)
+ENOUGH = 199  # permutations at which the assessed model itself is the statistic
+MOST_ROWS = 1000  # rows of the test where the budget, not the user, sets its size
+PILOT = (2, 12)  # permutations of the two runs that tell set-up and cost of each
+PATIENCE = 3.0  # times the budget that the smallest test may take
+SAME, QUICK = "same", "quick"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A permutation test to be made: estimator, rows, folds, and how labels may move."""
+
+    estimator: Any
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None
+    cv: Any
+    params: Mapping[str, Any] | None
+    permute: str | None
+    exchange: str | None
+    random_state: int
+    scoring: list[str]
+
+    def run(self, n_permutations: int, verbose: int = 0) -> PermutationTest:
+        return permutation_test_score(
+            self.estimator, self.X, self.y, groups=self.groups, cv=self.cv, params=self.params, permute=self.permute,
+            exchange=self.exchange, n_permutations=n_permutations, random_state=self.random_state, scoring=self.scoring, pooled=True,
+            verbose=verbose,
+        )  # fmt: skip
+
+    def affordable(self, seconds: float) -> int:
+        """The largest of `COUNTS` that fits into the seconds, by two short runs; 0 if not even the smallest does, patiently."""
+        start = time.perf_counter()
+        taken = []
+        for count in PILOT:
+            before = time.perf_counter()
+            self.run(count)
+            taken.append(time.perf_counter() - before)
+            if taken[0] > PATIENCE * seconds:
+                return 0
+        each = max((taken[1] - taken[0]) / (PILOT[1] - PILOT[0]), 1e-6)
+        set_up = max(taken[0] - PILOT[0] * each, 0.0)
+        left = seconds - (time.perf_counter() - start) - set_up
+        fitting = [count for count in COUNTS if count * each <= left]
+        return max(fitting) if fitting else (COUNTS[0] if COUNTS[0] * each <= PATIENCE * seconds else 0)
+
+
+def quick(estimator: Any) -> Any:
+    """The estimator with a kernel width that does not see labels and alpha by squared error; itself where nothing is tuned that way."""
+    other = clone(estimator)
+    model = other.steps[-1][1] if isinstance(other, Pipeline) else other
+    if not isinstance(model, KernelModel):
+        return other
+    tuned: dict[str, Any] = {"gamma": "scale", "degree": 3, "coef0": 1, "penalty": "function"}
+    given = model.get_params(deep=False)
+    changes = {name: value for name, value in tuned.items() if isinstance(given.get(name), str) and given[name] in ("tune", "ard")}
+    if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
+        changes |= {"criterion": "squared_error"}
+    if "landmarks" in given:
+        changes |= {"landmarks": None}  # few rows: see MOST_ROWS
+    model.set_params(**changes, refine=False, cv=None)
+    return other
+
+
+def is_same(estimator: Any, other: Any) -> bool:
+    """Whether the two would fit alike."""
+    return repr(estimator) == repr(other)
+
+
+def sample(n: int, most: int, random_state: int) -> np.ndarray | None:
+    """Which rows take part, drawn without a look at anything; None for all."""
+    if n <= most:
+        return None
+    return np.sort(np.random.default_rng(random_state).choice(n, most, replace=False))
+
+
+def movement(y: np.ndarray, groups: np.ndarray | None, cv: Any, classifier: bool, single: bool) -> tuple[str | None, str | None]:
+    """(permute, exchange) that keep the null valid: see the module's docstring. `single`: every test set is one row."""
+    exchange = None
+    if groups is not None:
+        number = np.unique(groups, return_inverse=True)[1].reshape(-1)
+        uniform = all(len(np.unique(y[number == group])) == 1 for group in range(int(number.max()) + 1))
+        exchange = "whole" if uniform else "within"
+    free = (not classifier or single) and ignores_y(cv) is not False
+    return (None if free else "within-folds"), exchange
+
+
+def describe(statistic: str, estimator: Any, n_rows: int, n_samples: int, score_name: str) -> str:
+    """The statistic in words."""
+    score = {"accuracy": "held-out accuracy", "r2": "held-out R²"}[score_name]
+    what = f"{score} of the assessed model, everything tuned again under every permutation"
+    if statistic == QUICK:
+        what = f"{score} of the same kind of model, kernel width from the spread of the features, alpha tuned under every permutation"
+    return what if n_rows == n_samples else f"{what}; on a random sample of {n_rows:,} of {n_samples:,} rows"
+
+
+def chance(
+    estimator: Any,
+    X: Any,
+    y: np.ndarray,
+    groups: np.ndarray | None,
+    cv: Any,
+    params: Mapping[str, Any] | None,
+    *,
+    single: bool,
+    permutations: int | str,
+    statistic: str,
+    seconds: float,
+    cv_seconds: float,
+    random_state: int,
+    verbose: int,
+) -> tuple[PermutationTest | None, str, int]:
+    """The test (None if the budget does not allow one), its statistic in words, and the number of its rows."""
+    classifier = bool(is_classifier(estimator))
+    score_name = "accuracy" if classifier else "r2"
+    automatic = permutations == "auto"
+    other = quick(estimator)
+    if statistic == "auto":
+        wanted = ENOUGH if automatic else int(permutations)
+        statistic = SAME if is_same(estimator, other) or wanted * cv_seconds <= seconds else QUICK
+    rows = sample(len(y), MOST_ROWS, random_state) if automatic else None
+    X_, y_, groups_ = (X, y, groups) if rows is None else (subset(X, rows), y[rows], None if groups is None else groups[rows])
+    weights = None if params is None or statistic == QUICK else params
+    if weights is not None and rows is not None:
+        weights = {name: np.asarray(value)[rows] for name, value in weights.items()}
+    permute, exchange = movement(y_, groups_, cv, classifier, single)
+    plan = Plan(
+        estimator if statistic == SAME else other, X_, y_, groups_, cv, weights, permute, exchange, random_state,
+        ["accuracy", "balanced_accuracy"] if classifier else ["r2"],
+    )  # fmt: skip
+    said = describe(statistic, estimator, len(y_), len(y), score_name)
+    count = plan.affordable(seconds) if automatic else int(permutations)
+    return (plan.run(count, verbose) if count else None), said, len(y_)

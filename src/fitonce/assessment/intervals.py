@@ -1,0 +1,70 @@
+"""Intervals of held-out scores, and what they assume.
+
+**Wilson.** k of n held-out labels are right. The interval holds every p that a score test at the given level does not reject:
+
+    (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n)
+
+It treats the rows as independent. Where they are not, n is replaced by an effective size: Kish's (Σw)²/Σw² for weights, and for
+groups the n at which a binomial proportion would vary as much as the observed one does between groups.
+
+**Corrected resampled t** (Nadeau & Bengio 2003). Scores of J overlapping splits share training rows, so that their variance s²/J is too
+small; it is replaced by (1/J + n_test/n_train) s², with J - 1 degrees of freedom.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm, t
+
+
+def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a proportion `share` of `n` trials; n need not be whole.
+
+    Examples
+    --------
+    >>> low, high = wilson(0.9, 50)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.7864 0.9565
+    """
+    z = float(norm.ppf(0.5 + level / 2))
+    centre = share + z**2 / (2 * n)
+    reach = z * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    scale = 1 + z**2 / n
+    return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
+
+
+def effective_size(correct: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
+    """The number of independent rows that would say as much about the share of `correct` as these rows do.
+
+    All rows alike: n. Weights: Kish's (Σw)²/Σw². Groups: p(1-p)/v with v = G/(G-1) Σ_g (Σ_{i∈g} w_i(c_i - p))² / (Σw)², the variance of
+    the share between groups; never more than n, and the number of groups where every row is right or every row wrong.
+    """
+    n = len(correct)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    kish = float(w.sum() ** 2 / np.sum(w**2))
+    if groups is None:
+        return kish
+    number = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    n_groups = int(number.max()) + 1
+    p = float(np.average(correct, weights=w))
+    if n_groups < 2 or p in (0.0, 1.0):
+        return float(min(n_groups, kish))
+    excess = np.bincount(number, weights=w * (correct - p))
+    v = n_groups / (n_groups - 1) * float(np.sum(excess**2)) / float(w.sum()) ** 2
+    return kish if v == 0.0 else min(kish, p * (1 - p) / v)
+
+
+def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> tuple[float, float]:
+    """Nadeau and Bengio's interval of a mean of J split scores; `test_share` is n_test/n_train."""
+    centre, error = float(np.mean(scores)), corrected_error(scores, test_share)
+    reach = float(t.ppf(0.5 + level / 2, len(scores) - 1)) * error
+    return centre - reach, centre + reach
+
+
+def corrected_error(scores: np.ndarray, test_share: float) -> float:
+    """The standard error √((1/J + n_test/n_train) s²) of a mean of J split scores."""
+    variance = float(np.var(scores, ddof=1))
+    return float(np.sqrt((1 / len(scores) + test_share) * variance))
+
+
+__all__ = ["corrected_error", "corrected_t", "effective_size", "wilson"]

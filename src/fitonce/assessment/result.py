@@ -1,0 +1,267 @@
+"""The answer: an `Assessment`, plain enough for JSON, a terminal or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import t
+
+from ..inference import PermutationTest
+from ..model_selection import Route
+from .intervals import corrected_error, corrected_t
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A score with its interval: `low` and `high` at the given `level`, made by `method`; NaN where there is none."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    method: str
+
+    def __str__(self) -> str:
+        if np.isnan(self.low):
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A reliability curve over bins of equally many held-out rows: mean probability, share that came true, rows in the bin.
+
+    `of` names the probability: of the second class for two classes, of the predicted class for more. `error` is the expected calibration
+    error, the mean of |predicted - observed| over rows.
+    """
+
+    of: str
+    predicted: np.ndarray
+    observed: np.ndarray
+    count: np.ndarray
+
+    @property
+    def error(self) -> float:
+        return float(np.average(np.abs(self.predicted - self.observed), weights=self.count))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The difference of two scores on the same folds, first less second, with its interval and two-sided p-value."""
+
+    score_name: str
+    difference: float
+    low: float
+    high: float
+    level: float
+    pvalue: float
+    n_splits: int
+    method: str
+
+    def __str__(self) -> str:
+        return f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.pvalue:.3g} ({self.method})"
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What was found out about an estimator on some rows. Made by `assess`.
+
+    Every score is nested: whatever the estimator tunes, scales or imputes was done anew on each training set, without the rows that are
+    scored. Arrays by row belong to the first repeat.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    n_samples, n_features : int
+    classes : array or None
+        Sorted labels, the order of `probabilities` and `confusion`; None for regression.
+    class_counts : array or None
+        Rows of each class.
+    y : array of shape (n_samples,)
+        The target as given.
+    predictions : array of shape (n_samples,)
+        Held-out predictions; None (NaN for regression) in rows that `cv` never tests.
+    probabilities : array of shape (n_samples, n_classes) or None
+    decisions : array of shape (n_samples,) or (n_samples, n_classes), or None
+        Held-out decision values.
+    fold : array of shape (n_samples,)
+        Number of the split in which the row was tested; -1 for rows that `cv` never tests.
+    score_name : {"accuracy", "r2"}
+        The headline score.
+    score, baseline : Estimate
+        The headline of the estimator, and of a model that ignores the features: the most frequent class (the mean, for regression),
+        cross-validated in the same folds.
+    metrics, baseline_metrics : dict of str to float
+        Pooled over held-out rows, the mean over repeats. Classification: accuracy, balanced_accuracy, roc_auc (one against the rest
+        for more than two classes), log_loss, brier. Regression: r2, mae, rmse.
+    fold_scores : dict of str to array of shape (repeats, folds)
+        The headline (and balanced accuracy, or mae and rmse) of every split.
+    confusion : array of shape (n_classes, n_classes) or None
+        Rows of class i predicted as j, first repeat; sums of weights where weights were given.
+    calibration : Calibration or None
+    permutation : PermutationTest or None
+        The permutation test; None where it was not asked for or cannot be made, in which case `warnings` says why.
+    permutation_statistic : str
+        What was scored under each permutation.
+    permutation_rows : int
+        How many rows the permutation test used.
+    choices : list of dict
+        What each split's estimator chose: alpha, gamma, penalty and so on.
+    repeats, n_splits : int
+        Repeats, and splits in each.
+    cv : str
+        The splitter in words.
+    grouped, weighted : bool
+        Whether groups stayed together, whether rows had weights.
+    test_share : float
+        Test rows over training rows of a split, on average: the correction of the resampled t.
+    route : Route
+        How the cross-validation was computed.
+    warnings : tuple of str
+        Doubts, each in a sentence.
+    level : float
+        Level of all intervals.
+    random_state : int
+    seconds : float
+    """
+
+    task: str
+    n_samples: int
+    n_features: int
+    classes: np.ndarray | None
+    class_counts: np.ndarray | None
+    y: np.ndarray
+    predictions: np.ndarray
+    probabilities: np.ndarray | None
+    decisions: np.ndarray | None
+    fold: np.ndarray
+    score_name: str
+    score: Estimate
+    baseline: Estimate
+    metrics: Mapping[str, float]
+    baseline_metrics: Mapping[str, float]
+    fold_scores: Mapping[str, np.ndarray]
+    confusion: np.ndarray | None
+    calibration: Calibration | None
+    permutation: PermutationTest | None
+    permutation_statistic: str
+    permutation_rows: int
+    choices: list[dict[str, Any]]
+    repeats: int
+    n_splits: int
+    cv: str
+    grouped: bool
+    weighted: bool
+    test_share: float
+    route: Route
+    warnings: tuple[str, ...]
+    level: float
+    random_state: int
+    seconds: float
+
+    @property
+    def accuracy(self) -> Estimate:
+        """The headline of a classification."""
+        if self.score_name != "accuracy":
+            raise AttributeError("a regression has no accuracy; see score and metrics.")
+        return self.score
+
+    @property
+    def r2(self) -> Estimate:
+        """The headline of a regression."""
+        if self.score_name != "r2":
+            raise AttributeError("a classification has no R²; see score and metrics.")
+        return self.score
+
+    @property
+    def tested(self) -> np.ndarray:
+        """Which rows have a held-out prediction."""
+        return self.fold >= 0
+
+    def to_dict(self, rows: bool = False) -> dict[str, Any]:
+        """Everything as plain Python objects, for JSON and for the metadata of a saved model; NaN becomes None.
+
+        Parameters
+        ----------
+        rows : bool, default=False
+            Whether to include what there is for every row (and the permutation scores).
+        """
+        per_row = ("y", "predictions", "probabilities", "decisions", "fold")
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if rows or name not in per_row}
+        fields["permutation"] = None if self.permutation is None else _test(self.permutation, rows)
+        fields["route"] = {"name": self.route.name, "reason": self.route.reason, "fitted_folds": self.route.fitted_folds}
+        if self.calibration is not None:
+            fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
+        plain: dict[str, Any] = _plain(fields)
+        return plain
+
+
+def _test(test: PermutationTest, rows: bool) -> dict[str, Any]:
+    summary = {
+        "pvalue": test.pvalue,
+        "pvalue_interval": test.pvalue_interval,
+        "pvalues": test.pvalues,
+        "scores": test.scores,
+        "null_mean": {name: float(np.mean(null)) for name, null in test.null.items()},
+        "n_permutations": test.n_permutations_done,
+        "mode": test.mode,
+        "exchange": test.exchange,
+        "exact": test.exact,
+        "route": str(test.route),
+    }
+    return {**summary, "null": test.null} if rows else summary
+
+
+def _plain(value: Any) -> Any:
+    """Lists, dictionaries, strings and numbers; NaN and infinities, which JSON does not have, as None."""
+    if isinstance(value, Estimate):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return {str(_plain(name)): _plain(item) for name, item in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def compare(first: Assessment, second: Assessment) -> Comparison:
+    """Two assessments on the same rows and folds: the difference of their headlines by the corrected resampled t test.
+
+    The scores are paired by split. With J splits of n_test and n_train rows the standard error of the mean difference is
+    √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau & Bengio 2003).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import KernelFisherDiscriminant, assess
+    >>> from fitonce.assessment import compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rbf = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, repeats=4, permutations=0)
+    >>> linear = assess(KernelFisherDiscriminant("linear", alpha=0.1), X, y, repeats=4, permutations=0)
+    >>> compare(rbf, linear).n_splits
+    40
+    """
+    if first.score_name != second.score_name or not np.array_equal(first.y, second.y) or not np.array_equal(first.fold, second.fold):
+        raise ValueError(
+            "two assessments can be compared only on the same target and folds, got different ones: the test pairs their scores by fold. "
+            "Use the same rows, cv, repeats and random_state for both."
+        )
+    name = first.score_name
+    one, other = first.fold_scores[name], second.fold_scores[name]
+    if one.shape != other.shape or one.size < 2:
+        raise ValueError(f"a comparison needs the same number of splits, at least two, got {one.shape} and {other.shape} instead.")
+    difference = (one - other).reshape(-1)
+    error = corrected_error(difference, first.test_share)
+    low, high = corrected_t(difference, first.test_share, first.level)
+    mean = float(np.mean(difference))
+    pvalue = float(2 * t.sf(abs(mean) / error, difference.size - 1)) if error > 0 else (1.0 if mean == 0 else 0.0)
+    method = f"corrected resampled t, {difference.size} splits"
+    return Comparison(name, mean, low, high, first.level, pvalue, difference.size, method)
