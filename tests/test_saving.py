@@ -147,7 +147,7 @@ def test_unfitted_models_and_numbers_of_numpy(tmp_path):
 def test_labels_of_every_kind(tmp_path):
     X, y = two_classes()
     for labels in (y > 0, y.astype(float), np.array(["no", "yes"])[y], np.array(["no", "yes"], dtype=object)[y], y.astype(np.int8)):
-        model = LeastSquaresSVC(gamma=0.5, alpha=0.1, class_weight={np.unique(labels)[1]: 2.0}).fit(X, labels)
+        model = LeastSquaresSVC(gamma=0.5, alpha=0.1, class_weight=dict(zip(np.unique(labels), (1.5, 2.0), strict=True))).fit(X, labels)
         again = round_trip(model, tmp_path)
         assert_same(model.predict(X), again.predict(X))
         assert again.class_weight == model.class_weight
