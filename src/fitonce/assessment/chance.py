@@ -94,6 +94,13 @@ def is_same(estimator: Any, other: Any) -> bool:
     return repr(estimator) == repr(other)
 
 
+def _needed(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The parameters of fit; groups serve the estimator's own choices only and are left out where it makes none."""
+    model = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    chooses = not isinstance(model, KernelModel) or model._row_dependence() is not None
+    return {name: value for name, value in (params or {}).items() if chooses or not name.endswith("groups")}
+
+
 def sample(n: int, most: int, random_state: int) -> np.ndarray | None:
     """Which rows take part, drawn without a look at anything; None for all."""
     if n <= most:
@@ -147,12 +154,12 @@ def chance(
         statistic = SAME if is_same(estimator, other) or wanted * cv_seconds <= seconds else QUICK
     rows = sample(len(y), MOST_ROWS, random_state) if automatic else None
     X_, y_, groups_ = (X, y, groups) if rows is None else (subset(X, rows), y[rows], None if groups is None else groups[rows])
-    weights = None if params is None or statistic == QUICK else params
-    if weights is not None and rows is not None:
-        weights = {name: np.asarray(value)[rows] for name, value in weights.items()}
+    given = {} if statistic == QUICK else _needed(estimator, params)
+    if rows is not None:
+        given = {name: np.asarray(value)[rows] for name, value in given.items()}
     permute, exchange = movement(y_, groups_, cv, classifier, single)
     plan = Plan(
-        estimator if statistic == SAME else other, X_, y_, groups_, cv, weights, permute, exchange, random_state,
+        estimator if statistic == SAME else other, X_, y_, groups_, cv, given or None, permute, exchange, random_state,
         ["accuracy", "balanced_accuracy"] if classifier else ["r2"],
     )  # fmt: skip
     said = describe(statistic, estimator, len(y_), len(y), score_name)
