@@ -19,7 +19,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-import skops.io
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -31,6 +30,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load, save, saving
 
+skops_io = saving._skops()
 OUTPUTS = ("predict", "predict_proba", "decision_function", "transform")
 
 
@@ -268,8 +268,8 @@ def test_the_file_is_an_ordinary_skops_file(tmp_path):
     X, y = two_classes()
     model = LeastSquaresSVC(gamma=0.5, alpha=0.1).fit(X, y)
     path = save(model, tmp_path / "m.skops")
-    assert skops.io.get_untrusted_types(file=path) == ["fitonce.estimators.svc.LeastSquaresSVC"]
-    assert_same_outputs(model, skops.io.load(path, trusted=["fitonce.estimators.svc.LeastSquaresSVC"]), X)
+    assert skops_io.get_untrusted_types(file=path) == ["fitonce.estimators.svc.LeastSquaresSVC"]
+    assert_same_outputs(model, skops_io.load(path, trusted=["fitonce.estimators.svc.LeastSquaresSVC"]), X)
 
 
 # ---- files that are refused ----------------------------------------------------------------------------------
@@ -439,7 +439,7 @@ def test_a_pickle_inside_an_array_is_not_read(saved, tmp_path):
 
 def test_what_is_not_an_estimator_is_not_returned(tmp_path):
     path = tmp_path / "m.skops"
-    skops.io.dump({"a": 1}, path)
+    skops_io.dump({"a": 1}, path)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("fitonce.json", json.dumps({"format": 1, "model": "x", "versions": {}, "metadata": {}}))
     with pytest.raises(ValueError, match="contains an object of type dict, not an estimator"):
@@ -512,7 +512,7 @@ def test_other_files(tmp_path):
         archive.writestr("a.txt", "a")
     with pytest.raises(ValueError, match=r"is an archive, but not a model file .* no fitonce\.json"):
         load(path)
-    skops.io.dump(LogisticRegression(), path)
+    skops_io.dump(LogisticRegression(), path)
     with pytest.raises(ValueError, match=r"no fitonce\.json"):
         load(path)
     with pytest.raises(FileNotFoundError, match=r"there is no file .*absent\.skops"):

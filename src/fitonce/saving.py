@@ -10,6 +10,7 @@ before the step above it has passed:
 from __future__ import annotations
 
 import errno
+import importlib
 import inspect
 import io
 import json
@@ -58,6 +59,7 @@ TRUSTED_ELSEWHERE = (  # plain data and bookkeeping of scikit-learn that skops d
 )
 MOST_UNFOLDED = 1 << 30  # bytes that a file may unfold to whatever its size
 MOST_FOLDING = 200  # times its size, beyond that
+VARIABLE = "SCIPY_ARRAY_API"
 CALLBACKS = ("_skl_callbacks", "_skl_callbacks_to_teardown", "_callback_fit_ctx", "_parent_callback_ctx")
 
 
@@ -473,11 +475,23 @@ def _constructed(archive: bytes, trusted: list[str], path: Path) -> Any:
 
 
 def _skops() -> Any:
+    """skops.io, imported on first use.
+
+    scikit-learn 1.6 beside array-api-compat and SciPy 1.14 cannot list its estimators, as skops asks it to, without SCIPY_ARRAY_API in the
+    environment, though nothing here uses what that switches on; it is set for the length of the import.
+    """
     try:
-        import skops.io
+        return importlib.import_module("skops.io")
     except ImportError as error:
         raise ImportError("saving and loading models needs skops: pip install 'fitonce[io]'.") from error
-    return skops.io
+    except RuntimeError:
+        if VARIABLE in os.environ:
+            raise
+    os.environ[VARIABLE] = "1"
+    try:
+        return importlib.import_module("skops.io")
+    finally:
+        del os.environ[VARIABLE]
 
 
 def _described(value: Any) -> str:
