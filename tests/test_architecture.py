@@ -14,6 +14,7 @@ import fitonce
 
 PACKAGE = Path(fitonce.__file__).parent
 LAYERS = (  # each may import those before it
+    "datasets",
     "core",
     "kernels",
     "approx",

@@ -375,7 +375,7 @@ def test_compare_refuses_other_folds():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(y=np.repeat("a", 90)), r"at least two classes, got \\['a'\\] only"),
+        (dict(y=np.repeat("a", 90)), r"at least two classes, got \['a'\] only"),
         (dict(y=np.arange(5)), "one entry per row of X"),
         (dict(groups=np.zeros(90)), "at least two groups"),
         (dict(repeats=0), "repeats must be a positive integer"),
