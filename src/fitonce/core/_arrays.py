@@ -83,6 +83,8 @@ def add_to_diagonal(A: Array, value: float) -> None:
     """A += value·I, in place."""
     if is_numpy(A):
         A.flat[:: A.shape[1] + 1] += value
+    elif is_torch_array(A):
+        A.diagonal().add_(value)
     else:
         A += value * eye_like(A.shape[0], A)
 
@@ -121,6 +123,10 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
             return lambda B: scipy.linalg.lu_solve(lu, B, check_finite=False)
         return lambda B: scipy.linalg.cho_solve(factor, B, check_finite=False)
     xp = namespace(A)
+    if is_torch_array(A):
+        L, info = xp.linalg.cholesky_ex(A)
+        if int(info) == 0:
+            return lambda B: xp.cholesky_solve(B, L)
     return lambda B: xp.linalg.solve(A, B)
 
 
@@ -156,3 +162,75 @@ def spd_inverse_overwriting(A: Array) -> Array:
         block = inverse[start:stop, start:stop]
         block[...] = np.tril(block) + np.tril(block, -1).T
     return inverse
+
+
+def subtract_product(A: Array, B: Array, C: Array) -> None:
+    """A -= B @ C in place and without a temporary of A's size; A may be a view, and all three may be stacks."""
+    if is_torch_array(A):
+        A.baddbmm_(B, C, alpha=-1.0) if A.ndim == 3 else A.addmm_(B, C, alpha=-1.0)
+        return
+    for start in range(0, A.shape[-2], 256):
+        rows = slice(start, min(start + 256, A.shape[-2]))
+        A[..., rows, :] -= B[..., rows, :] @ C
+
+
+def householder(P: Array) -> tuple[Array, Array, Array]:
+    """Householder's QR of a tall matrix P (m, b) in compact form: V (m, b), scales (b,) and R (b, b), with P = (I - V S Vᵀ) [R; 0].
+
+    S is `reflection_factor(V, scales)`. A reflection that LAPACK leaves out (tau = 0) becomes a zero column of V.
+    """
+    xp = namespace(P)
+    b = P.shape[1]
+    factored, tau = _packed_qr(P)
+    R = xp.triu(factored[:b, :])
+    V = xp.tril(factored, k=-1)
+    V[:b, :] += eye_like(b, V)
+    used = tau != 0
+    V *= xp.astype(used, V.dtype)
+    return V, xp.where(used, tau, xp.ones_like(tau)), R
+
+
+def reflection_factor(V: Array, scales: Array) -> Array:
+    """S (b, b), upper triangular, with I - V S Vᵀ the product of the reflections I - scale·vvᵀ, first to last.
+
+    The product is orthogonal where VᵀV = S⁻¹ + S⁻ᵀ, which gives S⁻¹ (Schreiber & Van Loan 1989; Puglisi 1992).
+    """
+    xp = namespace(V)
+    inverse_S = xp.triu(V.T @ V, k=1) + eye_like(V.shape[1], V) / scales
+    return triangular_inverse(inverse_S, upper=True)
+
+
+def _packed_qr(P: Array) -> tuple[Array, Array]:
+    """LAPACK's geqrf: R with the reflections below it, and their scales."""
+    if is_torch_array(P):
+        factored, tau = P.geqrf()
+        return factored, tau
+    if is_cupy_array(P):
+        factored, tau = namespace(P).linalg.qr(P, mode="raw")
+        return factored.T, tau
+    (factored, tau), _ = scipy.linalg.qr(to_numpy(P), mode="raw", check_finite=False)  # narrow: a copy on the host costs little
+    return (factored, tau) if is_numpy(P) else (asarray_like(factored, P), asarray_like(tau, P))
+
+
+def triangular_inverse(A: Array, upper: bool = False) -> Array:
+    """The inverse of a small triangular matrix, or of a stack of them."""
+    xp = namespace(A)
+    if is_torch_array(A):
+        return xp.linalg.solve_triangular(A, eye_like(A.shape[-1], A), upper=upper)
+    return xp.triu(xp.linalg.inv(A)) if upper else xp.tril(xp.linalg.inv(A))
+
+
+def cholesky_stack(A: Array) -> tuple[Array, Array]:
+    """L with A = LLᵀ for a stack (m, b, b), and whether any failed (a 0-d array, so that a GPU need not be waited for).
+
+    Where the namespace itself raises, so does this: NotPositiveDefiniteError.
+    """
+    xp = namespace(A)
+    if is_torch_array(A):
+        L, info = xp.linalg.cholesky_ex(A)
+        return L, xp.any(info != 0)
+    try:
+        L = xp.linalg.cholesky(A)
+    except Exception as error:  # each namespace has its own class for this
+        raise NotPositiveDefiniteError from error
+    return L, ~xp.all(xp.isfinite(L))

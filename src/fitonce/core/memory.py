@@ -1,0 +1,119 @@
+"""Running out of memory, told with what was asked, what was there and what to do instead."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import device, is_cupy_array, is_torch_array
+
+from ._arrays import Array
+
+GIB = 2**30
+
+
+class NotEnoughMemoryError(MemoryError):
+    """An n×n matrix that does not fit, with the number of rows that would."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes free and in all where an array lives."""
+
+    place: str
+    free: int
+    total: int
+
+
+def memory_of(like: Array) -> Memory | None:
+    """The memory of the device of `like`, or of this machine; None where the platform does not say."""
+    if is_torch_array(like) and like.is_cuda:
+        cuda: Any = sys.modules["torch"].cuda
+        free, total = cuda.mem_get_info(like.device)
+        unused = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)  # kept by torch for itself, and to be had
+        return Memory(str(like.device), int(free + unused), int(total))
+    if is_cupy_array(like):
+        cupy: Any = sys.modules["cupy"]
+        with device(like):
+            free, total = cupy.cuda.runtime.memGetInfo()
+            return Memory(str(device(like)), int(free + cupy.get_default_memory_pool().free_bytes()), int(total))
+    return _machine_memory()
+
+
+def _machine_memory() -> Memory | None:
+    try:
+        page, total = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+        free = page * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return None
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # counts what the system holds only as a cache
+            free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        pass
+    return Memory("this machine", free, page * total)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether NumPy, torch (on either device) or CuPy raised this for want of memory; none of them needs to be imported."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, MemoryError) or "OutOfMemoryError" in names or "DefaultCPUAllocator" in str(error)
+
+
+@contextmanager
+def out_of_memory_explained(n_samples: int, like: Array, matrices: float = 2.0) -> Iterator[None]:
+    """Inside, running out of memory raises NotEnoughMemoryError with the size asked, the memory free at the start and what would fit.
+
+    Parameters
+    ----------
+    n_samples : int
+        Rows of the n×n matrices that the work inside needs.
+    like : array
+        An array on the device where the work happens.
+    matrices : float, default=2.0
+        How many float64 matrices of that size are held at the peak.
+    """
+    memory = memory_of(like)
+    try:
+        yield
+    except NotEnoughMemoryError:
+        raise
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise NotEnoughMemoryError(explanation(n_samples, matrices, memory)) from error
+
+
+def explanation(n_samples: int, matrices: float, memory: Memory | None) -> str:
+    """What the error says."""
+    each = 8 * n_samples**2
+    asked = (
+        f"not enough memory for {n_samples:,} rows: one {n_samples:,} × {n_samples:,} float64 matrix takes {_size(each)}, "
+        f"and about {matrices:g} of them are needed ({_size(matrices * each)})"
+    )
+    advice = (
+        "Use landmarks= (say 4096), which needs no matrix of that size and gives the same held-out values, tuning and permutations "
+        "of its model, or fit fewer rows."
+    )
+    if memory is None:
+        return f"{asked}. {advice}"
+    fits = rows_that_fit(memory.free, matrices)
+    if fits >= n_samples:  # what else was held took more than the estimate
+        fits = n_samples * 3 // 4
+    return f"{asked}; {_size(memory.free)} of {_size(memory.total)} were free on {memory.place}. About {fits:,} rows would fit. {advice}"
+
+
+def rows_that_fit(free: int, matrices: float = 2.0) -> int:
+    """The number of rows whose n×n matrices fit into so many bytes, rounded down to two digits."""
+    rows = math.isqrt(int(free / (8 * matrices)))
+    unit = int(10 ** max(len(str(rows)) - 2, 0))
+    return rows // unit * unit
+
+
+def _size(n_bytes: float) -> str:
+    return f"{n_bytes / GIB:.1f} GiB" if n_bytes >= GIB / 10 else f"{n_bytes / 2**20:.1f} MiB"
