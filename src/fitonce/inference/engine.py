@@ -19,6 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from ..core._arrays import Array, asarray_like, eye_like, index_like, is_numpy, namespace, to_numpy, zeros_like_shape
+from ..core.features import FeatureNorm
 from ..core.smoother import DualNorm, Fitted, FunctionNorm, FunctionNormAt, SmootherAt
 from ..estimators.base import KernelModel
 from ..estimators.problem import Problem
@@ -74,7 +75,7 @@ def residual_map(smoother: SmootherAt, mu: float) -> ResidualMap:
     if isinstance(smoother, FunctionNormAt):
         return ResidualMap(smoother.one_minus_H)
     n = int(smoother.Q0.shape[0])
-    if isinstance(smoother, FunctionNorm) and n > DENSE_UP_TO and 4 * smoother.spectrum.rank < n:
+    if isinstance(smoother, (FunctionNorm, FeatureNorm)) and n > DENSE_UP_TO and 4 * smoother.spectrum.rank < n:
         eigenvalues = smoother.spectrum.eigenvalues
         return ResidualMap(None, (smoother.spectrum.V, eigenvalues / (eigenvalues + mu), smoother.Q0))
     return ResidualMap(smoother.fit(eye_like(n, smoother.Q0), mu).residual)

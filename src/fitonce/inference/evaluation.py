@@ -59,8 +59,9 @@ class Batch:
         if self.question.classifier:
             return np.asarray(self.question.codes[indices])
         values = np.ascontiguousarray(np.moveaxis(self.question.numbers[:, indices], 0, 1))
-        if rearrangements[0].signs is not None:
-            values *= np.stack([np.asarray(rearrangement.signs) for rearrangement in rearrangements])[:, None, :]
+        for row, rearrangement in zip(values, rearrangements, strict=True):
+            if rearrangement.signs is not None:
+                row *= rearrangement.signs
         return values
 
     @cached_property

@@ -32,7 +32,7 @@ class Fitter:
     def folds(self, y: Any, splits: Sequence[Split], *, real: bool = False) -> list[tuple[Any, Any, Any]]:
         """(model, its test rows, their labels) for every split; `real` models can be looked into, others only be called."""
         if real:
-            return [self._fitted(y, train, test) for train, test in splits]
+            return [self.fitted(y, train, test) for train, test in splits]
         if self.shared is not None:
             model = stand_in(retargeted(self.shared, y))
         elif self.each:
@@ -42,14 +42,15 @@ class Fitter:
         elif is_foreign_array(self.X):
             model = stand_in(Shared(self.estimator, self.X, y))
         else:
-            return [self._fitted(y, train, test) for train, test in splits]
+            return [self.fitted(y, train, test) for train, test in splits]
         rows = np.arange(self.n_samples)[:, None]
         return [
             (clone(model).fit(rows[train], subset(y, train), **self._params_of(train)), rows[test], subset(y, test))
             for train, test in splits
         ]
 
-    def _fitted(self, y: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any, Any]:
+    def fitted(self, y: Any, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any, Any]:
+        """The model of one training set, its test rows and their labels."""
         model = clone(self.estimator)
         model.fit(self.plain.rows(train, train), subset(y, train), **self._params_of(train))
         return model, self.plain.rows(test, train), subset(y, test)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from ..model_selection.routes import share_landmarks
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
 from .evaluation import Evaluation, final_step
@@ -132,6 +133,7 @@ def permutation_test_score(
             "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
+    estimator = with_shared_landmarks(estimator, X, y, params)
     problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
     scoring_ = Scoring(
         estimator,
@@ -163,6 +165,19 @@ def permutation_test_score(
         route=test.route,
         classes=problem.classes,
     )
+
+
+def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> Any:
+    """The estimator with landmarks that all rows choose, where it shares them; they must not be chosen by the labels under test."""
+    model = final_step(estimator)
+    shares = isinstance(getattr(model, "landmarks", None), (int, np.integer)) and getattr(model, "shared_landmarks", False) is not False
+    if shares and (model.shared_landmarks == "drop" or model.landmark_method == "greedy"):
+        raise ValueError(
+            f"a permutation test needs landmarks that are the same for all labellings and folds, got shared_landmarks="
+            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use shared_landmarks=True with another method than "
+            "'greedy', which looks at the labels, or shared_landmarks=False, which chooses anew on every training set."
+        )
+    return share_landmarks(estimator, X, y, params)[0]
 
 
 def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: Any) -> None:

@@ -150,9 +150,10 @@ class Scoring:
         """Scores (B, …) of every measure that can be had from outputs alone."""
         runs = pooled(runs) if self.pooled else runs
         scored = [Scored(run, self.n_classes) for run in runs]
-        return {measure.name: _combined(measure, [self._of_run(measure, run) for run in scored]) for measure in self.batched}
+        return {measure.name: _combined(measure, [self.of_run(measure, run) for run in scored]) for measure in self.batched}
 
-    def _of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
+    def of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
+        """Scores (B, k) of a run of folds."""
         if measure.metric is not None and self._covered(measure, scored):
             return measure.metric(scored)
         return self._by_scorer(measure, scored)

@@ -52,7 +52,14 @@ def label_free(estimator: Any) -> bool:
     if type(estimator) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         return False
     threshold_moves = getattr(estimator, "calibration", None) in ("sigmoid", "isotonic")
-    return getattr(estimator, "class_weight", None) is None and not threshold_moves
+    return getattr(estimator, "class_weight", None) is None and not threshold_moves and not _draws_landmarks_by_label(estimator)
+
+
+def _draws_landmarks_by_label(model: Any) -> bool:
+    """Whether landmarks are chosen by y, or anew at every fit."""
+    if not isinstance(model.landmarks, (int, np.integer)):
+        return False
+    return model.landmark_method == "greedy" or not isinstance(model.random_state, (int, np.integer))
 
 
 def repeatable(model: Any) -> bool:
@@ -226,7 +233,7 @@ class TrainedEngine:
             X_test = steps.transform(X_test)
         y = np.arange(len(train)) % self._n_placeholders if isinstance(self.rule, LabelRule) else subset(self.y, train)
         weights = None if self.weights is None else self.weights[train]
-        prepared = model._prepare(model._training(X_train, y, weights, None))
+        prepared = model._with_landmarks(model._prepare(model._training(X_train, y, weights, None)))
         X_test, _ = check_new_data(model, X_test, "predict")
         return TrainedFold(model, prepared, X_test, self.rule, self.max_bytes)
 

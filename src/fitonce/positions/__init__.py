@@ -1,1 +1,20 @@
-"""Decoding at every position of X (n, features, positions): time points, searchlights, wavelengths."""
+"""Decoding at many positions: times, searchlights, wavelengths. X is (n_samples, n_features, n_positions)."""
+
+from .adjacency import spheres
+from .corrections import Cluster
+from .generalization import generalize
+from .group import group_test
+from .permutation import permutation_test
+from .result import GroupTest, PositionTest
+from .scores import cross_val_score
+
+__all__ = [
+    "Cluster",
+    "GroupTest",
+    "PositionTest",
+    "cross_val_score",
+    "generalize",
+    "group_test",
+    "permutation_test",
+    "spheres",
+]

@@ -1,0 +1,227 @@
+r"""From a joint null distribution to p-values that hold over all positions.
+
+Every permutation is scored at every position, so that the null scores (P, q) of q positions keep the positions' dependence. The
+observed scores are one more row: under the null hypothesis all P + 1 rows are equally likely. Whatever is worked out from the rows
+alike, the observed one included, and compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
+
+- `pvalue`: each position by itself, not corrected;
+- `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols & Holmes 2002); controls the
+  probability of any false positive, position by position;
+- clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the sum of its standardised scores,
+  against the largest mass of every permutation (Maris & Oostenveld 2007; Bullmore et al. 1999). It says that there is an effect
+  about there; it does not date its beginning (Sassenhagen & Draschkow 2019);
+- `pvalue_fdr`: false discovery rate over the uncorrected p-values (Benjamini & Hochberg 1995).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.stats
+
+from ..inference.result import TIE, reaches
+
+ALTERNATIVES = ("greater", "less", "two-sided")
+BLOCK_ELEMENTS = 1 << 22  # of permutations times positions (or edges) looked at together
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Neighbouring positions that pass the threshold together.
+
+    Attributes
+    ----------
+    positions : array of int, or tuple of them
+        Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a grid): ``score[cluster.positions]``.
+    mass : float
+        The sum of the standardised scores; negative for a cluster below chance.
+    pvalue : float
+        Corrected for all positions: how often a permutation's largest cluster is at least as massive.
+    """
+
+    positions: Any
+    mass: float
+    pvalue: float
+
+    @property
+    def size(self) -> int:
+        return len(self.positions[0] if isinstance(self.positions, tuple) else self.positions)
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.size} positions, mass={self.mass:.4g}, pvalue={self.pvalue:.4g})"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What counts as an effect, and what makes a cluster.
+
+    `edges` (e, 2) are the pairs of adjacent positions, None where nothing is known of them. Exactly one of `cluster_pvalue` (a position's
+    own p-value at most this) and `cluster_value` (a score at least this far) is a number.
+    """
+
+    alternative: str
+    cluster_pvalue: float | None
+    cluster_value: float | None
+    edges: np.ndarray | None
+
+    @classmethod
+    def of(cls, alternative: str, cluster_pvalue: Any, cluster_value: Any, edges: np.ndarray | None, name: str) -> Rules:
+        """Checked; `name` is the parameter that `cluster_value` was given by, which takes precedence over the p-value."""
+        if alternative not in ALTERNATIVES:
+            raise ValueError(f"alternative must be one of {', '.join(map(repr, ALTERNATIVES))}, got {alternative!r} instead.")
+        if cluster_value is not None:
+            if not np.isscalar(cluster_value) or not np.isfinite(cluster_value):
+                raise ValueError(f"{name} must be None or a finite number, got {cluster_value!r} instead.")
+            return cls(alternative, None, float(cluster_value), edges)  # type: ignore[arg-type]
+        if not isinstance(cluster_pvalue, (int, float, np.number)) or not 0.0 < cluster_pvalue < 1.0:
+            raise ValueError(
+                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} instead: positions whose own p-value is at most "
+                f"this form clusters. Or give the threshold as {name}."
+            )
+        return cls(alternative, float(cluster_pvalue), None, edges)
+
+
+class Joint:
+    """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme."""
+
+    def __init__(self, score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool) -> None:
+        """`standardised`: the scores already are (t values), and their chance level is zero."""
+        self.rules = rules
+        undefined = np.isnan(null)
+        # what cannot be compared is no evidence: as a null score it counts as extreme, as the observed one it does not
+        both = np.vstack([score[None, :], null])
+        if standardised:
+            centre, scale = np.zeros(len(score)), np.ones(len(score))
+        else:
+            finite = np.where(np.isfinite(both), both, np.nan)
+            there = np.maximum(np.sum(np.isfinite(finite), axis=0), 1)
+            centre = np.nansum(finite, axis=0) / there
+            scale = np.sqrt(np.nansum((finite - centre) ** 2, axis=0) / there)
+        self.centre = centre
+        steps = np.where(scale > 0, scale, 1.0)
+        self.observed = np.where(np.isnan(score), -np.inf, self._oriented(score))
+        self.null = np.where(undefined, np.inf, self._oriented(null))
+        self.observed_z = np.where(np.isnan(score), 0.0, (score - centre) / steps)
+        self.null_z = np.where(undefined, np.inf, (null - centre) / steps)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        return {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[self.rules.alternative]
+
+    def _oriented(self, values: np.ndarray) -> np.ndarray:
+        if self.rules.alternative == "two-sided":
+            return np.abs(values - self.centre)
+        return values if self.rules.alternative == "greater" else -values
+
+    # ---- position by position -----------------------------------------------------------------------------------
+
+    @cached_property
+    def pvalue(self) -> np.ndarray:
+        return rank_pvalue(self.observed, self.null)
+
+    @cached_property
+    def pvalue_max(self) -> np.ndarray:
+        """Against each permutation's most extreme score."""
+        return rank_pvalue(self.observed, np.max(self.null, axis=1)[:, None])
+
+    @cached_property
+    def pvalue_fdr(self) -> np.ndarray:
+        return np.asarray(scipy.stats.false_discovery_control(self.pvalue))
+
+    # ---- clusters -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bound(self) -> np.ndarray:
+        """What an oriented score must exceed to enter a cluster (q,).
+
+        For a p-value a: the (k+1)-th largest of all P + 1 scores with k = ⌊a (P + 1)⌋; exceeding it is the same as having k or
+        fewer scores that reach one's own, itself included, which is p ≤ a.
+        """
+        rules = self.rules
+        if rules.cluster_pvalue is not None:
+            everything = np.vstack([self.observed[None, :], self.null])
+            k = int(np.floor(rules.cluster_pvalue * len(everything) * (1 + 1e-12)))
+            if k >= len(everything):
+                return np.full(len(self.observed), -np.inf)
+            place = len(everything) - 1 - k
+            return np.asarray(np.partition(everything, place, axis=0)[place])
+        assert rules.cluster_value is not None
+        value = self._oriented(np.full(len(self.observed), rules.cluster_value))
+        above = rules.cluster_value - self.centre
+        if rules.alternative == "two-sided" and np.any(above <= 0):
+            raise ValueError(
+                f"the threshold of a two-sided test must lie above the chance level ({self.centre.max():.4g}), got "
+                f"{rules.cluster_value:.4g} instead: it is mirrored there for effects below chance."
+            )
+        return np.asarray(value - 2 * TIE * np.maximum(1.0, np.abs(value)))  # a score equal to the threshold passes
+
+    def _passes(self, oriented: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((oriented - TIE * np.maximum(1.0, np.abs(oriented)) > self.bound) | (oriented == np.inf))
+
+    @property
+    def threshold(self) -> np.ndarray:
+        """The bound as a score; of a two-sided test the upper one."""
+        if self.rules.cluster_value is not None:
+            return np.full(len(self.observed), self.rules.cluster_value)
+        if self.rules.alternative == "two-sided":
+            return np.asarray(self.centre + self.bound)
+        return self.bound if self.rules.alternative == "greater" else -self.bound
+
+    @cached_property
+    def clusters(self) -> list[tuple[np.ndarray, float, float]] | None:
+        """(positions, mass, p-value), most massive first; None without adjacency."""
+        edges = self.rules.edges
+        if edges is None:
+            return None
+        largest = largest_masses(self._passes(self.null), self.null_z, self.sides, edges)
+        found = []
+        for side in self.sides:
+            active = self._passes(self.observed) & (side * self.observed_z > 0)
+            labels = components(active[None, :], edges)[0]
+            for label in np.unique(labels[active]):
+                members = np.flatnonzero((labels == label) & active)
+                mass = float(np.sum(self.observed_z[members]))
+                found.append((members, mass, float(rank_pvalue(np.array([abs(mass)]), largest[:, None])[0])))
+        return sorted(found, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
+
+
+def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
+    """(1 + #{null ≥ observed})/(1 + P) for null (P, q) or (P, 1), ties included; in blocks of positions."""
+    counts = np.empty(len(observed))
+    step = max(1, BLOCK_ELEMENTS // len(null))
+    for start in range(0, len(observed), step):
+        part = slice(start, start + step)
+        with np.errstate(invalid="ignore"):  # infinite ones
+            counts[part] = np.sum(reaches(null if null.shape[1] == 1 else null[:, part], observed[part]), axis=0)
+    return np.asarray((1.0 + counts) / (1.0 + len(null)))
+
+
+def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Connected sets of active positions (B, q), numbered over all rows; inactive positions are sets of their own."""
+    B, q = active.shape
+    row, edge = np.nonzero(active[:, edges[:, 0]] & active[:, edges[:, 1]])
+    first, second = row * q + edges[edge, 0], row * q + edges[edge, 1]
+    graph = sp.coo_matrix((np.ones(len(row), dtype=np.int8), (first, second)), shape=(B * q, B * q))
+    return np.asarray(sp.csgraph.connected_components(graph, directed=False)[1]).reshape(B, q)
+
+
+def largest_masses(passing: np.ndarray, z: np.ndarray, sides: Iterable[int], edges: np.ndarray) -> np.ndarray:
+    """The largest cluster mass, without its sign, of every row (B,); 0 where there is no cluster."""
+    B, q = passing.shape
+    largest = np.zeros(B)
+    step = max(1, BLOCK_ELEMENTS // max(q, len(edges), 1))
+    for start in range(0, B, step):
+        part = slice(start, min(start + step, B))
+        for side in sides:
+            signed = side * z[part] if side == 1 else np.where(np.isinf(z[part]), np.inf, -z[part])
+            active = passing[part] & (signed > 0)
+            labels = components(active, edges)
+            mass = np.bincount(labels.ravel(), weights=np.where(active, signed, 0.0).ravel())
+            np.maximum(largest[part], mass[labels].max(axis=1), out=largest[part])
+    return largest

@@ -1,0 +1,161 @@
+r"""A test over subjects: under the null hypothesis each subject's deviation from chance is as likely positive as negative.
+
+Scores less chance, X (subjects, q), are flipped subject by subject with signs s, the same at all positions. Sums of squares do not
+change, so that the t values of all flips are one product S X away:
+
+    m = SX/n,     t = m / sqrt((Σx²/n - m²)/(n - 1)).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from itertools import islice, repeat
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..inference.exchange import SignExchange
+from ..inference.permutation import check_counts, is_enumerated
+from ..inference.validity import ValidityWarning
+from .adjacency import edges_of, grid_edges
+from .corrections import Rules
+from .result import GroupTest, PositionTest, significance
+
+LEVEL = 0.05  # the level that a group too small for any significance is warned about
+
+
+def group_test(
+    scores: Any,
+    *,
+    chance: Any = None,
+    n_permutations: int = 10_000,
+    alternative: str = "greater",
+    cluster_pvalue: float = 0.05,
+    cluster_t: float | None = None,
+    adjacency: Any = None,
+    exact: bool | str = "auto",
+    random_state: Any = 0,
+) -> GroupTest:
+    """Do subjects score better than chance at any position? Sign flips over subjects, corrected for all positions.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_subjects, n_positions), or list of PositionTest
+        One score per subject and position; more axes make a grid (generalisation matrices).
+    chance : float or array of shape (n_positions,), default=None
+        The score without any effect: 0.5 for AUC and balanced classes. Of a list of tests, None takes each subject's own null mean.
+    n_permutations : int, default=10,000
+        How many flips to draw.
+    alternative : {"greater", "less", "two-sided"}, default="greater"
+        Which effects count.
+    cluster_pvalue : float, default=0.05
+        Adjacent positions whose own p-value is at most this form clusters.
+    cluster_t : float, default=None
+        Instead of `cluster_pvalue`: adjacent positions whose t value is at least this.
+    adjacency : sparse matrix, array or list of index arrays, default=None
+        Which positions are neighbours; None: those next to each other along the axes of `scores`.
+    exact : bool or "auto", default="auto"
+        Try all 2^n_subjects flips: "auto" does so if there are no more than `n_permutations`.
+    random_state : int, RandomState or None, default=0
+        Seed of the flips.
+
+    Returns
+    -------
+    GroupTest
+        `score` (the mean), `t`, and p-values as in `permutation_test`.
+
+    Notes
+    -----
+    The test assumes that scores are symmetric about chance where there is no effect. As a true score is never below chance, rejecting
+    says that some subjects carry information, not that most do (Allefeld, Görgen & Haynes 2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce.positions import group_test
+    >>> scores = 0.5 + 0.05 * np.random.default_rng(0).normal(size=(12, 40))
+    >>> scores[:, 10:15] += 0.1
+    >>> test = group_test(scores, chance=0.5)
+    >>> np.flatnonzero(test.pvalue_cluster <= 0.05), test.exact
+    (array([10, 11, 12, 13, 14]), True)
+    """
+    check_counts(n_permutations, None, 1, exact)
+    values, level = _deviations(scores, chance)
+    X = values - level
+    n, shape = len(X), X.shape[1:]
+    edges = grid_edges(shape) if adjacency is None else edges_of(adjacency, int(np.prod(shape)))
+    rules = Rules.of(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
+    exchange = SignExchange(np.arange(n), n, None)
+    enumerated = is_enumerated(exchange, n_permutations, exact)
+    _warn_if_hopeless(n, alternative)
+    rng = check_random_state(random_state)
+    total = exchange.count - 1 if enumerated else n_permutations
+    flips = exchange.others() if enumerated else (exchange.draw(rng) for _ in repeat(None))
+    signs = np.stack([np.asarray(flip.signs) for flip in islice(flips, total)])
+    flat = X.reshape(n, -1)
+    null = t_values(signs, flat).reshape(-1, *shape)
+    t = t_values(np.ones((1, n)), flat).reshape(shape)
+    return GroupTest(
+        score=values.mean(axis=0),
+        null=null,
+        exact=enumerated,
+        rules=rules,
+        t=t,
+        scores=values,
+        chance=np.broadcast_to(level, X.shape).mean(axis=0),
+        **significance(t, null, rules, standardised=True),
+    )
+
+
+def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """One-sample t values (P, q) of flipped rows; infinite where all flipped values are equal, 0 where they are zero."""
+    n = len(X)
+    mean = signs @ X / n
+    mean_square = np.mean(X**2, axis=0)
+    variance = mean_square - mean**2
+    variance[variance < 1e-13 * mean_square] = 0.0  # what rounding leaves of equal values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = mean / np.sqrt(variance / (n - 1))
+    return np.where(mean_square > 0, t, 0.0)
+
+
+def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Scores (subjects, …) and the chance level beside them."""
+    if isinstance(scores, Sequence) and scores and all(isinstance(entry, PositionTest) for entry in scores):
+        shapes = {entry.score.shape for entry in scores}
+        if len(shapes) > 1:
+            raise ValueError(f"all subjects must have the same positions, got shapes {sorted(shapes)} instead.")
+        values = np.stack([entry.score for entry in scores])
+        level = np.stack([entry.chance for entry in scores]) if chance is None else np.asarray(chance, dtype=np.float64)
+    else:
+        values = np.asarray(scores, dtype=np.float64)
+        if chance is None:
+            raise ValueError(
+                "chance must be given with scores, got None instead: it is what deviations are measured from. It is 0.5 for AUC and the "
+                "accuracy of two balanced classes; pass the subjects' PositionTest results to use their null means."
+            )
+        level = np.asarray(chance, dtype=np.float64)
+    if values.ndim < 2 or len(values) < 2 or values.size == 0:
+        raise ValueError(f"scores must have shape (n_subjects, n_positions) with at least two subjects, got {values.shape} instead.")
+    if not np.all(np.isfinite(values)):
+        raise ValueError("scores must be finite, got undefined ones instead: leave out those positions or subjects.")
+    try:
+        np.broadcast_to(level, values.shape)
+    except ValueError:
+        raise ValueError(
+            f"chance must be a number or have a value per position {values.shape[1:]}, got shape {level.shape} instead."
+        ) from None
+    return values, level
+
+
+def _warn_if_hopeless(n_subjects: int, alternative: str) -> None:
+    smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n_subjects
+    if smallest > LEVEL:
+        warnings.warn(
+            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so that no p-value can be smaller than {smallest:.3g}: nothing can "
+            "become significant at 5 %. Test each subject by itself, or add subjects.",
+            ValidityWarning,
+            stacklevel=3,
+        )

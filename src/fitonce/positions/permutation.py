@@ -1,0 +1,236 @@
+"""A permutation test at every position, the permutations shared by all of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+from sklearn.utils import check_random_state
+
+from ..inference import checkpoint as checkpoints
+from ..inference.engine import MAX_BYTES
+from ..inference.evaluation import Batch, Evaluation, Labelling, final_step
+from ..inference.permutation import check_counts, check_resumable, is_enumerated
+from ..inference.question import Question
+from ..inference.run import labellings_of, unpermuted
+from ..inference.scoring import Scoring, measures
+from ..model_selection.routes import Route
+from .corrections import Rules
+from .result import PositionTest, significance
+from .slices import Slices
+from .sweep import at_every_position
+
+logger = logging.getLogger("fitonce")
+
+ROUTES = ("one", "per-fold", "refit")  # from fast to slow
+
+
+def permutation_test(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    n_permutations: int = 1000,
+    scoring: Any = None,
+    neighbours: Any = None,
+    alternative: str = "greater",
+    cluster_pvalue: float = 0.05,
+    cluster_score: float | None = None,
+    adjacency: Any = None,
+    permute: str | None = None,
+    exchange: str | None = None,
+    pooled: bool = False,
+    exact: bool | str = "auto",
+    params: Mapping[str, Any] | None = None,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
+    checkpoint: str | Path | None = None,
+    max_bytes: int = MAX_BYTES,
+    verbose: int = 0,
+) -> PositionTest:
+    """Is the cross-validated score of any position better than chance? Permutation tests with corrections for looking everywhere.
+
+    Every position gets the scores of ``fitonce.permutation_test_score(estimator, X[:, :, position], y, ...)`` with the same
+    `random_state`. Folds and permutations are made once and shared by all positions, so that the null scores are a joint distribution:
+    that of the maximum over positions, or of the mass of clusters, corrects for the number of positions whatever their dependence.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One of fitonce's, or a pipeline that ends in one. Any other is refitted for every permutation, with a warning.
+    X : array of shape (n_samples, n_features, n_positions)
+        Epochs by channels by times, as MNE's ``epochs.get_data()``; more axes after the second make a grid of positions. Or
+        (n_samples, n_features) with `neighbours`.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels or targets.
+    groups : array-like of shape (n_samples,), default=None
+        For the splitter, and for `exchange`.
+    cv : int, splitter, iterable of splits or None, default=None
+        As in scikit-learn. The folds are the same at all positions.
+    n_permutations : int, default=1000
+        How many labellings to draw.
+    scoring : str, callable or None, default=None
+        One score; None is accuracy, or R² for regression.
+    neighbours : list of index arrays or boolean matrix, default=None
+        For every position the features that are used there, for X of two dimensions (a searchlight); the positions whose features
+        are joined there, for X of three (a sliding window). See `spheres`.
+    alternative : {"greater", "less", "two-sided"}, default="greater"
+        Which effects count: scores above chance, below, or either. Two-sided tests measure from the mean of all labellings' scores.
+    cluster_pvalue : float, default=0.05
+        Adjacent positions whose own (uncorrected) p-value is at most this form clusters.
+    cluster_score : float, default=None
+        Instead of `cluster_pvalue`: adjacent positions whose score is at least this form clusters (at most, for "less").
+    adjacency : sparse matrix, array or list of index arrays, default=None
+        Which positions are neighbours, (n_positions, n_positions). None: those next to each other on the last axis (axes, for a grid);
+        of a searchlight nothing is known, and no clusters are formed.
+    permute : {"resplit", "within-folds", "free"} or None, default=None
+        How labels and folds go together, as in `fitonce.permutation_test_score`. For stratified folds "within-folds" is the fast one.
+    exchange : {"within", "rows", "whole", "sign", "shift"} or None, default=None
+        What the null hypothesis makes interchangeable, as there.
+    pooled : bool, default=False
+        One score over all held-out predictions instead of the mean over folds.
+    exact : bool or "auto", default="auto"
+        Try every distinct labelling once: "auto" does so if there are no more than `n_permutations`.
+    params : dict, default=None
+        Parameters for `fit`; ``sample_weight`` stays with its row.
+    random_state : int, RandomState or None, default=0
+        Seed of the permutations.
+    n_jobs : int, default=None
+        Positions worked on at the same time, through joblib's current backend. With one process the matrix products have all cores.
+    checkpoint : path, default=None
+        A file that is brought up to date as positions are finished; a run with the same arguments goes on from it, with the
+        identical result. Needs an integer `random_state`.
+    max_bytes : int, default=256 MiB
+        Working memory at one position beside its n×n matrices, whatever the number of permutations.
+    verbose : int, default=0
+        Above 0, progress on the terminal.
+
+    Returns
+    -------
+    PositionTest
+        `score`, `null`, `pvalue`, `pvalue_max`, `pvalue_fdr`, `pvalue_cluster`, `clusters` and more; ``corrected`` judges the same
+        permutations by other rules.
+
+    Notes
+    -----
+    Exact: scores equal those of literal refits to rounding. Cost per position, n rows, p features, P permutations of two classes, k folds
+    kept for all permutations: O(n p²) and O(n³/k²) once, one product of n×n with n×P, and P n²/k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.model_selection import StratifiedKFold
+    >>> from fitonce import KernelFisherDiscriminant
+    >>> from fitonce.positions import permutation_test
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(60) % 2
+    >>> X = rng.normal(size=(60, 8, 30))
+    >>> X[:, :, 12:18] += 0.8 * y[:, None, None]  # the classes differ from time 12 to 17
+    >>> model = KernelFisherDiscriminant("linear", alpha=1.0)
+    >>> test = permutation_test(model, X, y, cv=StratifiedKFold(5), permute="within-folds")
+    >>> np.flatnonzero(test.pvalue_max <= 0.05)
+    array([12, 13, 14, 15, 16, 17])
+    >>> test.clusters[0].positions, round(test.clusters[0].pvalue, 3)
+    (array([12, 13, 14, 15, 16, 17]), 0.001)
+    """
+    _check_routing(params)
+    check_counts(n_permutations, None, max_bytes, exact)
+    slices = Slices.of(X, neighbours)
+    rules = Rules.of(alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score")
+    question = Question.of(estimator, X, y, groups, cv, permute, exchange)
+    scoring_ = one_score(question, scoring, pooled)
+    enumerated = is_enumerated(question.exchange, n_permutations, exact)
+    total = question.exchange.count - 1 if enumerated else n_permutations
+    path, mark = None if checkpoint is None else Path(checkpoint), ""
+    if path is not None:
+        check_resumable(random_state, question.cv, enumerated)
+        mark = checkpoints.fingerprint(
+            "positions", estimator, X, question.y, groups, question.splits, scoring_.measures[0].name, scoring, params, question.mode,
+            question.exchange_name, pooled, enumerated, total, random_state, max_bytes, list(slices.places),
+        )  # fmt: skip
+    drawn = islice(labellings_of(question, enumerated, check_random_state(random_state)), total)
+    work = Work(replace(question, X=None, cv=None), [unpermuted(question), *drawn], scoring_, params, max_bytes)
+    table = _finish(work, slices, path, mark, n_jobs, verbose)
+    scores, routes, fitted = table[:, :-2], table[:, -2], table[:, -1]
+    route = Route(ROUTES[int(routes.max())], work.reasons.get(int(routes.max()), "positions differ"), int(fitted.sum()))
+    logger.info("route %s", route)
+    score, null = scores[:, 0].reshape(slices.shape), scores[:, 1:].T.reshape(-1, *slices.shape)
+    return PositionTest(
+        score=score,
+        null=null,
+        exact=enumerated,
+        rules=rules,
+        mode=question.mode,
+        exchange=question.exchange_name,
+        route=route,
+        classes=question.classes,
+        **significance(score, null, rules, standardised=False),
+    )
+
+
+@dataclass
+class Work:
+    """All labellings scored at one position. Labels, folds and their layouts are worked out at the first and kept."""
+
+    question: Question
+    labellings: list[Labelling]
+    scoring: Scoring
+    params: Mapping[str, Any] | None
+    max_bytes: int
+    reasons: dict[int, str] = field(default_factory=dict)
+    _batches: dict[int, list[Batch]] = field(default_factory=dict)
+
+    def __call__(self, X: Any, position: int) -> np.ndarray:
+        """The scores of all labellings, the number of the route, and how many were fitted one by one."""
+        scoring = replace(self.scoring, literal=set())
+        evaluation = Evaluation(replace(self.question, X=X), scoring, self.params, None, self.max_bytes)
+        name = scoring.measures[0].name
+        scores = np.concatenate([evaluation.scores_of(batch)[name] for batch in self.batches(evaluation.block_size)])
+        route = ROUTES.index(evaluation.route.name)
+        self.reasons.setdefault(route, evaluation.route.reason)
+        return np.append(scores, [route, evaluation.fitted_one_by_one])
+
+    def batches(self, size: int) -> list[Batch]:
+        if size not in self._batches:
+            parts = range(0, len(self.labellings), size)
+            self._batches[size] = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
+        return self._batches[size]
+
+
+def _finish(work: Work, slices: Slices, path: Path | None, mark: str, n_jobs: int | None, verbose: int) -> np.ndarray:
+    """The table of all positions, brought up to date on file after every round."""
+    known = checkpoints.load(path, mark) if path is not None else None
+    parts = [] if known is None else [known[1]["positions"]]
+    done = 0 if known is None else known[0]
+    for found in at_every_position(work, slices, name="permutation_test", n_jobs=n_jobs, verbose=verbose, start=done):
+        parts.append(found)
+        done += len(found)
+        if path is not None:
+            parts = [np.concatenate(parts)]
+            checkpoints.save(path, mark, done, {"positions": len(slices)}, {"positions": parts[0]})
+    return np.concatenate(parts)
+
+
+def one_score(question: Question, scoring: Any, pooled: bool) -> Scoring:
+    """The scoring of a test over positions, which is about one number."""
+    if isinstance(scoring, (list, tuple, set, Mapping)):
+        raise ValueError(
+            f"scoring must be one score, got {scoring!r} instead: corrections over positions are about one. Call again for another."
+        )
+    chosen = measures(final_step(question.estimator), scoring, classifier=question.classifier, classes=question.classes)
+    return Scoring(question.estimator, chosen, question.classes, question.y.ndim == 1, pooled)
+
+
+def _check_routing(params: Mapping[str, Any] | None) -> None:
+    if sklearn.get_config()["enable_metadata_routing"] and params:
+        raise ValueError(
+            "params with metadata routing enabled are not supported here: what they mean depends on who requests them. Switch routing off."
+        )

@@ -1,0 +1,187 @@
+"""What tests over positions return: scores, their joint null distribution, and significance in four currencies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..model_selection.routes import Route
+from .adjacency import edges_of
+from .corrections import Cluster, Joint, Rules
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JointTest:
+    """Shared by the tests over positions; positions have the shape of `score`, (positions,) or a grid.
+
+    Attributes
+    ----------
+    score : array of shape (positions,)
+        The observed score of every position.
+    null : array of shape (permutations, positions)
+        The scores of every permutation, at all positions together.
+    pvalue : array of shape (positions,)
+        Uncorrected: each position by itself.
+    pvalue_max : array of shape (positions,)
+        Corrected by the maximum statistic.
+    pvalue_fdr : array of shape (positions,)
+        Adjusted to the false discovery rate (Benjamini & Hochberg).
+    pvalue_cluster : array of shape (positions,) or None
+        The p-value of the cluster that a position belongs to, 1 outside clusters; None where it is not known which positions are
+        adjacent (a searchlight without `adjacency`).
+    clusters : tuple of Cluster or None
+        The observed clusters, most massive first.
+    threshold : array of shape (positions,)
+        What a score has to exceed to enter a cluster (of a two-sided test the upper one).
+    alternative : {"greater", "less", "two-sided"}
+        Which effects count.
+    exact : bool
+        Whether every distinct labelling (or flip of signs) was tried.
+    """
+
+    score: np.ndarray
+    null: np.ndarray
+    pvalue: np.ndarray
+    pvalue_max: np.ndarray
+    pvalue_fdr: np.ndarray
+    pvalue_cluster: np.ndarray | None
+    clusters: tuple[Cluster, ...] | None
+    threshold: np.ndarray
+    alternative: str
+    exact: bool
+    rules: Rules
+
+    _threshold_name = "cluster_score"
+
+    @property
+    def n_permutations_done(self) -> int:
+        return len(self.null)
+
+    def corrected(
+        self,
+        *,
+        alternative: str | None = None,
+        cluster_pvalue: float | None = None,
+        cluster_value: float | None = None,
+        adjacency: Any = None,
+    ) -> Self:
+        """The same permutations judged by other rules: nothing is computed again but the p-values.
+
+        Parameters
+        ----------
+        alternative : {"greater", "less", "two-sided"}, default=None
+            None keeps what the test was asked for; so it does for all parameters.
+        cluster_pvalue, cluster_value : float, default=None
+            The threshold of clusters, as a position's own p-value or as a score (a t value for a group).
+        adjacency : sparse matrix, array or list of index arrays, default=None
+            Which positions are neighbours.
+
+        Notes
+        -----
+        Settle on the rules before looking: the best of several corrections is not a correction.
+        """
+        rules = self.rules
+        edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.size)
+        if cluster_pvalue is None and cluster_value is None:
+            cluster_pvalue, cluster_value = rules.cluster_pvalue, rules.cluster_value
+        chosen = Rules.of(alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value")
+        return replace(self, rules=chosen, **significance(self._statistic, self.null, chosen, self._standardised))
+
+    @property
+    def _statistic(self) -> np.ndarray:
+        """What `null` is the distribution of."""
+        return self.score
+
+    _standardised = False
+
+    def __repr__(self) -> str:
+        smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
+        if self.clusters:
+            smallest += f", {min(cluster.pvalue for cluster in self.clusters):.4g} (cluster)"
+        how = "all" if self.exact else "drawn"
+        return f"{type(self).__name__}({self.score.shape} positions, {self.n_permutations_done} permutations ({how}), {smallest})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PositionTest(JointTest):
+    """A permutation test at every position, with the same permutations at all of them.
+
+    The attributes of `JointTest` and:
+
+    Attributes
+    ----------
+    chance : array of shape (positions,)
+        The mean of the null scores.
+    mode : {"resplit", "within-folds", "free"}
+        How labels and folds went together; see `fitonce.permutation_test_score`.
+    exchange : str
+        What moved: "rows", "within", "whole", "sign" or "shift".
+    route : Route
+        The way the numbers were computed, and how many labellings had to be fitted one by one, over all positions.
+    classes : array or None
+        The classes of y.
+    """
+
+    mode: str = ""
+    exchange: str = ""
+    route: Route = field(default_factory=lambda: Route("one", ""))
+    classes: np.ndarray | None = None
+
+    @property
+    def chance(self) -> np.ndarray:
+        return np.asarray(np.nanmean(self.null, axis=0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupTest(JointTest):
+    """A test over subjects at every position, with the same flips of signs at all of them.
+
+    The attributes of `JointTest`, where `score` is the mean over subjects, `null` holds the t values of the flips, and:
+
+    Attributes
+    ----------
+    t : array of shape (positions,)
+        One-sample t values of the scores less chance.
+    scores : array of shape (subjects, positions)
+        The scores of the subjects.
+    chance : array of shape (positions,)
+        The chance level that they were compared with.
+    """
+
+    t: np.ndarray = field(default_factory=lambda: np.empty(0))
+    scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    chance: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    _threshold_name = "cluster_t"
+    _standardised = True
+
+    @property
+    def _statistic(self) -> np.ndarray:
+        return self.t
+
+
+def significance(score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool) -> dict[str, Any]:
+    """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
+    shape = score.shape
+    joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardised)
+    clusters, by_position = None, None
+    if joint.clusters is not None:
+        clusters = tuple(Cluster(_places(members, shape), mass, p) for members, mass, p in joint.clusters)
+        by_position = np.ones(shape)
+        for members, _, p in joint.clusters:
+            by_position.flat[members] = p
+    return {
+        "pvalue": joint.pvalue.reshape(shape),
+        "pvalue_max": joint.pvalue_max.reshape(shape),
+        "pvalue_fdr": joint.pvalue_fdr.reshape(shape),
+        "pvalue_cluster": by_position,
+        "clusters": clusters,
+        "threshold": joint.threshold.reshape(shape),
+        "alternative": rules.alternative,
+    }
+
+
+def _places(members: np.ndarray, shape: tuple[int, ...]) -> Any:
+    return members if len(shape) == 1 else np.unravel_index(members, shape)
