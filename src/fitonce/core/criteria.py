@@ -7,7 +7,7 @@ Criteria are losses, lower is better, weighted by the rows' weights.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,12 @@ class HeldOutScores:
             self.separation,
             None if self.y is None else self.y[rows],
         )
+
+    def candidates(self, which: slice) -> HeldOutScores:
+        """Some of the candidates at the same rows."""
+        decision = None if self.decision is None else self.decision[which]
+        separation = None if self.separation is None else self.separation[which]
+        return replace(self, predicted=self.predicted[which], decision=decision, separation=separation)
 
     @property
     def classes(self) -> tuple[np.ndarray, np.ndarray]:

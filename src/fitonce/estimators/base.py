@@ -10,18 +10,31 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import LeaveOneGroupOut, check_cv
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from ..approx.features import as_points
+from ..approx.landmarks import METHODS, Landmarks, Pool, choose_landmarks, on_host, pool_size
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION, Criterion, HeldOutScores, criterion_of
 from ..core.derivatives import Jet, held_out_jets
+from ..core.features import Deletions
 from ..core.holdout import checked_splits, complement, row_numbers
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
 from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
 from ..selection.gradient import LossAndSlope
-from .problem import Deletions, FitIntercept, Problem, Solution, Without, decompose, decompose_at, row_scale_of
+from .problem import (
+    FitIntercept,
+    LandmarkProblem,
+    Problem,
+    Solution,
+    Without,
+    decompose,
+    decompose_at,
+    landmark_problem,
+    row_scale_of,
+)
 from .progress import CallbackSupportMixin, FitTasks
 from .refinement import refine, squared_loss
 from .validation import (
@@ -31,6 +44,8 @@ from .validation import (
     check_criterion,
     check_fit_data,
     check_kernel_parameters,
+    check_landmark_parameters,
+    check_landmarks,
     check_new_data,
     check_options,
     check_weights,
@@ -44,9 +59,12 @@ PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
 
 
 TUNED_VALUES: dict[str, tuple[Any, ...]] = {"penalty": ("function", "dual"), "degree": (2, 3, 4), "coef0": (0.0, 1.0)}
-OPTIONAL_ATTRIBUTES = ("refinement_", "isotonic_", "temperature_", "coef_", "X_fit_", "gamma_", "degree_", "coef0_")
+OPTIONAL_ATTRIBUTES = (
+    "refinement_", "isotonic_", "temperature_", "coef_", "X_fit_", "gamma_", "degree_", "coef0_", "landmarks_", "landmark_indices_",
+)  # fmt: skip
 KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again rather than kept beside the trial under way
-SELECTION_ELEMENTS = 1 << 24  # held-out values computed at a time
+SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
+PATH_ELEMENTS = 1 << 24, 1 << 27  # held-out values computed together: exactly, and where each time is a pass over the rows
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
@@ -68,6 +86,7 @@ class Prepared:
     targets: np.ndarray
     weights: np.ndarray | None
     row_scale: Array | None
+    landmarks: Landmarks | None = None
 
     def rows(self, rows: np.ndarray) -> Prepared:
         """Some of the rows."""
@@ -155,6 +174,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return "alpha is chosen on each training set"
         if self.cv is not None:
             return "cv splits each training set"
+        if isinstance(self.landmarks, (int, np.integer)):
+            return "landmarks are chosen on each training set"
         used = PARAMETERS.get(self.kernel, ()) if isinstance(self.kernel, str) else ()
         for name in (*used, "penalty"):
             value = getattr(self, name)
@@ -170,6 +191,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         check_options(self, penalty=("function", "dual", "tune"))
         check_options(self, pooled=(True, False), refine=(True, False))
         check_criterion(self, REGRESSION if self._multi_output else CLASSIFICATION)
+        if self.landmarks is not None:
+            check_landmark_parameters(self, METHODS)
         if self._ard and self.penalty != "function":
             raise ValueError(
                 f'gamma="ard" needs penalty="function", got penalty={self.penalty!r} instead: its gradient is that of the function norm.'
@@ -206,14 +229,42 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _problem(self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None) -> Problem:
         """One decomposition; good for any mu, or for the given one only."""
         recipe = prepared.X, kernel, penalty, self._intercept_option, prepared.row_scale
+        if prepared.landmarks is not None:
+            return landmark_problem(prepared.X, prepared.landmarks, *recipe[1:], prepared.targets, dropping=self.shared_landmarks == "drop")
         smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
         X = None if kernel.precomputed else prepared.X
         return Problem(kernel, X, smoother, prepared.row_scale, self._intercept_option, asarray_like(prepared.targets, smoother.Q0))
 
     def _problem_of(self, training: Training, mu: float) -> Problem:
         """The problem of an estimator whose parameters are all fixed, at its one mu."""
-        prepared = self._prepare(training)
+        prepared = self._with_landmarks(self._prepare(training))
         return self._problem(prepared, self._kernel(prepared, {}), self.penalty, mu)
+
+    def _with_landmarks(self, prepared: Prepared) -> Prepared:
+        """The rows with the landmarks that stand for them, where there are to be any; chosen once, whatever is tuned."""
+        if self.landmarks is None:
+            return prepared
+        if not isinstance(self.landmarks, (int, np.integer)):
+            points = check_landmarks(self.landmarks, prepared.X)
+            return replace(prepared, landmarks=Landmarks(as_points(points, prepared.X), np.full(points.shape[0], -1)))
+        n, m = prepared.X.shape[0], min(int(self.landmarks), prepared.X.shape[0])
+        if m == n:
+            return replace(prepared, landmarks=Landmarks(take(prepared.X, np.arange(n)), np.arange(n)))
+        random = check_random_state(self.random_state)
+        weights = np.ones(n) if prepared.weights is None else prepared.weights
+        size = min(n, max(pool_size(m, self.landmark_method), m))
+        probability = weights / weights.sum() if self.landmark_method == "uniform" else None
+        numbers = np.arange(n) if size == n else np.sort(random.choice(n, size, replace=False, p=probability))
+        pool = Pool(on_host(take(prepared.X, numbers)), prepared.targets[numbers], weights[numbers], numbers)
+        chosen = choose_landmarks(pool, self._central_kernel(prepared), m, self.landmark_method, random)
+        return replace(prepared, landmarks=Landmarks(as_points(chosen.points, prepared.X), chosen.rows))
+
+    def _central_kernel(self, prepared: Prepared) -> Kernel:
+        """The kernel by which landmarks are chosen: as given, tuned parameters in the middle of what will be tried."""
+        centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
+        if not callable(self.kernel) and "gamma" in PARAMETERS[self.kernel]:
+            centre["gamma"] = central_gamma(self.kernel, prepared.X, prepared.weights)
+        return self._kernel(prepared, {name: value for name, value in centre.items() if _tuned(getattr(self, name))})
 
     def _kernel(self, prepared: Prepared, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
@@ -240,7 +291,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         tasks = FitTasks(self, X, y)
         training = self._training(X, y, sample_weight, groups)
         folds = self._folds(training)
-        prepared = self._prepare(training)
+        prepared = self._with_landmarks(self._prepare(training))
         deletions = None if folds is None else _deletions(folds, training)
         with repeated_warnings_once():
             found, problem = self._search(prepared, deletions, tasks)
@@ -255,6 +306,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         for name, value in problem.kernel.parameters.items():
             if not callable(self.kernel):
                 setattr(self, f"{name}_", value)
+        if prepared.landmarks is not None:
+            self.landmark_indices_ = np.where(prepared.landmarks.rows >= 0, training.active[prepared.landmarks.rows], -1)
         self._columns = training.active if training.precomputed and len(training.active) < training.n_samples else None
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
         with tasks.task("solve"):
@@ -290,7 +343,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 return attempt(parameters)
 
         def attempt(parameters: dict[str, Any]) -> Trial:
-            if best and prepared.X.shape[0] > KEEP_BEST_UP_TO:
+            if best and prepared.X.shape[0] > KEEP_BEST_UP_TO and prepared.landmarks is None:
                 best[0] = (best[0][0], None)
             problem = problem_for(parameters)
             alphas = alpha_lattice(problem.decomposition, prepared.total_weight) if given is None else np.unique(given)
@@ -365,9 +418,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     ) -> np.ndarray:
         """The criterion for every alpha, a chunk of them at a time."""
         size = problem.targets.shape[0] * max(problem.targets.shape[1], 2)
-        chunk = max(1, SELECTION_ELEMENTS // size)
+        chunk = max(1, PATH_ELEMENTS[prepared.landmarks is not None] // size)
         parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
-        losses = np.concatenate([criterion(self._scores(problem, prepared, part, deletions)) for part in parts])
+        losses = np.concatenate([_criterion_of_each(criterion, self._scores(problem, prepared, part, deletions)) for part in parts])
         if not np.isfinite(losses).any():
             raise ValueError("the criterion is not finite for any alpha; scale the targets, or use larger candidates.")
         return np.where(np.isfinite(losses), losses, np.inf)
@@ -388,6 +441,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self.alpha_ = mu
         if problem.X is not None:
             self.X_fit_ = problem.X
+        if isinstance(problem, LandmarkProblem):
+            self.landmarks_ = problem.X
         fitted = problem.fit(mu)
         self.leverage_ = problem.decomposition.leverage(mu)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
@@ -609,6 +664,13 @@ class Kept:
     training: Training
     problem: Problem
     folds: Folds | None
+
+
+def _criterion_of_each(criterion: Criterion, scores: HeldOutScores) -> np.ndarray:
+    """The criterion of every candidate, a few at a time: its temporaries are several times the size of what it looks at."""
+    n_candidates, size = scores.predicted.shape[0], max(1, int(np.prod(scores.predicted.shape[1:])))
+    step = max(1, SELECTION_ELEMENTS // size)
+    return np.concatenate([criterion(scores.candidates(slice(start, start + step))) for start in range(0, n_candidates, step)])
 
 
 def _deletions(folds: Folds, training: Training) -> Deletions:

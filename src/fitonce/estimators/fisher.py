@@ -74,6 +74,22 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         function after that (for more than two classes, of the largest probability). None takes the LDA posterior as it is.
     n_components : int, default=None
         Number of axes that `transform` gives, at most n_classes - 1.
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Points that stand for the training rows: the model is a sum of kernels at these only, and nothing of size n×n is formed. A number
+        of them, chosen from the training rows by `landmark_method`, or the points themselves. With ``penalty="function"`` this is the
+        Nyström approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m², memory like n.
+    landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
+        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random by approximate leverage; rows that the
+        others describe worst (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few thousand rows all of them
+        look at a random sample.
+    shared_landmarks : bool or "drop", default=False
+        What happens to a number of landmarks in cross-validation. False: every training set chooses its own, as a refit does. True: they
+        are chosen once, on all rows. "drop": the same, but a landmark that is itself a test row is left out of that fold's model. The
+        held-out values that `fit` itself uses always share the landmarks of the fit, and drop them only with "drop".
+    random_state : int, RandomState instance or None, default=None
+        Draws landmarks; not used without them.
+    n_jobs : int or None, default=None
+        How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
 
     Attributes
     ----------
@@ -81,7 +97,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     alpha_, gamma_, degree_, coef0_, penalty_
         The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, to which `dual_coef_` and `leverage_` refer; not for precomputed kernels.
+        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_classes)
         decision_function(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_classes,)
@@ -113,6 +129,10 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     refinement_ : Refinement
         With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
         gain on unseen rows with its standard error.
+    landmarks_ : array of shape (n_landmarks, n_features)
+        The landmarks, if any; `X_fit_` are then these.
+    landmark_indices_ : array of shape (n_landmarks,)
+        Their row numbers in X, -1 for points that are no training rows.
 
     Examples
     --------
@@ -148,6 +168,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         priors: Any = None,
         calibration: str | None = "temperature",
         n_components: int | None = None,
+        landmarks: Any = None,
+        landmark_method: str = "uniform",
+        shared_landmarks: bool | str = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -164,6 +189,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.priors = priors
         self.calibration = calibration
         self.n_components = n_components
+        self.landmarks = landmarks
+        self.landmark_method = landmark_method
+        self.shared_landmarks = shared_landmarks
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         indicators = super()._encode(y, weights)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
+from ..approx.features import LandmarkMap, landmark_map
+from ..approx.landmarks import Landmarks
 from ..core._arrays import Array, asarray_like, namespace, take, zeros_like_shape
+from ..core.features import Deletions, Dropping, FeatureFitted, FeatureNorm
 from ..core.smoother import (
     DualNorm,
     Fitted,
@@ -23,9 +26,9 @@ from ..core.smoother import (
 )
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
+from ..scale.rows import ArrayRows, block_rows
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
-Deletions = list[tuple[np.ndarray, np.ndarray]]  # rows deleted together, and the positions among them of those tested
 FitIntercept = bool | str  # True, False or "penalized"
 
 
@@ -71,7 +74,7 @@ class Problem:
         """(n, 1)"""
         return namespace(self.targets).ones_like(self.targets[:, :1]) if self.row_scale is None else self.row_scale**2
 
-    @property
+    @cached_property
     def scaled_targets(self) -> Array:
         return self.targets if self.row_scale is None else self.row_scale * self.targets
 
@@ -150,6 +153,68 @@ class Problem:
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
         """The model that a refit without the deleted rows would give."""
         return Without(self, fitted, self.smoother.leave_out(deleted, mu), mu)
+
+
+@dataclass(frozen=True)
+class LandmarkProblem(Problem):
+    """The same on features of landmarks, which stand in `X`; the training rows are read block by block."""
+
+    features: LandmarkMap
+
+    @property
+    def _feature_norm(self) -> FeatureNorm:
+        return cast(FeatureNorm, self.smoother)
+
+    def solution(self, fitted: Fitted, mu: float) -> Solution:
+        """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""
+        smoother, features = self._feature_norm, self.features
+        fitted = cast(FeatureFitted, fitted)
+        w = smoother.feature_coef(fitted)
+        dual_coef = features.coordinates @ w
+        intercept = fitted.mean_Y - (smoother.solved.mean_Z + features.centre) @ w
+        if features.constant:
+            intercept = intercept + w[-1, :]
+        coef = self.X.T @ dual_coef if self.kernel.linear else None
+        return Solution(dual_coef, intercept, coef)
+
+    def held_out_targets(self, mus: np.ndarray, deletions: Deletions | None) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Two passes over the rows for all folds and mus together."""
+        if deletions is None:
+            return super().held_out_targets(mus, deletions)
+        rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
+        fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
+        return self.unscale(self._feature_norm.held_out_path(self.scaled_targets, mus, deletions), rows), rows, fold
+
+
+def landmark_problem(
+    X: Any,
+    landmarks: Landmarks,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    row_scale: Array | None,
+    targets: np.ndarray,
+    dropping: bool,
+) -> LandmarkProblem:
+    """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and an eigh of m×m."""
+    features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
+    rows = X if hasattr(X, "map") else ArrayRows(X, block_rows(int(features.M.shape[1]), host=_on_host(X)))
+    Y = asarray_like(targets, rows.like)
+    scaled = Y if row_scale is None else row_scale * Y
+    smoother = FeatureNorm.of(rows, features, row_scale, fit_intercept is True, scaled)
+    if not np.isfinite(smoother.trace):
+        raise ValueError(OVERFLOW)
+    if smoother.trace == 0.0:
+        warn_constant()
+    if dropping:
+        smoother = replace(smoother, dropping=Dropping(landmarks.rows, features.coordinates, features.eigenvectors))
+    problem = LandmarkProblem(kernel, landmarks.points, smoother, row_scale, fit_intercept, Y, features)
+    problem.__dict__["scaled_targets"] = scaled  # the very array that the moments know
+    return problem
+
+
+def _on_host(X: Any) -> bool:
+    return sp.issparse(X) or isinstance(X, np.ndarray)
 
 
 @dataclass(frozen=True)

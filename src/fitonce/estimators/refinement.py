@@ -12,11 +12,12 @@ import scipy.sparse as sp
 from ..core._arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.criteria import criterion_of
 from ..core.derivatives import Jet
+from ..core.features import Deletions
 from ..selection.gradient import KernelObjective, LossAndSlope
 from ..selection.lattice import alpha_lattice
 from ..selection.newton import NewtonStep, newton
 from ..selection.search import Trial
-from .problem import Deletions, Problem, bias_basis
+from .problem import Problem, bias_basis
 
 ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
 WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
@@ -102,6 +103,7 @@ class _Refiner:
         self.penalty = winner.parameters.get("penalty", model.penalty)
         self.criterion = criterion_of(model.criterion, getattr(model, "compression", 1.0), model.pooled)
         self.tune_alpha = isinstance(model.alpha, str)
+        self.smooth = deletions is None and prepared.landmarks is None  # leave-one-out of a kernel matrix has derivatives
 
     def problem(self, parameters: dict[str, Any]) -> Problem:
         problem: Problem = self.model._problem(self.prepared, self.model._kernel(self.prepared, parameters), self.penalty)
@@ -125,7 +127,7 @@ class _Refiner:
         window = alpha_lattice(best.problem.decomposition, self.prepared.total_weight)
         steps: list[NewtonStep] = []
         alpha = best.trial.alpha
-        if self.deletions is None and self.model._loss_jet(best.problem, self.prepared, alpha) is not None:
+        if self.smooth and self.model._loss_jet(best.problem, self.prepared, alpha) is not None:
             steps = newton(lambda mu: self.model._loss_jet(best.problem, self.prepared, mu), alpha, window[0], window[-1])
             alpha = steps[-1].alpha
         else:
@@ -155,7 +157,7 @@ class _Refiner:
         """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function norm, rbf or laplacian."""
         model, problem = self.model, best.problem
         loss = model._loss_and_slope(problem, self.prepared)
-        if loss is None or self.deletions is not None or self.penalty != "function" or model.kernel not in ("rbf", "laplacian"):
+        if loss is None or not self.smooth or self.penalty != "function" or model.kernel not in ("rbf", "laplacian"):
             return None
         if not self.tune_alpha or model._intercept_option == "penalized":
             return None

@@ -55,13 +55,29 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         (leave-one-group-out when groups are given).
     fit_intercept : bool or "penalized", default=True
         A free bias, none, or one that is penalised like every other weight.
+    landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
+        Points that stand for the training rows: the model is a sum of kernels at these only, and nothing of size n×n is formed. A number
+        of them, chosen from the training rows by `landmark_method`, or the points themselves. With ``penalty="function"`` this is the
+        Nyström approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m², memory like n.
+    landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
+        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random by approximate leverage; rows that the
+        others describe worst (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few thousand rows all of them
+        look at a random sample.
+    shared_landmarks : bool or "drop", default=False
+        What happens to a number of landmarks in cross-validation. False: every training set chooses its own, as a refit does. True: they
+        are chosen once, on all rows. "drop": the same, but a landmark that is itself a test row is left out of that fold's model. The
+        held-out values that `fit` itself uses always share the landmarks of the fit, and drop them only with "drop".
+    random_state : int, RandomState instance or None, default=None
+        Draws landmarks; not used without them.
+    n_jobs : int or None, default=None
+        How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
 
     Attributes
     ----------
     alpha_, gamma_, degree_, coef0_, penalty_
         The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, to which `dual_coef_` and `leverage_` refer; not for precomputed kernels.
+        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
         predict(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_targets,)
@@ -82,6 +98,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     refinement_ : Refinement
         With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
         gain on unseen rows with its standard error.
+    landmarks_ : array of shape (n_landmarks, n_features)
+        The landmarks, if any; `X_fit_` are then these.
+    landmark_indices_ : array of shape (n_landmarks,)
+        Their row numbers in X, -1 for points that are no training rows.
 
     Examples
     --------
@@ -112,6 +132,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         refine: bool = False,
         cv: Any = None,
         fit_intercept: bool | str = True,
+        landmarks: Any = None,
+        landmark_method: str = "uniform",
+        shared_landmarks: bool | str = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -125,6 +150,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.refine = refine
         self.cv = cv
         self.fit_intercept = fit_intercept
+        self.landmarks = landmarks
+        self.landmark_method = landmark_method
+        self.shared_landmarks = shared_landmarks
+        self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:

@@ -61,6 +61,38 @@ def check_alpha(alpha: Any) -> np.ndarray | None:
     return candidates
 
 
+def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
+    """What `landmarks` and its companions may be, and what does not go with them."""
+    check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))
+    landmarks = estimator.landmarks
+    if isinstance(landmarks, bool) or (isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)):
+        raise TypeError(f"landmarks must be a whole number, an array of points or None, got {landmarks!r} instead.")
+    if isinstance(landmarks, numbers.Integral) and landmarks < 1:
+        raise ValueError(f"landmarks must be at least 1, got {landmarks!r} instead: the model is a sum of kernels at so many points.")
+    if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
+        raise ValueError(
+            "landmarks need the rows themselves, to compute kernels between them, but kernel='precomputed' has none. Pass the rows and "
+            "name the kernel, or use landmarks=None: the kernel matrix is there already."
+        )
+    if isinstance(estimator.gamma, str) and estimator.gamma == "ard":
+        raise ValueError('gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", or landmarks=None.')
+
+
+def check_landmarks(points: Any, X: Any) -> Any:
+    """Landmarks given as points: numbers, two-dimensional, finite, as many features as the rows."""
+    if not (sp.issparse(points) or is_foreign_array(points)):
+        points = as_numbers("landmarks", points)
+    if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"landmarks must be a number of landmarks, or points of shape (n_landmarks, {X.shape[1]}) with the features of X, got shape "
+            f"{tuple(points.shape)} instead."
+        )
+    values = points.data if sp.issparse(points) else points
+    if not bool(namespace(values).all(namespace(values).isfinite(values))):
+        raise ValueError("landmarks contain NaN or infinity: a kernel has no value there.")
+    return points
+
+
 def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
     """Each named parameter must be one of its options."""
     for name, allowed in options.items():

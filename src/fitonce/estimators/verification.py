@@ -95,6 +95,8 @@ def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: n
     settings |= {"cv": None, "refine": False}
     # held-out decisions are those before calibration, and class weights are those of all rows
     settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
+    if estimator.landmarks is not None:
+        settings["landmarks"] = _landmarks_without(estimator, test)
     weights = np.zeros(training.n_samples)
     weights[training.active] = to_numpy(kept.problem.row_weights)[:, 0]
     if hasattr(estimator, "classes_"):
@@ -107,3 +109,10 @@ def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: n
     model = clone(estimator).set_params(**settings).fit(X_train, training.y[train], sample_weight=weights[train])
     outputs = model.decision_function(X_test) if hasattr(model, "decision_function") else model.predict(X_test)
     return to_numpy(outputs)
+
+
+def _landmarks_without(estimator: Any, test: np.ndarray) -> Any:
+    """The landmarks of the fit; less those that are test rows, where they are dropped with them."""
+    if estimator.shared_landmarks != "drop":
+        return estimator.landmarks_
+    return take(estimator.landmarks_, np.flatnonzero(~np.isin(estimator.landmark_indices_, test)))

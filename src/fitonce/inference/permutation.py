@@ -173,7 +173,7 @@ def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, A
     shares = isinstance(getattr(model, "landmarks", None), (int, np.integer)) and getattr(model, "shared_landmarks", False) is not False
     if shares and (model.shared_landmarks == "drop" or model.landmark_method == "greedy"):
         raise ValueError(
-            f"a permutation test needs landmarks that are the same for all labellings and folds, got shared_landmarks="
+            "a permutation test needs landmarks that are the same for all labellings and folds, got shared_landmarks="
             f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use shared_landmarks=True with another method than "
             "'greedy', which looks at the labels, or shared_landmarks=False, which chooses anew on every training set."
         )

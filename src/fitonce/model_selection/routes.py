@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import Pipeline
 
@@ -106,6 +107,32 @@ def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) 
     if host.ndim != 1 or host.dtype.kind not in "iufb" or not np.all(host > 0):
         return "rows of weight zero do not train"
     return None
+
+
+def share_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> tuple[Any, np.ndarray | None]:
+    """With `shared_landmarks`, the estimator with the points that all rows choose, and the rows that a fold drops with its test rows.
+
+    The rows are None where nothing is dropped. What all rows together refuse is left to the folds to complain of.
+    """
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    chooses = isinstance(last, KernelModel) and isinstance(last.landmarks, (int, np.integer)) and last.shared_landmarks is not False
+    if not chooses:
+        return estimator, None
+    if last is not estimator:
+        raise ValueError(
+            "shared_landmarks needs points that all training sets share, but the steps before the estimator are refitted on each of them. "
+            "Preprocess once beforehand, or use shared_landmarks=False."
+        )
+    try:
+        model = clone(estimator)
+        training = model._training(X, y, fit_weights(estimator, params), None)
+        landmarks = model._with_landmarks(model._prepare(training)).landmarks
+    except (ValueError, TypeError):
+        return estimator, None
+    shared = clone(estimator).set_params(landmarks=landmarks.points)
+    if estimator.shared_landmarks != "drop":
+        return shared, None
+    return shared, np.where(landmarks.rows >= 0, training.active[landmarks.rows], -1)
 
 
 _SCORER = type(make_scorer(accuracy_score))

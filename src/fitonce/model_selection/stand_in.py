@@ -30,6 +30,7 @@ class Shared:
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
         self.transform_dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         self.model: Any = None
+        self.landmark_rows: np.ndarray | None = None  # of landmarks that are left out where they are test rows
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
@@ -43,6 +44,13 @@ class Shared:
         self.fitted = problem.fit(mu)
         self.codes = np.unique(training.y, return_inverse=True)[1] if is_classifier(model) else None
         self.row_weights = to_numpy(problem.row_weights)[:, 0]
+
+    def estimator_of(self, train: np.ndarray) -> Any:
+        """An unfitted estimator for these training rows; without the landmarks that are not among them, where these are dropped."""
+        if self.landmark_rows is None:
+            return clone(self.estimator)
+        kept = np.flatnonzero((self.landmark_rows < 0) | np.isin(self.landmark_rows, train))
+        return clone(self.estimator).set_params(landmarks=take(self.estimator.landmarks, kept))
 
     def without(self, train: np.ndarray) -> Without | None:
         """The model of these training rows in closed form, or None where it has to be fitted."""
@@ -59,7 +67,7 @@ class Shared:
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are the same, which a fit warns of; two of them tell at once in most cases."""
         X = self.problem.X
-        if X is None or sp.issparse(X):
+        if X is None or sp.issparse(X) or X.shape[0] != self.problem.n_samples:
             return False
         first = take(X, train[:1])
         return all(bool(namespace(X).all(take(X, rows) == first)) for rows in (train[1:2], train))
@@ -151,7 +159,7 @@ class StandIn(BaseEstimator):
         """The estimator literally fitted on the training rows."""
         if self._real is None:
             shared = self.shared
-            real = clone(shared.estimator)
+            real = shared.estimator_of(self._train)
             X = shared.rows(self._train, self._train)
             real.fit(X, **self._params) if self._y is None else real.fit(X, self._y, **self._params)
             self._real = real

@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from ..core._arrays import asarray_like, namespace, to_numpy
 from ..estimators.validation import is_foreign_array
-from .routes import RefitWarning, Route, choose_route, fit_weights
+from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
 logger = logging.getLogger("fitonce")
@@ -40,8 +40,11 @@ class _Plan:
         self.y = to_numpy(y) if is_foreign_array(y) else y
         self.params = None if params is None else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
+        estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._route = choose_route(estimator, X, params, scoring, method)
+        if self._landmark_rows is not None:
+            self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
         self._shared: Shared | None = None
         if self._route.name == "refit":
             warnings.warn(
@@ -50,11 +53,12 @@ class _Plan:
                 RefitWarning,
                 stacklevel=3,
             )
-        elif self._route.name == "one" or is_foreign_array(X):
+        elif self._route.name == "one" or is_foreign_array(X) or self._landmark_rows is not None:
             self._stand_in(params)
 
     def _stand_in(self, params: Mapping[str, Any] | None) -> None:
         shared = Shared(self.estimator, self.X, self.y)
+        shared.landmark_rows = self._landmark_rows
         start = time.perf_counter()
         if self._route.name == "one":
             try:

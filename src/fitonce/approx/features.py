@@ -1,0 +1,98 @@
+r"""Features of landmarks: k(x, landmarks) times a matrix, centred where that saves digits.
+
+    function norm   Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ      Nyström: ZZᵀ = K_nm K_mm⁺ K_mn, penalty μ‖f‖²
+    dual norm       Z = K_nm                                            sparse expansion, penalty μ‖α‖²
+
+A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for the dual norm).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core._arrays import Array, asarray_like, eigh_overwriting, eye_like, is_numpy, namespace, take
+from ..kernels import Kernel
+
+NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K_mm: directions below carry only rounding
+INDEFINITE = 1e-7  # of the largest: a negative eigenvalue beyond is no rounding
+
+
+@dataclass(frozen=True)
+class LandmarkMap:
+    """Features of rows: (k(X, landmarks) M, 1 where the bias is penalised) less a constant row that keeps them near zero."""
+
+    kernel: Kernel
+    landmarks: Array
+    M: Array
+    centre: Array
+    constant: bool = False
+    whitened: bool = True
+
+    def __call__(self, X: Array) -> Array:
+        Z = self.kernel(X, self.landmarks) @ self.M
+        if self.constant:
+            xp = namespace(Z)
+            Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+        return Z - self.centre
+
+    @property
+    def coordinates(self) -> Array:
+        """N (m, p) with α = N w; a penalised bias has no share in α."""
+        return self._with_constant(self.M)
+
+    @property
+    def eigenvectors(self) -> Array | None:
+        """U (m, p) of the kernel of the landmarks, for the function norm: M times the roots of the eigenvalues."""
+        if not self.whitened:
+            return None
+        xp = namespace(self.M)
+        return self._with_constant(self.M / xp.sqrt(xp.sum(self.M**2, axis=0)))
+
+    def _with_constant(self, A: Array) -> Array:
+        xp = namespace(A)
+        return xp.concat([A, xp.zeros_like(A[:, :1])], axis=1) if self.constant else A
+
+
+def landmark_map(kernel: Kernel, landmarks: Array, penalty: str, fit_intercept: bool | str) -> LandmarkMap:
+    """The feature map of landmarks (m, ·) for a penalty. Cost: one eigh of m×m for the function norm."""
+    K = kernel(landmarks, landmarks)
+    xp = namespace(K)
+    if not bool(xp.all(xp.isfinite(K))):
+        raise ValueError(
+            "the kernel of the landmarks contains NaN or infinite values: the kernel overflows on these data. Scale the features "
+            "(StandardScaler), or lower degree or gamma."
+        )
+    M = _whitener(K + 0.0) if penalty == "function" else eye_like(K.shape[0], K)
+    constant = fit_intercept == "penalized"
+    Z = K @ M
+    if constant:
+        Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
+    # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to an offset
+    centre = xp.mean(Z, axis=0) if fit_intercept is True else xp.zeros_like(Z[0, :])
+    return LandmarkMap(kernel, landmarks, M, centre, constant, penalty == "function")
+
+
+def _whitener(K: Array) -> Array:
+    """U diag(λ)^(-½) of the eigenvalues that count."""
+    xp = namespace(K)
+    eigenvalues, U = eigh_overwriting(0.5 * (K + K.T))
+    largest, smallest = float(xp.max(xp.abs(eigenvalues))), float(xp.min(eigenvalues))
+    if smallest < -INDEFINITE * largest:
+        raise ValueError(
+            f"landmarks with penalty='function' need a positive semi-definite kernel, but the kernel of the landmarks has an eigenvalue "
+            f"of {smallest:.3g} beside a largest of {largest:.3g}. Use penalty='dual', which needs no definiteness."
+        )
+    kept = np.flatnonzero(np.asarray([float(value) > NEGLIGIBLE * largest for value in eigenvalues]))
+    if len(kept) == 0:
+        return eye_like(K.shape[0], K)
+    return take(U.T, kept).T / xp.sqrt(take(eigenvalues, kept))
+
+
+def as_points(points: Array, like: Array) -> Array:
+    """Landmarks in the namespace of the rows; sparse ones stay sparse."""
+    if sp.issparse(points):
+        return points.tocsr()
+    return np.array(points, dtype=np.float64) if sp.issparse(like) or is_numpy(like) else asarray_like(points, like)

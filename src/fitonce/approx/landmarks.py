@@ -1,0 +1,178 @@
+r"""Which rows, or points, stand for all of them.
+
+Every method looks at a pool of rows: all of them, or a random sample where they are many, so that rows in files and on clusters are
+chosen from as rows in memory are. Given a pool X (k, ·):
+
+- `uniform`: m rows at random, weights as probabilities;
+- `kmeans`: the centres of m clusters (scikit-learn's MiniBatchKMeans);
+- `leverage`: m rows at random, with probabilities proportional to approximate ridge leverage scores;
+- `cholesky`: pivoted Cholesky of the kernel matrix, one column at a time without forming it: each pivot is the row that the landmarks
+  so far describe worst. O(k m²) time, k×m memory;
+- `greedy`: forward selection by leave-one-out squared error of the targets, among random candidates at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core._arrays import Array, to_numpy
+from ..kernels import Kernel
+
+METHODS = ("uniform", "kmeans", "leverage", "cholesky", "greedy")
+CANDIDATES = 59  # the best of 59 random candidates is among the best 5 % with probability .95
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows that may become landmarks: on the host, with targets (k, t), weights (k,) and their numbers among all rows."""
+
+    X: Any
+    targets: np.ndarray
+    weights: np.ndarray
+    numbers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Points (m, ·) on the host and, where they are training rows, their numbers (m,); else -1."""
+
+    points: Any
+    rows: np.ndarray
+
+
+def pool_size(n_landmarks: int, method: str) -> int:
+    """How many random rows a method looks at: enough that more change little."""
+    return {"uniform": n_landmarks, "greedy": max(4 * n_landmarks, 2000)}.get(method, max(20 * n_landmarks, 10_000))
+
+
+def choose_landmarks(pool: Pool, kernel: Kernel, n_landmarks: int, method: str, random: np.random.RandomState) -> Landmarks:
+    """m landmarks from a pool of at least m rows."""
+    if method == "kmeans":
+        return _kmeans(pool, n_landmarks, random)
+    chosen = np.sort(_CHOICES[method](pool, kernel, n_landmarks, random))
+    return Landmarks(pool.X[chosen], pool.numbers[chosen])
+
+
+def _uniform(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
+    probability = pool.weights / pool.weights.sum()
+    return np.asarray(random.choice(len(probability), m, replace=False, p=probability))
+
+
+def _kmeans(pool: Pool, m: int, random: np.random.RandomState) -> Landmarks:
+    from sklearn.cluster import MiniBatchKMeans
+
+    n_distinct = len(np.unique(pool.X, axis=0)) if not sp.issparse(pool.X) else pool.X.shape[0]
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    clusters = MiniBatchKMeans(min(m, n_distinct), n_init=1, random_state=seed, batch_size=max(1024, 3 * m))
+    clusters.fit(pool.X, sample_weight=pool.weights)
+    return Landmarks(np.asarray(clusters.cluster_centers_, dtype=np.float64), np.full(len(clusters.cluster_centers_), -1))
+
+
+def _leverage(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
+    """Ridge leverage ℓ = diag(Z(ZᵀZ + cI)⁻¹Zᵀ) on Nyström features of m uniform rows, c the m-th part of the trace."""
+    k = len(pool.weights)
+    sketch = _uniform(pool, kernel, min(m, k), random)
+    K = kernel(pool.X, pool.X[sketch])
+    eigenvalues, U = np.linalg.eigh(0.5 * (K[sketch] + K[sketch].T))
+    kept = eigenvalues > 1e-10 * np.abs(eigenvalues).max()
+    Z = K @ (U[:, kept] / np.sqrt(eigenvalues[kept]))
+    G = Z.T @ Z
+    c = max(np.trace(G) / m, np.finfo(float).tiny)
+    score = np.einsum("ij,ji->i", Z, np.linalg.solve(G + c * np.eye(len(G)), Z.T))
+    score = np.maximum(score, 1e-3 * score.mean()) * pool.weights
+    return np.asarray(random.choice(k, m, replace=False, p=score / score.sum()))
+
+
+def _cholesky(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
+    return pivoted_cholesky(pool.X, kernel, m)[0]
+
+
+def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first m pivots of K = LLᵀ and the columns of L (k, m): L_j = (K_:p - L L_pᵀ)/√d_p with p the largest of d = diag(K - LLᵀ).
+
+    Once nothing of the diagonal is left, the remaining rows are taken in their order.
+    """
+    k = X.shape[0]
+    residual = _diagonal(X, kernel)
+    scale = residual.max()
+    L = np.zeros((k, m))
+    pivots: list[int] = []
+    for j in range(m):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= 1e-12 * scale:
+            rest = np.setdiff1d(np.arange(k), pivots)[: m - j]
+            return np.concatenate([pivots, rest]).astype(int), L
+        column = kernel(X, X[pivot : pivot + 1])[:, 0] - L[:, :j] @ L[pivot, :j]
+        L[:, j] = column / np.sqrt(residual[pivot])
+        residual = np.maximum(residual - L[:, j] ** 2, 0.0)
+        residual[pivot] = 0.0
+        pivots.append(pivot)
+    return np.asarray(pivots, dtype=int), L
+
+
+def _diagonal(X: Any, kernel: Kernel, step: int = 256) -> np.ndarray:
+    """k(x, x) of every row, from small blocks of the kernel matrix."""
+    parts = [np.diagonal(kernel(X[start : start + step], X[start : start + step])) for start in range(0, X.shape[0], step)]
+    return np.concatenate(parts)
+
+
+def _greedy(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
+    """Orthogonal forward selection: the candidate whose kernel function, added to the least-squares fit, leaves the smallest PRESS.
+
+    With Q the orthonormal basis so far (bias included) and q a candidate's column off Q, of unit length, residuals and leverages become
+    r - q qᵀr and h + q², and PRESS is the sum of (r/(1 - h))²: O(k) for each candidate after its projection.
+    """
+    k, scale = len(pool.weights), np.sqrt(pool.weights)[:, None]
+    Q = np.zeros((k, m + 1))
+    Q[:, :1] = scale / np.linalg.norm(scale)
+    R = scale * pool.targets
+    R = R - Q[:, :1] @ (Q[:, :1].T @ R)
+    left = 1.0 - Q[:, 0] ** 2
+    chosen: list[int] = []
+    free = np.ones(k, dtype=bool)
+    for j in range(1, m + 1):
+        candidates = random.choice(np.flatnonzero(free), min(CANDIDATES, int(free.sum())), replace=False)
+        columns = scale * kernel(pool.X, pool.X[candidates])
+        size = np.linalg.norm(columns, axis=0)
+        for _ in range(2):  # the second pass removes what rounding left
+            columns = columns - Q[:, :j] @ (Q[:, :j].T @ columns)
+        norms = np.linalg.norm(columns, axis=0)
+        columns = columns / np.maximum(norms, 1e-10 * np.maximum(size, np.finfo(float).tiny))
+        best = int(np.argmin(_press(columns, R, left)))
+        q = columns[:, best]
+        if norms[best] > 1e-10 * size[best]:
+            Q[:, j] = q
+            R = R - q[:, None] * (q @ R)
+            left = np.maximum(left - q**2, 1e-10)
+        chosen.append(int(candidates[best]))
+        free[candidates[best]] = False
+    return np.asarray(chosen)
+
+
+def _press(columns: np.ndarray, R: np.ndarray, left: np.ndarray) -> np.ndarray:
+    """PRESS with each candidate column added (c,)."""
+    gain = columns.T @ R
+    one_minus_h = np.maximum(left[:, None] - columns**2, 1e-10)
+    total = np.zeros(columns.shape[1])
+    for target in range(R.shape[1]):
+        residual = R[:, target : target + 1] - columns * gain[:, target]
+        total += ((residual / one_minus_h) ** 2).sum(axis=0)
+    return total
+
+
+_CHOICES: dict[str, Callable[[Pool, Kernel, int, np.random.RandomState], np.ndarray]] = {
+    "uniform": _uniform,
+    "leverage": _leverage,
+    "cholesky": _cholesky,
+    "greedy": _greedy,
+}
+
+
+def on_host(X: Array) -> Any:
+    """Rows as the methods above take them."""
+    return X if sp.issparse(X) else to_numpy(X)

@@ -1,0 +1,188 @@
+r"""Sums over rows from which a least-squares model follows: blocks of rows in, p×p matrices out.
+
+For features Z (k, p), targets Y (k, t) and row weights w the sums
+
+    Σw,   Σ w z,   Σ w y,   ZᵀWZ,   ZᵀWY,   YᵀWY
+
+of two sets of rows add up to those of their union (`merge`), and subtract where one contains the other (`without`). They are all that
+a model needs: with the weighted means taken off where the bias is free,
+
+    A = ZᵀWZ - (Σwz)(Σwz)ᵀ/Σw,   C = ZᵀWY - (Σwz)(Σwy)ᵀ/Σw,   A = W diag(λ) Wᵀ,
+    coefficients (A + μI)⁻¹C = W diag(1/(λ+μ)) WᵀC               for every μ from one decomposition of p×p.
+
+So the training moments of a fold are the total less the fold's own, whatever the fold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver, to_numpy
+from .spectrum import machine_epsilon
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted sums over rows of features and targets; `n_rows` counts the rows."""
+
+    n_rows: int
+    weight: float
+    sum_Z: Array
+    sum_Y: Array
+    ZZ: Array
+    ZY: Array
+    YY: Array
+
+    @classmethod
+    def of(cls, Z: Array, Y: Array, weights: Array | None = None) -> Moments:
+        """The moments of a block of features Z (k, p) with targets Y (k, t) and weights (k, 1) or None. Cost: O(k p²)."""
+        xp = namespace(Z)
+        weighted_Z, weighted_Y = (Z, Y) if weights is None else (weights * Z, weights * Y)
+        total = float(Z.shape[0]) if weights is None else float(xp.sum(weights))
+        return cls(
+            n_rows=int(Z.shape[0]),
+            weight=total,
+            sum_Z=xp.sum(weighted_Z, axis=0),
+            sum_Y=xp.sum(weighted_Y, axis=0),
+            ZZ=weighted_Z.T @ Z,
+            ZY=weighted_Z.T @ Y,
+            YY=weighted_Y.T @ Y,
+        )
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both sets of rows together."""
+        return self._combine(other, 1)
+
+    def without(self, other: Moments) -> Moments:
+        """The moments of these rows less some of them."""
+        return self._combine(other, -1)
+
+    def _combine(self, other: Moments, sign: int) -> Moments:
+        if self.ZY.shape != other.ZY.shape:
+            raise ValueError(
+                f"moments of {tuple(self.ZY.shape)} and {tuple(other.ZY.shape)} features and targets cannot be combined: accumulate all "
+                "blocks with the same landmarks, kernel and classes."
+            )
+        return Moments(
+            self.n_rows + sign * other.n_rows,
+            self.weight + sign * other.weight,
+            self.sum_Z + sign * other.sum_Z,
+            self.sum_Y + sign * other.sum_Y,
+            self.ZZ + sign * other.ZZ,
+            self.ZY + sign * other.ZY,
+            self.YY + sign * other.YY,
+        )
+
+    def centred(self) -> tuple[Array, Array, Array]:
+        """ZᵀWZ, ZᵀWY and YᵀWY about the weighted means."""
+        return (
+            self.ZZ - self.sum_Z[:, None] * (self.sum_Z[None, :] / self.weight),
+            self.ZY - self.sum_Z[:, None] * (self.sum_Y[None, :] / self.weight),
+            self.YY - self.sum_Y[:, None] * (self.sum_Y[None, :] / self.weight),
+        )
+
+
+def merge(parts: Any) -> Moments:
+    """The moments of all rows from those of the blocks, in any order."""
+    moments: list[Moments] = list(parts)
+    if not moments:
+        raise ValueError("there are no moments to merge: accumulate at least one block of rows first.")
+    return reduce(Moments.merge, moments)
+
+
+@dataclass(frozen=True)
+class MomentFit:
+    """A = W diag(λ) Wᵀ of some rows' moments, and every model that follows from it: one decomposition, any μ."""
+
+    moments: Moments
+    free_bias: bool
+
+    @cached_property
+    def _normal(self) -> tuple[Array, Array, Array]:
+        m = self.moments
+        return m.centred() if self.free_bias else (m.ZZ, m.ZY, m.YY)
+
+    @cached_property
+    def _eigen(self) -> tuple[Array, Array]:
+        xp = namespace(self.moments.ZZ)
+        eigenvalues, W = eigh_overwriting(self._normal[0] + 0.0)
+        return xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)), W
+
+    @property
+    def eigenvalues(self) -> Array:
+        return self._eigen[0]
+
+    @property
+    def W(self) -> Array:
+        return self._eigen[1]
+
+    @cached_property
+    def z(self) -> Array:
+        """WᵀC (r, t): the targets seen along the eigenvectors."""
+        return self.W.T @ self._normal[1]
+
+    @property
+    def target_scatter(self) -> Array:
+        """YᵀWY (t, t), about the means where the bias is free."""
+        return self._normal[2]
+
+    @property
+    def largest(self) -> float:
+        xp = namespace(self.eigenvalues)
+        return float(xp.max(self.eigenvalues)) if self.eigenvalues.shape[0] else 0.0
+
+    @property
+    def conditioning(self) -> float:
+        return machine_epsilon(self.moments.ZZ) * self.largest
+
+    @cached_property
+    def mean_Z(self) -> Array:
+        """What is taken off the features: their weighted mean where the bias is free, else nothing."""
+        mean = self.moments.sum_Z / self.moments.weight
+        return mean if self.free_bias else namespace(mean).zeros_like(mean)
+
+    @cached_property
+    def mean_Y(self) -> Array:
+        mean = self.moments.sum_Y / self.moments.weight
+        return mean if self.free_bias else namespace(mean).zeros_like(mean)
+
+    def inverse(self, mus: np.ndarray) -> Array:
+        """1/(λ+μ) (r, m)."""
+        return 1.0 / (self.eigenvalues[:, None] + asarray_like(mus, self.eigenvalues))
+
+    def coef(self, mus: np.ndarray, constraint: Array | None = None) -> Array:
+        """Coefficients of the features (m, p, t); those that a constraint N w = 0 allows, where N (q, p) is given.
+
+        w = Ω(z - Nᵀν) with Ω = (A + μ)⁻¹ and ν = (NΩNᵀ)⁻¹NΩz, in the coordinates of the eigenvectors.
+        """
+        xp = namespace(self.z)
+        inverse = self.inverse(mus)
+        if constraint is None or constraint.shape[0] == 0:
+            return self.W @ (inverse.T[:, :, None] * self.z)
+        N = constraint @ self.W
+        solutions = []
+        for j in range(len(mus)):
+            free = inverse[:, j : j + 1] * self.z
+            force = spd_solver((N * inverse[:, j]) @ N.T)(N @ free)
+            solutions.append(self.W @ (free - inverse[:, j : j + 1] * (N.T @ force)))
+        return xp.stack(solutions)
+
+    def intercept(self, coef: Array) -> Array:
+        """The free bias (m, t) that goes with coefficients (m, p, t): ȳ - z̄·w."""
+        return self.mean_Y - self.mean_Z @ coef
+
+    def squared_error(self, other: Moments, coef: Array, intercept: Array) -> np.ndarray:
+        """Σ w‖y - f(z)‖² over the rows behind other moments, for models coef (m, p, t), intercept (m, t): from the sums alone.
+
+        Held-out errors of a fold come from its own moments, without another look at its rows.
+        """
+        xp = namespace(coef)
+        b = intercept
+        fitted = xp.sum(coef * (other.ZZ @ coef), axis=(1, 2)) + 2.0 * xp.sum(b * (other.sum_Z @ coef), axis=1)
+        fitted = fitted + other.weight * xp.sum(b**2, axis=1)
+        crossed = xp.sum(coef * other.ZY, axis=(1, 2)) + xp.sum(b * other.sum_Y, axis=1)
+        return to_numpy(xp.linalg.trace(other.YY) + fitted - 2.0 * crossed)
