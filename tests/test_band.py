@@ -259,6 +259,19 @@ def test_batches_of_mu_change_nothing(monkeypatch):
     same(alone.leave_one_out(case.scaled_Y, mus).residual, whole, 1e-13)
 
 
+@pytest.mark.parametrize("workspace", [1, 2**31])
+def test_folds_at_several_mu_in_turn(workspace, monkeypatch):
+    """Whether or not all of L⁻¹Qᵀ is kept between folds."""
+    monkeypatch.setattr(band_module, "WORKSPACE", workspace)
+    case = make_case("function", "rbf", "weights", n=25)
+    smoother, theirs, Y = norm_of(case, 4), case.smoother, case.scaled_Y
+    for mu in (0.3, 2.0, 0.3):
+        for rows in (np.array([2, 3]), np.array([11, 0, 5])):
+            got = smoother.leave_out(rows, mu).held_out(smoother.fit(Y, mu)).residual
+            same(got, theirs.leave_out(rows, mu).held_out(theirs.fit(Y, mu)).residual)
+    assert ("roots" in smoother._kept) is (workspace > 1)
+
+
 def test_one_factorisation_serves_the_check_the_path_and_the_folds(monkeypatch):
     calls, factor = [], Band.factor
     monkeypatch.setattr(Band, "factor", lambda band, mus: calls.append(len(mus)) or factor(band, mus))

@@ -445,10 +445,21 @@ class BandNorm:
         """ρ solves (I - H)_TeTe ρ = r_Te."""
         if mu <= self.noise:
             return self.diagonal_form.leave_out(rows, mu)
-        X = self._factor(np.asarray([mu])).forward(take(self.band.Q, rows).T)[0, ...]
+        X = self._roots(rows, mu)
         Q0 = take(self.Q0, rows)
         solve = spd_solver(mu * (X.T @ X) - (mu / (self.shift + mu)) * (Q0 @ Q0.T))
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
+
+    def _roots(self, rows: Array, mu: float) -> Array:
+        """The columns of X = L⁻¹Qᵀ at the given rows; all of X is kept for the folds that follow where that takes little memory."""
+        factor = self._factor(np.asarray([mu]))
+        if 8 * self.n_samples**2 > WORKSPACE:
+            return factor.forward(take(self.band.Q, rows).T)[0, ...]
+        kept: tuple[float, Array] | None = self._kept.pop("roots", None)
+        if kept is None or kept[0] != mu:
+            kept = (mu, _transpose(factor.forward(self.band.Q.T)[0, ...]))
+        self._kept["roots"] = kept
+        return _transpose(take(kept[1], rows))
 
     def can_leave_out(self, n_rows: int) -> bool:
         """Whether deleting so many rows is cheaper than decomposing the rest."""
