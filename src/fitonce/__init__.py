@@ -7,6 +7,7 @@ regularisation value and every split from one decomposition, exactly as if they 
 from .assessment import Assessment, assess
 from .core.holdout import held_out
 from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
+from .export import to_onnx
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .model_selection import (
     CrossValidation,
@@ -44,4 +45,5 @@ __all__ = [
     "optimism",
     "permutation_test_score",
     "save",
+    "to_onnx",
 ]

@@ -125,7 +125,12 @@ def save(
         raise TypeError(f"save() takes an estimator, such as KernelFisherDiscriminant or a Pipeline, got {_described(model)} instead.")
     path = Path(path)
     names = _trusted(trusted)
-    archive = _archive(_portable(model, {}), _header(model, metadata))
+    memo: dict[int, Any] = {}
+    portable = _portable(model, memo)
+    for part, _ in memo.values():
+        if isinstance(part, KernelModel):
+            _check_no_functions(part)
+    archive = _archive(portable, _header(model, metadata))
     unknown = _untrusted_types(archive, names, path)
     if unknown:
         raise ValueError(
@@ -184,6 +189,11 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"got {_described(value)}")
 
 
+def on_host(model: Any) -> Any:
+    """The same model in NumPy, wherever it was fitted; the original stays as it is."""
+    return _portable(model, {})
+
+
 def _portable(value: Any, memo: dict[int, Any]) -> Any:
     """The same model on the host, without callbacks and decompositions: foreign arrays become NumPy arrays, at any depth.
 
@@ -214,8 +224,6 @@ def _rebuilt(value: Any, memo: dict[int, Any]) -> Any:
 
 
 def _portable_estimator(model: Any, memo: dict[int, Any]) -> Any:
-    if isinstance(model, KernelModel):
-        _check_no_functions(model)
     state = model.__getstate__()
     if not isinstance(state, dict):
         return model
