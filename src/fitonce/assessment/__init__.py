@@ -4,7 +4,7 @@
 `Assessment`; `compare` sets two of them, from the same folds, beside each other.
 """
 
-from .assess import assess
+from .assess import assess, significance
 from .result import Assessment, Calibration, Comparison, Estimate, compare
 
-__all__ = ["Assessment", "Calibration", "Comparison", "Estimate", "assess", "compare"]
+__all__ = ["Assessment", "Calibration", "Comparison", "Estimate", "assess", "compare", "significance"]

@@ -32,7 +32,7 @@ from ..estimators.validation import is_foreign_array
 from ..inference import PermutationTest
 from ..model_selection import RefitWarning, Route, cross_validate
 from ..model_selection.stand_in import n_rows, subset
-from .chance import chance
+from .chance import chance, chosen_test
 from .intervals import corrected_t, effective_size, wilson
 from .result import Assessment, Calibration, Estimate
 
@@ -192,6 +192,58 @@ def assess(
         random_state=random_state,
         seconds=time.perf_counter() - start,
     )
+
+
+def significance(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    permutations: int = 999,
+    statistic: str = "quick",
+    permute: str | None = None,
+    exchange: str | None = None,
+    most_rows: int | None = None,
+    checkpoint: Any = None,
+    random_state: int = 0,
+    verbose: int = 0,
+) -> tuple[PermutationTest, str]:
+    """The permutation test of an assessment by itself, and its statistic in words.
+
+    Parameters
+    ----------
+    estimator, X, y, groups, cv, random_state, verbose
+        As in `assess`.
+    permutations : int, default=999
+        Number of permutations.
+    statistic : {"quick", "same"}, default="quick"
+        What is scored, see `assess`.
+    permute, exchange : str or None, default=None
+        As in `permutation_test_score`; None takes what is valid with the folds and groups: labels move within test folds, and those of
+        groups that have one label each move together.
+    most_rows : int or None, default=None
+        Test a random sample of so many rows, if there are more.
+    checkpoint : path, default=None
+        As in `permutation_test_score`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import KernelFisherDiscriminant
+    >>> from fitonce.assessment import significance
+    >>> X, y = load_iris(return_X_y=True)
+    >>> test, statistic = significance(KernelFisherDiscriminant(), X, y, permutations=99)
+    >>> test.pvalue, test.mode
+    (0.01, 'within-folds')
+    """
+    data = _Data.of(estimator, X, y, groups, None)
+    _check(1, 0.95, permutations, statistic, 1.0)
+    return chosen_test(
+        estimator, data.X, data.y, data.groups, _splitters(cv, data, 1, random_state)[0], permutations=permutations, statistic=statistic,
+        permute=permute, exchange=exchange, most_rows=most_rows, checkpoint=checkpoint, random_state=random_state, verbose=verbose,
+    )  # fmt: skip
 
 
 # ---- what is given ------------------------------------------------------------------------------------------------------
@@ -575,12 +627,8 @@ def _own_doubts(
 ) -> list[tuple[str, type[Warning]]]:
     doubts = []
     if permutations != 0 and test is None:
-        reason = (
-            said
-            if said.startswith("no permutation test")
-            else f"no permutation test: even 19 permutations take far longer than {seconds:g} s"
-        )
-        doubts.append(f"{reason}.")
+        why = said if said.startswith("no permutation test") else f"no permutation test: too slow for a budget of {seconds:g} s"
+        doubts.append(f"{why.rstrip('.')}.")
     untested = int(np.sum(~round_.tested))
     if untested:
         doubts.append(f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out prediction.")

@@ -47,12 +47,13 @@ class Plan:
     exchange: str | None
     random_state: int
     scoring: list[str]
+    checkpoint: Any = None
 
     def run(self, n_permutations: int, verbose: int = 0) -> PermutationTest:
         return permutation_test_score(
             self.estimator, self.X, self.y, groups=self.groups, cv=self.cv, params=self.params, permute=self.permute,
             exchange=self.exchange, n_permutations=n_permutations, random_state=self.random_state, scoring=self.scoring, pooled=True,
-            verbose=verbose,
+            verbose=verbose, checkpoint=self.checkpoint,
         )  # fmt: skip
 
     def affordable(self, seconds: float) -> int:
@@ -165,3 +166,26 @@ def chance(
     said = describe(statistic, estimator, len(y_), len(y), score_name)
     count = plan.affordable(seconds) if automatic else int(permutations)
     return (plan.run(count, verbose) if count else None), said, len(y_)
+
+
+def chosen_test(
+    estimator: Any, X: Any, y: np.ndarray, groups: np.ndarray | None, cv: Any, *, permutations: int, statistic: str, permute: str | None,
+    exchange: str | None, most_rows: int | None, checkpoint: Any, random_state: int, verbose: int,
+) -> tuple[PermutationTest, str]:  # fmt: skip
+    """A test whose size and statistic the user has chosen."""
+    classifier = bool(is_classifier(estimator))
+    rows = None if most_rows is None else sample(len(y), most_rows, random_state)
+    X_, y_, groups_ = (X, y, groups) if rows is None else (subset(X, rows), y[rows], None if groups is None else groups[rows])
+    valid = movement(y_, groups_, cv, classifier, single=False)
+    other = quick(estimator)
+    statistic = SAME if is_same(estimator, other) else statistic
+    given = None
+    if statistic == SAME and groups_ is not None:
+        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        given = _needed(estimator, {f"{prefix}groups": groups_}) or None
+    scoring = ["accuracy", "balanced_accuracy"] if classifier else ["r2"]
+    plan = Plan(
+        other if statistic == QUICK else estimator, X_, y_, groups_, cv, given, permute or valid[0], exchange or valid[1], random_state,
+        scoring, checkpoint,
+    )  # fmt: skip
+    return plan.run(permutations, verbose), describe(statistic, estimator, len(y_), len(y), scoring[0])

@@ -191,15 +191,15 @@ class Assessment:
         """
         per_row = ("y", "predictions", "probabilities", "decisions", "fold")
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if rows or name not in per_row}
-        fields["permutation"] = None if self.permutation is None else _test(self.permutation, rows)
+        fields["permutation"] = None if self.permutation is None else summary_of(self.permutation, rows)
         fields["route"] = {"name": self.route.name, "reason": self.route.reason, "fitted_folds": self.route.fitted_folds}
         if self.calibration is not None:
             fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
-        plain: dict[str, Any] = _plain(fields)
-        return plain
+        result: dict[str, Any] = plain(fields)
+        return result
 
 
-def _test(test: PermutationTest, rows: bool) -> dict[str, Any]:
+def summary_of(test: PermutationTest, rows: bool) -> dict[str, Any]:
     summary = {
         "pvalue": test.pvalue,
         "pvalue_interval": test.pvalue_interval,
@@ -215,16 +215,16 @@ def _test(test: PermutationTest, rows: bool) -> dict[str, Any]:
     return {**summary, "null": test.null} if rows else summary
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Lists, dictionaries, strings and numbers; NaN and infinities, which JSON does not have, as None."""
     if isinstance(value, Estimate):
         value = vars(value)
     if isinstance(value, Mapping):
-        return {str(_plain(name)): _plain(item) for name, item in value.items()}
+        return {str(plain(name)): plain(item) for name, item in value.items()}
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):

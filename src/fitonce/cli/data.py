@@ -1,0 +1,100 @@
+"""Data sets as tables: those that come with scikit-learn, those that are drawn, and Rätsch's benchmarks where they are at hand."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import sklearn.datasets
+
+from .. import datasets
+from .errors import UserError
+from .files import check_folder
+from .screen import Screen
+from .tables import Table
+
+EMBEDDED: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "breast-cancer": (sklearn.datasets.load_breast_cancer, "diagnosis", "569 biopsies, benign or malignant, 30 measurements"),
+    "wine": (sklearn.datasets.load_wine, "cultivar", "178 wines of three cultivars, 13 measurements"),
+    "iris": (sklearn.datasets.load_iris, "species", "150 flowers of three species, 4 measurements"),
+    "diabetes": (sklearn.datasets.load_diabetes, "progression", "442 patients, progression of diabetes after a year (regression)"),
+}
+
+
+def embedded(name: str) -> pl.DataFrame:
+    """One of scikit-learn's sets, the target with its names in the last column."""
+    loader, target, _ = EMBEDDED[name]
+    bunch = loader()
+    columns = [str(feature).replace(" (cm)", "").replace("/", " per ").replace(" ", "_") for feature in bunch.feature_names]
+    y = np.asarray(bunch.target_names)[bunch.target] if hasattr(bunch, "target_names") else bunch.target
+    frame = pl.DataFrame(bunch.data, schema=columns)
+    return frame.with_columns(pl.Series(target, y.tolist()))
+
+
+def demo_table() -> Table:
+    """What `demo` shows."""
+    return Table(
+        embedded("breast-cancer"), "demo", ["data: Wisconsin breast cancer (Street, Wolberg and Mangasarian 1993), from scikit-learn"]
+    )
+
+
+def drawn() -> dict[str, Callable[..., Any]]:
+    """The generators of the library, by name."""
+    return {name.removeprefix("make_"): getattr(datasets, name) for name in datasets.__all__ if name.startswith("make_")}
+
+
+def list_datasets(screen: Screen) -> None:
+    """All names, with what they are."""
+    entries = [(name, "embedded", said) for name, (_, _, said) in EMBEDDED.items()]
+    for name, make in drawn().items():
+        summary = (inspect.getdoc(make) or "").split("\n")[0]
+        error = datasets.BAYES_ERROR.get(name)
+        entries.append((name, "drawn", summary if not isinstance(error, float) else f"{summary} Bayes error {error:.2%}."))
+    for name, size in datasets.RAETSCH.items():
+        entries.append(
+            (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; from the folder that FITONCE_RAETSCH names")
+        )
+    table = screen.table("Data sets", "name", "source", "what it is")
+    for entry in entries:
+        table.add_row(*entry)
+    screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
+    screen.json({"command": "datasets", "datasets": [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]})
+
+
+def write_dataset(screen: Screen, name: str, rows: int, seed: int, out: str | None) -> None:
+    """One of them as a table, in a file or on standard output."""
+    from pathlib import Path
+
+    from .work import write_table
+
+    if out is not None:
+        check_folder(Path(out).parent)
+    frame = dataset(name, rows, seed)
+    if out is None:
+        sys.stdout.write(frame.write_csv())
+    else:
+        write_table(frame, out)
+        screen.paths([out])
+
+
+def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
+    """One of them, features x1, x2, … and the target y where they have no names of their own."""
+    if name in EMBEDDED:
+        return embedded(name)
+    if name in drawn():
+        X, y = drawn()[name](rows, random_state=seed)[:2]
+    elif name.removeprefix("raetsch/") in datasets.RAETSCH:
+        try:
+            bunch = datasets.fetch_raetsch(name.removeprefix("raetsch/"))
+        except FileNotFoundError as error:
+            raise UserError(str(error)) from error
+        X, y = bunch.data, bunch.target
+    else:
+        known = ", ".join([*EMBEDDED, *drawn(), "raetsch/banana"])
+        raise UserError(f"there is no data set {name!r}. The names are {known} and the other benchmarks of raetsch/.")
+    frame = pl.DataFrame(np.asarray(X), schema=[f"x{number + 1}" for number in range(X.shape[1])])
+    return frame.with_columns(pl.Series("y", np.asarray(y).tolist()))
