@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,10 @@ def _moments(X: Array, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
     """Weighted mean and variance of each feature, on the host; a variance of rounding size is zero."""
     w = np.ones(X.shape[0]) if weights is None else weights
     w = w / w.sum()
-    if sp.issparse(X):
+    if hasattr(X, "reduce"):  # rows in blocks
+        means, variances = _block_moments(X, w)
+        negligible = (16 * EPSILON * means) ** 2
+    elif sp.issparse(X):
         means = np.asarray(X.T @ w)
         variances = np.asarray(X.multiply(X).T @ w) - means**2
         negligible = 16 * EPSILON * means**2
@@ -178,3 +182,17 @@ def _moments(X: Array, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
         means, variances = to_numpy(centre), to_numpy(w @ (X - centre) ** 2)
         negligible = (16 * EPSILON * means) ** 2
     return means, np.where(variances > negligible, variances, 0.0)
+
+
+def _block_moments(rows: Any, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Means, then mean squares about them: two passes, as in memory."""
+    means = rows.reduce(_weighted_sum, np.add, w[:, None])
+    return means, rows.reduce(partial(_weighted_squares, means), np.add, w[:, None])
+
+
+def _weighted_sum(X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.asarray(w[:, 0] @ X)
+
+
+def _weighted_squares(centre: np.ndarray, X: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.asarray(w[:, 0] @ (X - centre) ** 2)

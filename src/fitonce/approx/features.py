@@ -3,7 +3,8 @@ r"""Features of landmarks: k(x, landmarks) times a matrix, centred where that sa
     function norm   Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ      Nyström: ZZᵀ = K_nm K_mm⁺ K_mn, penalty μ‖f‖²
     dual norm       Z = K_nm                                            sparse expansion, penalty μ‖α‖²
 
-A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for the dual norm).
+A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for the dual norm). A penalised bias is one
+more feature, of ones, for the function norm. For the dual norm it is that of the kernel k + 1, as in the exact model.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ INDEFINITE = 1e-7  # of the largest: a negative eigenvalue beyond is no rounding
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """Features of rows: (k(X, landmarks) M, 1 where the bias is penalised) less a constant row that keeps them near zero."""
+    """Features of rows: k(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`."""
 
     kernel: Kernel
     landmarks: Array
@@ -66,8 +67,10 @@ def landmark_map(kernel: Kernel, landmarks: Array, penalty: str, fit_intercept: 
             "(StandardScaler), or lower degree or gamma."
         )
     M = _whitener(K + 0.0) if penalty == "function" else eye_like(K.shape[0], K)
-    constant = fit_intercept == "penalized"
     Z = K @ M
+    if fit_intercept == "penalized" and penalty == "dual":  # the kernel k + 1, whose bias is the sum of α
+        return LandmarkMap(kernel, landmarks, M, -xp.ones_like(Z[0, :]), whitened=False)
+    constant = fit_intercept == "penalized"
     if constant:
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
     # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to an offset
@@ -95,4 +98,5 @@ def as_points(points: Array, like: Array) -> Array:
     """Landmarks in the namespace of the rows; sparse ones stay sparse."""
     if sp.issparse(points):
         return points.tocsr()
-    return np.array(points, dtype=np.float64) if sp.issparse(like) or is_numpy(like) else asarray_like(points, like)
+    host = sp.issparse(like) or hasattr(like, "map") or is_numpy(like)
+    return np.array(points, dtype=np.float64) if host else asarray_like(points, like)

@@ -21,6 +21,7 @@ landmarks T among the deleted rows, the hat matrix of the model without them is 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -30,7 +31,7 @@ import numpy as np
 
 from ._arrays import Array, eigh_overwriting, eye_like, namespace, replace_rows, spd_solver, take, zeros_like_shape
 from .holdout import row_numbers
-from .moments import MomentFit, Moments, merge
+from .moments import MomentFit, Moments
 from .smoother import Fitted, HeldOut, Removal
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
@@ -52,6 +53,7 @@ class Rows(Protocol):
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
         """function(block, *parts of per_row) for every block, in the order of the rows. Arrays of n rows are cut to the block's."""
 
+    def reduce(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None) -> Any: ...
     def take(self, rows: np.ndarray) -> Array: ...
 
 
@@ -137,7 +139,7 @@ class FeatureNorm:
     @classmethod
     def of(cls, data: Rows, features: FeatureMap, row_scale: Array | None, free_bias: bool, Y: Array) -> FeatureNorm:
         """The first pass: moments of all rows, with scaled targets Y (n, t)."""
-        moments = merge(data.map(partial(_moments_job, features), Y, row_scale))
+        moments = data.reduce(partial(_moments_job, features), Moments.merge, Y, row_scale)
         return cls(data, features, row_scale, free_bias, MomentFit(moments, free_bias), Y)
 
     # ---- what every smoother says of itself --------------------------------------------------------------------
@@ -205,8 +207,7 @@ class FeatureNorm:
         """z = SᵀY (r, t); known without a pass for the targets that the moments were made with."""
         if Y is self.targets:
             return self.solved.z
-        parts = list(self.data.map(partial(_project_job, self._scores_job), Y, self.row_scale))
-        return sum(parts[1:], parts[0])
+        return self.data.reduce(partial(_project_job, self._scores_job), operator.add, Y, self.row_scale)
 
     def mean_Y(self, Y: Array) -> Array:
         """The weighted mean (t,) that a free bias follows, in the units of unscaled targets; zero without one."""
@@ -401,11 +402,10 @@ class FeatureNorm:
     ) -> dict[int, tuple[Array, Array]]:
         """Coefficients (p, m·t) and intercepts (m·t) of every deletion of a layer, from the total less the fold's moments."""
         xp = namespace(Y)
-        own: dict[int, Moments] = {}
-        for part in self.data.map(partial(_fold_moments_job, self.features), fold[:, None], Y, self.row_scale):
-            for number, moments in part.items():
-                own[number] = own[number].merge(moments) if number in own else moments
-        total = self.solved.moments if Y is self.targets else merge(self.data.map(partial(_moments_job, self.features), Y, self.row_scale))
+        own = self.data.reduce(partial(_fold_moments_job, self.features), _merge_folds, fold[:, None], Y, self.row_scale)
+        total = self.solved.moments
+        if Y is not self.targets:
+            total = self.data.reduce(partial(_moments_job, self.features), Moments.merge, Y, self.row_scale)
         models = {}
         for number in layer:
             trained = MomentFit(total.without(own[number]), self.free_bias)
@@ -495,6 +495,13 @@ def _fold_moments_job(features: FeatureMap, X: Array, fold: np.ndarray, Y: Array
         own_Y = take(Y, rows) if own_scale is None else take(Y, rows) / own_scale
         parts[int(number)] = Moments.of(take(Z, rows), own_Y, None if own_scale is None else own_scale**2)
     return parts
+
+
+def _merge_folds(some: dict[int, Moments], others: dict[int, Moments]) -> dict[int, Moments]:
+    both = dict(some)
+    for number, moments in others.items():
+        both[number] = both[number].merge(moments) if number in both else moments
+    return both
 
 
 def _fold_values_job(

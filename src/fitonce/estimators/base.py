@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import LeaveOneGroupOut, check_cv
 from sklearn.utils import check_random_state, gen_batches
@@ -22,8 +23,10 @@ from ..core.features import Deletions
 from ..core.holdout import checked_splits, complement, row_numbers
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
+from ..scale.rows import is_rows
 from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
 from ..selection.gradient import LossAndSlope
+from .guidance import Progress, check_fits
 from .problem import (
     FitIntercept,
     LandmarkProblem,
@@ -40,6 +43,7 @@ from .refinement import refine, squared_loss
 from .validation import (
     OVERFLOW,
     _namespace_name,
+    as_rows,
     check_alpha,
     check_criterion,
     check_fit_data,
@@ -50,6 +54,7 @@ from .validation import (
     check_options,
     check_weights,
     repeated_warnings_once,
+    rows_at,
     warn_numerical,
 )
 from .verification import Verification, compare_with_refits
@@ -205,6 +210,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _training(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Training:
         """Validated data; remembers the namespace that the caller used."""
         self._check_parameters()
+        X, y, sample_weight, groups = as_rows(self, X, y, sample_weight, groups)
         namespace_name = _namespace_name(X)
         X, y = check_fit_data(self, X, y, multi_output=self._multi_output)
         self._namespace_name = namespace_name
@@ -212,6 +218,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         if len(active) < 2:
             raise ValueError(f"{type(self).__name__} needs at least two rows with positive sample_weight, got {len(active)}.")
+        if is_rows(X) and len(active) < X.shape[0]:
+            raise ValueError(f"{X.shape[0] - len(active)} rows have weight zero: leave them out of the source, which is read as it is.")
         groups = None if groups is None else np.asarray(to_numpy(groups))
         if groups is not None and len(groups) != X.shape[0]:
             raise ValueError(f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead.")
@@ -231,7 +239,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         recipe = prepared.X, kernel, penalty, self._intercept_option, prepared.row_scale
         if prepared.landmarks is not None:
             return landmark_problem(prepared.X, prepared.landmarks, *recipe[1:], prepared.targets, dropping=self.shared_landmarks == "drop")
-        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
+        with check_fits(prepared.X, kernel, penalty, mu):
+            smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
         X = None if kernel.precomputed else prepared.X
         return Problem(kernel, X, smoother, prepared.row_scale, self._intercept_option, asarray_like(prepared.targets, smoother.Q0))
 
@@ -249,13 +258,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return replace(prepared, landmarks=Landmarks(as_points(points, prepared.X), np.full(points.shape[0], -1)))
         n, m = prepared.X.shape[0], min(int(self.landmarks), prepared.X.shape[0])
         if m == n:
-            return replace(prepared, landmarks=Landmarks(take(prepared.X, np.arange(n)), np.arange(n)))
+            return replace(prepared, landmarks=Landmarks(rows_at(prepared.X, np.arange(n)), np.arange(n)))
         random = check_random_state(self.random_state)
         weights = np.ones(n) if prepared.weights is None else prepared.weights
         size = min(n, max(pool_size(m, self.landmark_method), m))
         probability = weights / weights.sum() if self.landmark_method == "uniform" else None
         numbers = np.arange(n) if size == n else np.sort(random.choice(n, size, replace=False, p=probability))
-        pool = Pool(on_host(take(prepared.X, numbers)), prepared.targets[numbers], weights[numbers], numbers)
+        pool = Pool(on_host(rows_at(prepared.X, numbers)), prepared.targets[numbers], weights[numbers], numbers)
         chosen = choose_landmarks(pool, self._central_kernel(prepared), m, self.landmark_method, random)
         return replace(prepared, landmarks=Landmarks(as_points(chosen.points, prepared.X), chosen.rows))
 
@@ -326,38 +335,54 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _search(self, prepared: Prepared, deletions: Deletions | None, tasks: FitTasks) -> tuple[Search, Problem]:
         """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
-        criterion = self._criterion
-        given = check_alpha(self.alpha)
+        others = self._other_parameters()
+        lattice = self._gamma_lattice(prepared)
+        say = Progress(self.verbose, len(others) * (1 if lattice is None else len(lattice.first()) + 2))
+        say.plan(prepared.X, prepared.landmarks, prepared.targets.shape[1])
         best: list[tuple[Trial, Problem | None]] = []
 
-        others = self._other_parameters()
-
-        def problem_for(parameters: Mapping[str, Any]) -> Problem:
-            kernel = self._kernel(prepared, parameters)
-            # a decomposition overwrites a precomputed kernel: all but a single one get a copy
-            rows = replace(prepared, X=prepared.X + 0.0) if kernel.precomputed and len(others) > 1 else prepared
-            return self._problem(rows, kernel, parameters.get("penalty", self.penalty))
+        def one_by_one(several: Sequence[dict[str, Any]]) -> list[Trial]:
+            return [evaluate(parameters) for parameters in several]
 
         def evaluate(parameters: dict[str, Any]) -> Trial:
             with tasks.task(" ".join(f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty") or "decompose"):
-                return attempt(parameters)
-
-        def attempt(parameters: dict[str, Any]) -> Trial:
-            if best and prepared.X.shape[0] > KEEP_BEST_UP_TO and prepared.landmarks is None:
-                best[0] = (best[0][0], None)
-            problem = problem_for(parameters)
-            alphas = alpha_lattice(problem.decomposition, prepared.total_weight) if given is None else np.unique(given)
-            problem.decomposition.check(alphas)
-            trial = Trial(parameters, alphas, self._losses(problem, prepared, alphas, deletions, criterion))
+                if best and prepared.X.shape[0] > KEEP_BEST_UP_TO and prepared.landmarks is None:
+                    best[0] = (best[0][0], None)
+                trial, problem = self._trial(prepared, deletions, parameters)
+            say.tried(trial)
             if not best or Search([best[0][0], trial]).winner is trial:
                 best[:] = [(trial, problem)]
             return trial
 
-        found = search(evaluate, others, self._gamma_lattice(prepared))
-        trial, problem = best[0]
+        def side_by_side(several: Sequence[dict[str, Any]]) -> list[Trial]:
+            jobs = (delayed(_trial_alone)(self, prepared, deletions, parameters) for parameters in several)
+            trials: list[Trial] = Parallel(n_jobs=self.n_jobs)(jobs)
+            for trial in trials:
+                say.tried(trial)
+            return trials
+
+        alone = lattice is None and len(others) == 1
+        found = search(one_by_one if alone or effective_n_jobs(self.n_jobs) == 1 else side_by_side, others, lattice)
+        trial, problem = best[0] if best else (None, None)
         if problem is None or trial is not found.winner:
-            problem = problem_for(found.winner.parameters)
+            problem = self._problem_for(prepared, found.winner.parameters)
         return found, problem
+
+    def _problem_for(self, prepared: Prepared, parameters: Mapping[str, Any]) -> Problem:
+        """The decomposition at some values of the tuned parameters."""
+        kernel = self._kernel(prepared, parameters)
+        # a decomposition overwrites a precomputed kernel: all but a single one get a copy
+        if kernel.precomputed and len(self._other_parameters()) > 1:
+            prepared = replace(prepared, X=prepared.X + 0.0)
+        return self._problem(prepared, kernel, parameters.get("penalty", self.penalty))
+
+    def _trial(self, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]) -> tuple[Trial, Problem]:
+        """All candidates for alpha at some values of the other parameters, and their decomposition."""
+        problem = self._problem_for(prepared, parameters)
+        given = check_alpha(self.alpha)
+        alphas = alpha_lattice(problem.decomposition, prepared.total_weight) if given is None else np.unique(given)
+        problem.decomposition.check(alphas)
+        return Trial(parameters, alphas, self._losses(problem, prepared, alphas, deletions, self._criterion)), problem
 
     @property
     def _ard(self) -> bool:
@@ -664,6 +689,12 @@ class Kept:
     training: Training
     problem: Problem
     folds: Folds | None
+
+
+def _trial_alone(model: Any, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]) -> Trial:
+    """A trial for another process: its decomposition stays there."""
+    trial: Trial = model._trial(prepared, deletions, parameters)[0]
+    return trial
 
 
 def _criterion_of_each(criterion: Criterion, scores: HeldOutScores) -> np.ndarray:

@@ -14,6 +14,7 @@ from ..core._arrays import Array, asarray_like, namespace, to_numpy
 from ..core.criteria import calibrate, probabilities
 from ..core.smoother import Fitted
 from .base import KernelModel
+from .blockwise import blockwise
 from .problem import Problem
 from .progress import with_callbacks
 from .validation import check_options
@@ -69,13 +70,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     _default_temperature: float | None = None  # the temperature without calibration, where one makes sense
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model, choosing what is to be tuned by the `criterion` of held-out predictions.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``.
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With `landmarks` also a Dask collection, or the rows
+            of a file or of blocks (`fitonce.scale.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -162,6 +164,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _held_out(self) -> Array:
         return self.held_out_decision_
 
+    @blockwise
     def decision_function(self, X: Any) -> Array:
         """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for more.
 
@@ -172,6 +175,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         return self._predicted(X, "decision_function")
 
+    @blockwise
     def predict(self, X: Any) -> Any:
         """The most probable class of each row; labels come in the caller's namespace where it can hold them."""
         return self._labels(self._predicted(X, "predict"))
@@ -192,11 +196,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return asarray_like(labels, decision, dtype=getattr(namespace(decision), str(labels.dtype)))
 
     @available_if(_gives_probabilities)
+    @blockwise
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, n_classes): softmax of the decision values over the calibrated temperature."""
         return self._probabilities(X, "predict_proba")
 
     @available_if(_gives_probabilities)
+    @blockwise
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):

@@ -14,6 +14,7 @@ from ..core.derivatives import Jet, held_out_jets
 from ..core.discriminant import Discriminant, discriminant, scatter, scatter_without, scatter_without_each
 from ..core.smoother import Fitted, HeldOut
 from .base import Prepared
+from .blockwise import blockwise
 from .classifier import KernelClassifier
 from .problem import Problem, Solution, Without
 from .refinement import smoothed_jet
@@ -90,6 +91,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
         How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+    verbose : int, default=0
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
 
     Attributes
     ----------
@@ -173,6 +176,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         shared_landmarks: bool | str = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -194,6 +198,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.shared_landmarks = shared_landmarks
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         indicators = super()._encode(y, weights)
@@ -344,6 +349,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _n_axes(self) -> int:
         return len(self.classes_) - 1 if self.n_components is None else int(self.n_components)
 
+    @blockwise
     def transform(self, X: Any) -> Array:
         """Project rows on the discriminant axes, in units of the within-class standard deviation.
 

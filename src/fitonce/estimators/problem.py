@@ -26,7 +26,7 @@ from ..core.smoother import (
 )
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
-from ..scale.rows import ArrayRows, block_rows
+from ..scale.rows import ArrayRows, block_rows, is_rows
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
 FitIntercept = bool | str  # True, False or "penalized"
@@ -198,7 +198,8 @@ def landmark_problem(
 ) -> LandmarkProblem:
     """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and an eigh of m×m."""
     features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
-    rows = X if hasattr(X, "map") else ArrayRows(X, block_rows(int(features.M.shape[1]), host=_on_host(X)))
+    step = block_rows(int(features.M.shape[1]), host=_on_host(X))
+    rows = X.with_step(step) if is_rows(X) else ArrayRows(X, step)
     Y = asarray_like(targets, rows.like)
     scaled = Y if row_scale is None else row_scale * Y
     smoother = FeatureNorm.of(rows, features, row_scale, fit_intercept is True, scaled)
@@ -214,7 +215,7 @@ def landmark_problem(
 
 
 def _on_host(X: Any) -> bool:
-    return sp.issparse(X) or isinstance(X, np.ndarray)
+    return sp.issparse(X) or isinstance(X, np.ndarray) or is_rows(X)
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Without:
 
 def row_scale_of(weights: np.ndarray | None, X: Array) -> Array | None:
     """The square roots of the row weights (n, 1) where X lives."""
-    return None if weights is None else asarray_like(np.sqrt(weights)[:, None], np.empty(0) if sp.issparse(X) else X)
+    return None if weights is None else asarray_like(np.sqrt(weights)[:, None], np.empty(0) if sp.issparse(X) or is_rows(X) else X)
 
 
 def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None) -> Smoother:

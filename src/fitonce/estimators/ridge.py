@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from ..core._arrays import Array
 from ..core.smoother import Fitted
 from .base import KernelModel
+from .blockwise import blockwise
 from .problem import Problem
 from .progress import with_callbacks
 from .validation import check_options
@@ -71,6 +72,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
         How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+    verbose : int, default=0
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
 
     Attributes
     ----------
@@ -137,6 +140,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         shared_landmarks: bool | str = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -155,15 +159,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.shared_landmarks = shared_landmarks
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Fit the model, choosing what is to be tuned by `criterion` of held-out predictions.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``.
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With `landmarks` also a Dask collection, or the rows
+            of a file or of blocks (`fitonce.scale.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -200,6 +206,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _held_out(self) -> Array:
         return self.held_out_prediction_
 
+    @blockwise
     def predict(self, X: Any) -> Array:
         """Predicted targets of the rows of X (their kernel with the training rows for ``kernel="precomputed"``)."""
         return self._predicted(X, "predict")

@@ -86,6 +86,8 @@ class LeastSquaresSVC(KernelClassifier):
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
         How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+    verbose : int, default=0
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
 
     Attributes
     ----------
@@ -158,6 +160,7 @@ class LeastSquaresSVC(KernelClassifier):
         shared_landmarks: bool | str = False,
         random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -179,6 +182,7 @@ class LeastSquaresSVC(KernelClassifier):
         self.shared_landmarks = shared_landmarks
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -22,8 +22,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..core._arrays import Array, namespace, to_numpy
+from ..core._arrays import Array, namespace, take, to_numpy
 from ..kernels import PARAMETERS
+from ..scale.dask import DaskRows, gathered, is_dask
+from ..scale.rows import Rows, is_rows
 
 
 class NumericalWarning(UserWarning):
@@ -155,6 +157,37 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
+def as_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
+    """Dask collections and rows from files as `Rows`, with their targets in memory; arrays as they are."""
+    if is_dask(X):
+        X, y, sample_weight, groups = DaskRows(X), gathered(y), gathered(sample_weight), gathered(groups)
+    if not is_rows(X):
+        return X, y, sample_weight, groups
+    if estimator.landmarks is None:
+        raise ValueError(
+            f"{type(estimator).__name__} needs landmarks to learn from rows in files, blocks or Dask collections, got landmarks=None: the "
+            f"exact model has a kernel matrix of {X.shape[0]:,} × {X.shape[0]:,}. Use landmarks=500 or so, or pass an array in memory."
+        )
+    return X, X.y if y is None else y, X.sample_weight if sample_weight is None else sample_weight, groups
+
+
+def rows_at(X: Any, rows: np.ndarray) -> Any:
+    """Some rows, in memory."""
+    return X.take(rows) if is_rows(X) else take(X, rows)
+
+
+def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarray:
+    """Targets for rows in blocks; the blocks are checked as they are read."""
+    y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
+    if len(y) != X.shape[0]:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(y)}]")
+    estimator.n_features_in_ = X.shape[1]
+    estimator.__dict__.pop("feature_names_in_", None)
+    if X.names is not None:
+        estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
+    return np.array(y) if multi_output else np.asarray(column_or_1d(y, warn=True))
+
+
 def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tuple[Array, np.ndarray]:
     """X as float64 where it lives (a copy) and y on the host.
 
@@ -163,6 +196,8 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
     if y is None:
         raise ValueError(f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns from targets.")
     y = to_numpy(y) if is_foreign_array(y) else y
+    if is_rows(X):
+        return X, _check_rows(estimator, X, y, multi_output)
     if is_foreign_array(X):
         X = _check_foreign(estimator, X, reset=True)
         y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
@@ -175,12 +210,17 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
         accept_sparse=_accept_sparse(estimator),
         accept_large_sparse=estimator.kernel != "laplacian",  # scikit-learn's L1 distances take 32-bit indices only
         dtype=np.float64,
-        copy=True,
+        copy=not _stays_where_it_is(estimator, X),
         ensure_min_samples=2,
         multi_output=multi_output,
         y_numeric=multi_output,
     )
     return X, np.array(y)
+
+
+def _stays_where_it_is(estimator: Any, X: Any) -> bool:
+    """A memory-mapped float64 array with landmarks is read block by block; everything else is copied, safe from the caller's changes."""
+    return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
 def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:

@@ -12,6 +12,8 @@ import numpy as np
 import sklearn
 
 from ..model_selection.routes import share_landmarks
+from ..scale.dask import is_dask
+from ..scale.rows import is_rows
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
 from .evaluation import Evaluation, final_step
@@ -133,6 +135,11 @@ def permutation_test_score(
             "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
+    if is_dask(X) or is_rows(X):
+        raise ValueError(
+            "permutation_test_score needs the rows in memory: it goes over them many times. Gather them (X.compute() of a Dask collection), "
+            "or test a random part of them."
+        )
     estimator = with_shared_landmarks(estimator, X, y, params)
     problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
     scoring_ = Scoring(
@@ -174,8 +181,8 @@ def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, A
     if shares and (model.shared_landmarks == "drop" or model.landmark_method == "greedy"):
         raise ValueError(
             "a permutation test needs landmarks that are the same for all labellings and folds, got shared_landmarks="
-            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use shared_landmarks=True with another method than "
-            "'greedy', which looks at the labels, or shared_landmarks=False, which chooses anew on every training set."
+            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use shared_landmarks=True with another method "
+            "than 'greedy', which looks at the labels, or shared_landmarks=False, which chooses anew on every training set."
         )
     return share_landmarks(estimator, X, y, params)[0]
 

@@ -148,7 +148,10 @@ class TrainedFold:
             alphas, losses = judged[key]
             return Trial(parameters, alphas, losses[labelling])
 
-        winners = [search(partial(trial, labelling=b), self.others, self.lattice).winner for b in range(len(values))]
+        def trials(several: Sequence[dict[str, Any]], labelling: int) -> list[Trial]:
+            return [trial(parameters, labelling) for parameters in several]
+
+        winners = [search(partial(trials, labelling=b), self.others, self.lattice).winner for b in range(len(values))]
         return [(_key(winner.parameters), winner.alpha) for winner in winners]
 
     def _losses(self, parameters: Mapping[str, Any], values: np.ndarray, Y: Array) -> tuple[np.ndarray, np.ndarray]:

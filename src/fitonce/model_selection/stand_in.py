@@ -20,6 +20,7 @@ from ..core.holdout import checked_splits, complement
 from ..estimators.classifier import labels_of
 from ..estimators.problem import Without
 from ..estimators.validation import is_foreign_array
+from ..scale.rows import is_rows
 
 
 class Shared:
@@ -95,7 +96,9 @@ def n_rows(X: Any) -> int:
 
 
 def subset(X: Any, rows: np.ndarray) -> Any:
-    """Rows of an array, sparse matrix, data frame or list."""
+    """Rows of an array, sparse matrix, data frame, list or source of blocks."""
+    if is_rows(X):
+        return X.subset(rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if isinstance(X, np.ndarray) or sp.issparse(X):
@@ -215,10 +218,12 @@ class CheckedSplitter:
         self.cv, self.X = cv, X
 
     def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
-        return checked_splits(self.cv.split(self.X, y, groups), n_rows(self.X))
+        X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
+        return checked_splits(self.cv.split(X, y, groups), n_rows(self.X))
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        n_splits: int = self.cv.get_n_splits(self.X, y, groups)
+        X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
+        n_splits: int = self.cv.get_n_splits(X, y, groups)
         return n_splits
 
     def get_metadata_routing(self) -> Any:

@@ -17,6 +17,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from ..core._arrays import asarray_like, namespace, to_numpy
 from ..estimators.validation import is_foreign_array
+from ..scale.dask import DaskRows, gathered, is_dask
+from ..scale.rows import is_rows
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
@@ -37,7 +39,11 @@ class _Plan:
     ) -> None:
         if not hasattr(estimator, "fit"):
             raise TypeError(f"estimator must be an estimator with a method fit, got {estimator!r} instead.")
+        if is_dask(X):
+            X = DaskRows(X)
+        y = X.y if y is None and is_rows(X) else gathered(y)
         self.y = to_numpy(y) if is_foreign_array(y) else y
+        params = None if params is None else {name: gathered(value) for name, value in params.items()}
         self.params = None if params is None else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
@@ -53,7 +59,7 @@ class _Plan:
                 RefitWarning,
                 stacklevel=3,
             )
-        elif self._route.name == "one" or is_foreign_array(X) or self._landmark_rows is not None:
+        elif self._route.name == "one" or not _sliceable(X) or self._landmark_rows is not None:
             self._stand_in(params)
 
     def _stand_in(self, params: Mapping[str, Any] | None) -> None:
@@ -66,7 +72,7 @@ class _Plan:
             except (ValueError, TypeError) as error:
                 # each fold meets the same complaint, or is spared it, and scikit-learn decides what becomes of that
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
-                if not is_foreign_array(self.X):
+                if _sliceable(self.X):
                     return
         self._seconds = time.perf_counter() - start
         self._shared, self.estimator = shared, stand_in(shared)
@@ -88,6 +94,11 @@ class _Plan:
 
     def log(self) -> None:
         logger.info("route %s", self.route)
+
+
+def _sliceable(X: Any) -> bool:
+    """Whether scikit-learn can cut rows out of X: not of other namespaces' arrays, nor of rows in blocks."""
+    return not (is_foreign_array(X) or is_rows(X))
 
 
 def cross_validate(
@@ -286,7 +297,7 @@ def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarra
 
 def _returned(outputs: Any, X: Any) -> Any:
     """Numbers in the namespace and on the device of X."""
-    if not is_foreign_array(X) or not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iuf":
+    if is_dask(X) or not is_foreign_array(X) or not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iuf":
         return outputs
     return asarray_like(outputs, X, dtype=getattr(namespace(X), str(outputs.dtype)))
 

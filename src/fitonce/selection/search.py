@@ -84,35 +84,32 @@ def _column(values: list[Any]) -> np.ma.MaskedArray:
     return np.ma.masked_array(column)
 
 
-def search(evaluate: Callable[[Parameters], Trial], others: Sequence[Parameters], lattice: GammaLattice | None) -> Search:
+Evaluate = Callable[[Sequence[Parameters]], list[Trial]]  # several at once, so that they can be tried side by side
+
+
+def search(evaluate: Evaluate, others: Sequence[Parameters], lattice: GammaLattice | None) -> Search:
     """Try every combination of the other parameters, and for each the lattice of gammas from coarse to fine.
 
     Cost: one decomposition per trial; with a lattice seven, two around the best, and one for each step beyond an edge that pays.
     """
-    trials: list[Trial] = []
-    for other in others:
-        if lattice is None:
-            trials.append(evaluate(other))
-            continue
-        trials += _search_gamma(evaluate, other, lattice)
-    return Search(trials)
+    if lattice is None:
+        return Search(evaluate(others))
+    return Search([trial for other in others for trial in _search_gamma(evaluate, other, lattice)])
 
 
-def _search_gamma(evaluate: Callable[[Parameters], Trial], other: Parameters, lattice: GammaLattice) -> list[Trial]:
-    def attempt(gamma: float) -> Trial:
-        return evaluate({**other, "gamma": gamma})
+def _search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
+    def attempt(gammas: Sequence[float]) -> dict[float, Trial]:
+        return dict(zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True))
 
-    trials = {gamma: attempt(gamma) for gamma in lattice.first()}
+    trials = attempt(lattice.first())
 
     def best() -> Trial:
         return Search(list(trials.values())).winner
 
     while (gamma := lattice.beyond(best().parameters["gamma"], list(trials))) is not None:
         before = best().loss
-        trials[gamma] = attempt(gamma)
+        trials |= attempt([gamma])
         if before - best().loss <= WORTH_EXTENDING * abs(before):
             break
-    for gamma in lattice.neighbours(best().parameters["gamma"]):
-        if gamma not in trials:
-            trials[gamma] = attempt(gamma)
+    trials |= attempt([gamma for gamma in lattice.neighbours(best().parameters["gamma"]) if gamma not in trials])
     return list(trials.values())

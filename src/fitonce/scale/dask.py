@@ -1,0 +1,128 @@
+"""Rows of Dask collections: each function goes to the partitions, only its results come back.
+
+Arrays and data frames with known or unknown partition sizes; features are never gathered. Merging happens in a tree of fixed shape on
+the workers, so that the result does not depend on who finishes first, nor on a worker that dies and has its tasks done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from typing import Any
+
+import numpy as np
+
+from ..core._arrays import Array
+from .rows import Rows, checked_block, rechunked
+
+BRANCHES = 8  # results merged by one task
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, data frame or series, without importing Dask."""
+    return type(X).__module__.split(".")[0] in ("dask", "dask_expr") and hasattr(X, "dask")
+
+
+def _dask() -> Any:
+    import dask
+
+    return dask
+
+
+def gathered(values: Any) -> Any:
+    """Targets, weights and groups in memory; anything else as it is."""
+    return np.asarray(values.compute()) if is_dask(values) else values
+
+
+class DaskRows(Rows):
+    """Partitions of a Dask array (rows by features), `step` rows of a partition at a time."""
+
+    def __init__(self, X: Any, step: int = 4096) -> None:
+        self.step = step
+        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        if array.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {array.ndim}D array instead: rows by features.")
+        if any(np.isnan(size) for size in array.chunks[0]):
+            array = array.compute_chunk_sizes()
+        if array.numblocks[1] > 1:
+            array = array.rechunk({1: -1})
+        self.array = array
+        self.n_samples, self.n_features = (int(size) for size in array.shape)
+        if self.n_samples == 0:
+            raise ValueError("the Dask collection has no rows: there is nothing to learn from.")
+
+    def with_step(self, step: int) -> DaskRows:
+        other = object.__new__(DaskRows)
+        other.__dict__.update(self.__dict__)
+        other.step = step
+        return other
+
+    def _tasks(self, function: Callable[..., Any], per_row: tuple[Array | None, ...]) -> list[Any]:
+        """One delayed list of results per partition."""
+        dask = _dask()
+        job = dask.delayed(partial(_in_steps, function), pure=False)
+        tasks, start = [], 0
+        for number, (block, size) in enumerate(zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True)):
+            rows = slice(start, start + int(size))
+            parts = [None if part is None else part[rows] for part in per_row]
+            tasks.append(job(block, parts, self.step, self.n_features, f"partition {number} (from row {start})"))
+            start = rows.stop
+        return tasks
+
+    def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
+        for results in _dask().compute(*self._tasks(function, per_row)):
+            yield from results
+
+    def reduce(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None) -> Any:
+        dask = _dask()
+        merged = dask.delayed(partial(_merged, merge), pure=False)
+        level = [merged([task]) for task in self._tasks(function, per_row)]
+        while len(level) > 1:
+            level = [merged([_boxed(part) for part in level[i : i + BRANCHES]]) for i in range(0, len(level), BRANCHES)]
+        (result,) = dask.compute(level[0])
+        return result
+
+    def subset(self, rows: np.ndarray) -> DaskRows:
+        part = DaskRows(self.array[np.asarray(rows)], self.step)
+        part.names = self.names
+        return part
+
+
+def _boxed(part: Any) -> list[Any]:
+    return [part]
+
+
+def _in_steps(function: Callable[..., Any], block: Any, parts: list[Any], step: int, n_features: int, where: str) -> list[Any]:
+    """The results of a partition, `step` rows at a time, so that its features need no more memory than those of a block."""
+    X = checked_block(block, where, n_features)
+    results, start = [], 0
+    for piece in rechunked([X] if len(X) else [], step):
+        rows = slice(start, start + len(piece))
+        results.append(function(piece, *[None if part is None else part[rows] for part in parts]))
+        start = rows.stop
+    return results
+
+
+def _merged(merge: Callable[[Any, Any], Any], lists: list[Any]) -> Any:
+    """The merged results of several partitions; None where none of them has rows."""
+    results = [result for part in lists for result in part if result is not None]
+    return reduce(merge, results) if results else None
+
+
+def apply_lazily(model: Any, method: str, X: Any) -> Any:
+    """A method of a fitted model on every partition of a Dask collection: a Dask array, computed when asked for."""
+    array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+    if array.numblocks[1] > 1:
+        array = array.rechunk({1: -1})
+    small = np.asarray(getattr(model, method)(np.zeros((1, array.shape[1]))))
+    function = partial(_call, model, method)
+    if small.ndim == 1:
+        return array.map_blocks(function, dtype=small.dtype, drop_axis=1)
+    return array.map_blocks(function, dtype=small.dtype, chunks=(array.chunks[0], (small.shape[1],)))
+
+
+def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
+    if len(block) == 0:
+        return np.asarray(getattr(model, method)(np.zeros((1, block.shape[1]))))[:0]
+    return np.asarray(getattr(model, method)(block))
