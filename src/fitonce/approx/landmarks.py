@@ -74,17 +74,19 @@ def _kmeans(pool: Pool, m: int, random: np.random.RandomState) -> Landmarks:
 
 
 def _leverage(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
-    """Ridge leverage ℓ = diag(Z(ZᵀZ + cI)⁻¹Zᵀ) on Nyström features of m uniform rows, c the m-th part of the trace."""
+    """Ridge leverage ℓ = diag(K(K + cI)⁻¹), c the m-th part of the trace, estimated from m uniform rows S (Musco & Musco 2017):
+
+        ℓ ≈ (diag(K) - diag(K_:S (K_SS + c m/k I)⁻¹ K_S:)) / c
+
+    so that a row far from the sample counts as one that nothing else describes.
+    """
     k = len(pool.weights)
-    sketch = _uniform(pool, kernel, min(m, k), random)
+    sketch = _uniform(pool, kernel, m, random)
+    diagonal = _diagonal(pool.X, kernel)
+    c = max(float(diagonal.sum()) / m, np.finfo(float).tiny)
     K = kernel(pool.X, pool.X[sketch])
-    eigenvalues, U = np.linalg.eigh(0.5 * (K[sketch] + K[sketch].T))
-    kept = eigenvalues > 1e-10 * np.abs(eigenvalues).max()
-    Z = K @ (U[:, kept] / np.sqrt(eigenvalues[kept]))
-    G = Z.T @ Z
-    c = max(np.trace(G) / m, np.finfo(float).tiny)
-    score = np.einsum("ij,ji->i", Z, np.linalg.solve(G + c * np.eye(len(G)), Z.T))
-    score = np.maximum(score, 1e-3 * score.mean()) * pool.weights
+    explained = np.einsum("ij,ji->i", K, np.linalg.solve(K[sketch] + c * m / k * np.eye(m), K.T))
+    score = np.clip((diagonal - explained) / c, 1e-3 * m / k, 1.0) * pool.weights
     return np.asarray(random.choice(k, m, replace=False, p=score / score.sum()))
 
 

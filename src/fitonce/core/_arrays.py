@@ -51,9 +51,10 @@ def take(A: Array, rows: Any) -> Array:
 def replace_rows(A: Array, rows: Any, values: Array) -> Array:
     """A copy of ``A`` with some of its rows replaced."""
     xp = namespace(A)
-    if is_numpy(A) or is_torch_array(A):
+    if is_numpy(A) or is_torch_array(A) or len(rows) == 0:
         copy = xp.asarray(A, copy=True)
-        copy[index_like(rows, A)] = values
+        if len(rows):
+            copy[index_like(rows, A)] = values
         return copy
     position = np.full(A.shape[0], -1)
     position[np.asarray(rows)] = np.arange(len(rows))

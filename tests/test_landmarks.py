@@ -1,0 +1,763 @@
+"""Landmarks against plain normal equations, literal refits and the exact model."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+import sklearn.model_selection
+from sklearn.base import clone
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, RepeatedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fitonce
+import reference
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.approx.landmarks import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
+from fitonce.core.moments import Moments, merge
+from fitonce.kernels import Kernel
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
+PENALTIES = ("function", "dual")
+KERNELS = {
+    "linear": {},
+    "rbf": {"gamma": 0.3},
+    "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
+    "laplacian": {"gamma": 0.2},
+}
+N, M = 30, 8
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def problem(estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in random order, a few of them repeated, and targets of the kind that the estimator learns; classes are unbalanced."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    if estimator is KernelRidge:
+        y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 0.3 * rng.normal(size=(n, 2)) + 5.0
+        X[-3:], y[-3:] = X[:3], y[:3]
+        return X, y
+    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int))))
+    X[:, 0] += 1.5 * labels
+    X[-3:], labels[-3:] = X[:3], labels[:3]
+    return X, labels
+
+
+def points(seed: int = 7, m: int = M) -> np.ndarray:
+    """Landmarks that are no rows."""
+    return 1.2 * np.random.default_rng(seed).normal(size=(m, 3))
+
+
+def weights_with_zeros(n: int = N, zeros: int = 4) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.3, 3.0, size=n)
+    weights[rng.permutation(n)[:zeros]] = 0.0
+    return weights
+
+
+def output(model, X):
+    return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
+
+
+def held_out_of(model):
+    return model.held_out_decision_ if hasattr(model, "held_out_decision_") else model.held_out_prediction_
+
+
+def close(got, expected, tolerance: float = 1e-8) -> None:
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape
+    error = np.abs(got - expected).max() / np.abs(expected).max()
+    assert error <= tolerance, f"relative error {error:.2e}"
+
+
+# ---- the definition: normal equations in α -----------------------------------------------------------------------------
+
+
+def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return pairwise_kernels(A, B, metric=kernel, **KERNELS[kernel])
+
+
+def naive(K_nm, K_mm, Y, mu, weights, penalty, intercept, K_new) -> np.ndarray:
+    """argmin Σ w (y - f)² + μ αᵀK_mmα (or μ‖α‖²), f = K α + b.
+
+    A penalised bias adds μ b² to the function norm; for the dual norm it is the kernel k + 1.
+    """
+    n, m = K_nm.shape
+    w = np.ones(n) if weights is None else weights
+    if intercept == "penalized" and penalty == "dual":
+        K_nm, K_new, intercept = K_nm + 1.0, K_new + 1.0, False
+    bias = 0 if intercept is False else 1
+    Z = np.hstack([K_nm, np.ones((n, bias))])
+    P = mu * scipy.linalg.block_diag(K_mm if penalty == "function" else np.eye(m), np.full((bias, bias), float(intercept == "penalized")))
+    theta = np.linalg.lstsq(Z.T @ (w[:, None] * Z) + P, Z.T @ (w[:, None] * Y), rcond=None)[0]
+    return np.hstack([K_new, np.ones((len(K_new), bias))]) @ theta
+
+
+def naive_fisher(K_nm, K_mm, y, mu, weights, penalty, K_new) -> np.ndarray:
+    """Fisher's discriminant on explicit features of the landmarks."""
+    eigenvalues, U = np.linalg.eigh(K_mm)
+    kept = eigenvalues > 1e-12 * eigenvalues.max()
+    whiten = U[:, kept] / np.sqrt(eigenvalues[kept]) if penalty == "function" else np.eye(len(K_mm))
+    w = np.ones(len(y)) if weights is None else weights
+    scores = reference.fisher(K_nm[w > 0] @ whiten, y[w > 0], mu, K_new @ whiten, w[w > 0]).scores
+    return scores if scores.shape[1] > 2 else scores[:, 1] - scores[:, 0]
+
+
+def naive_output(estimator, kernel, X, y, L, mu, weights, penalty, intercept, new) -> np.ndarray:
+    blocks = gram(kernel, X, L), gram(kernel, L, L)
+    if estimator is KernelFisherDiscriminant:
+        return naive_fisher(*blocks, y, mu, weights, penalty, gram(kernel, new, L))
+    Y = y
+    if estimator is LeastSquaresSVC:
+        Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+        Y = Y[:, 1:] if Y.shape[1] == 2 else Y
+    values = naive(*blocks, Y, mu, weights, penalty, intercept, gram(kernel, new, L))
+    return values[:, 0] if values.shape[1] == 1 and y.ndim == 1 else values
+
+
+def cases():
+    for estimator in ESTIMATORS:
+        for kernel in KERNELS:
+            for penalty in PENALTIES:
+                for intercept in (True, False, "penalized") if estimator in WITH_INTERCEPT else (True,):
+                    yield estimator, kernel, penalty, intercept
+
+
+def make(estimator, penalty="function", kernel="rbf", intercept=True, mu=0.3, landmarks=None, **options):
+    if estimator in WITH_INTERCEPT:
+        options["fit_intercept"] = intercept
+    return estimator(kernel, alpha=mu, penalty=penalty, landmarks=landmarks, **KERNELS[kernel], **options)
+
+
+@pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, intercept, weighted):
+    for n_classes in (2, 4):
+        X, y = problem(estimator, n_classes=n_classes)
+        weights = weights_with_zeros() if weighted else None
+        new = points(3)
+        for mu in (1e-2, 1.0, 1e3):
+            model = make(estimator, penalty, kernel, intercept, mu, points()).fit(X, y, sample_weight=weights)
+            close(output(model, new), naive_output(estimator, kernel, X, y, points(), mu, weights, penalty, intercept, new), 1e-7)
+
+
+@pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_leave_one_out_equals_the_normal_equations_without_the_row(estimator, kernel, penalty, intercept, weighted):
+    X, y = problem(estimator, n_classes=3)
+    weights = weights_with_zeros() if weighted else None
+    held_out = held_out_of(make(estimator, penalty, kernel, intercept, 0.3, points()).fit(X, y, sample_weight=weights))
+    expected = []
+    for row in range(N):
+        rest = np.delete(np.arange(N), row)
+        w = None if weights is None else weights[rest]
+        settings = points(), 0.3, w, penalty, intercept
+        expected.append(naive_output(estimator, kernel, X[rest], y[rest], *settings, X[[row]])[0])
+    close(held_out, expected)
+
+
+SPLITTERS = {
+    "k-fold": KFold(4, shuffle=True, random_state=0),
+    "repeated": RepeatedKFold(n_splits=3, n_repeats=2, random_state=0),
+    "shuffled": ShuffleSplit(4, test_size=0.4, random_state=0),
+    "groups": GroupKFold(4),
+    "left out groups": LeaveOneGroupOut(),
+}
+GROUPS = np.arange(N) % 7
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("cv", SPLITTERS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted):
+    X, y = problem(estimator, n_classes=2)
+    weights = weights_with_zeros() if weighted else None
+    splitter = SPLITTERS[cv]
+    model = make(estimator, penalty, landmarks=points(), cv=splitter).fit(X, y, sample_weight=weights, groups=GROUPS)
+    total, count = 0.0 * held_out_of(model), np.zeros(N)
+    for train, test in splitter.split(X, y, GROUPS):
+        w = None if weights is None else weights[train]
+        total[test] += output(make(estimator, penalty, landmarks=points()).fit(X[train], y[train], sample_weight=w), X[test])
+        count[test] += 1
+    tested = count > 0
+    close(held_out_of(model)[tested], (total.T / np.maximum(count, 1)).T[tested])
+    assert np.isnan(held_out_of(model)[~tested]).all()
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
+def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
+    """Squared error of held-out targets for every candidate, by refits."""
+    X, y = problem(estimator, n_classes=2)
+    alphas = np.array([1e-3, 1e-1, 10.0])
+    options = {"criterion": "squared_error", "penalty": penalty, "gamma": 0.3, "landmarks": points()}
+    model = estimator(alpha=alphas, cv=cv, **options).fit(X, y)
+    if estimator is KernelFisherDiscriminant:
+        Y = np.eye(2)[y]
+    else:
+        Y = 2.0 * y[:, None] - 1.0 if estimator is LeastSquaresSVC else y
+    losses = []
+    for mu in alphas:
+        errors = []
+        for train, test in (cv or LeaveOneOut()).split(X):
+            blocks = gram("rbf", X[train], points()), gram("rbf", points(), points())
+            predicted = naive(*blocks, Y[train], mu, None, penalty, True, gram("rbf", X[test], points()))
+            errors.append(np.sum((Y[test] - predicted) ** 2) / (N * Y.shape[1]))
+        losses.append(np.sum(errors))
+    close(-model.cv_results_["mean_test_score"], losses)
+    assert model.alpha_ == alphas[np.argmin(losses)]
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
+def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
+    """What is tuned is what a fit with the chosen values gives, and leave-one-out is that of refits."""
+    X, y = problem(estimator)
+    model = estimator(kernel, penalty=penalty, landmarks=M, random_state=0).fit(X, y)
+    fixed = {name: getattr(model, f"{name}_") for name in ("alpha", "gamma", "degree", "coef0") if hasattr(model, f"{name}_")}
+    again = clone(model).set_params(**fixed, landmarks=model.landmarks_).fit(X, y)
+    close(held_out_of(again), held_out_of(model), 1e-6)
+    assert model.verify().passed
+    assert model.landmarks_.shape == (M, 3) and np.array_equal(model.landmarks_, X[model.landmark_indices_])
+    assert model.dual_coef_.shape[0] == M and np.array_equal(model.X_fit_, model.landmarks_)
+
+
+# ---- all rows as landmarks ---------------------------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("intercept", [True, False, "penalized"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("setting", ["function", "function, weights", "dual"])
+def test_all_rows_as_landmarks_give_the_exact_model(estimator, intercept, kernel, setting):
+    """To 1e-6 for mu ≥ 1e-4 λ_max, held out as well: the function norm always, the dual norm where a row takes its landmark along."""
+    if estimator is KernelFisherDiscriminant and intercept is not True:
+        pytest.skip("the discriminant's bias is always free")
+    penalty, weighted = setting.split(",")[0], "weights" in setting
+    X, y = problem(estimator)
+    weights = weights_with_zeros() if weighted else None
+    K = gram(kernel, X, X)
+    largest = np.linalg.norm(K, 2) ** (1 if penalty == "function" else 2)
+    new = points(3)
+    for mu in largest * np.array([1e-4, 1e-2, 1.0]):
+        exact = make(estimator, penalty, kernel, intercept, mu).fit(X, y, sample_weight=weights)
+        for shared in (False, "drop"):
+            model = make(estimator, penalty, kernel, intercept, mu, N, shared_landmarks=shared).fit(X, y, sample_weight=weights)
+            close(output(model, new), output(exact, new), 1e-6)
+            close(model.leverage_, exact.leverage_, 1e-6)
+            if penalty == "function" or shared == "drop":
+                close(held_out_of(model), held_out_of(exact), 1e-6)
+
+
+@every_estimator
+@every_penalty
+def test_dropping_in_folds_equals_the_exact_models_folds(estimator, penalty):
+    X, y = problem(estimator)
+    cv = KFold(4, shuffle=True, random_state=1)
+    mu = 1e-2 * np.linalg.norm(gram("rbf", X, X), 2) ** (1 if penalty == "function" else 2)
+    exact = make(estimator, penalty, mu=mu, cv=cv).fit(X, y)
+    model = make(estimator, penalty, mu=mu, cv=cv, landmarks=N, shared_landmarks="drop").fit(X, y)
+    close(held_out_of(model), held_out_of(exact), 1e-6)
+
+
+# ---- landmarks that leave with their rows ------------------------------------------------------------------------------
+
+
+def refit_without_own_landmarks(model, X, y, train, weights=None):
+    kept = np.isin(model.landmark_indices_, train)
+    other = clone(model).set_params(landmarks=model.landmarks_[kept], alpha=model.alpha_, cv=None, shared_landmarks=False)
+    return other.fit(X[train], y[train], sample_weight=None if weights is None else weights[train])
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
+    X, y = problem(estimator)
+    weights = weights_with_zeros() if weighted else None
+    model = make(estimator, penalty, kernel, landmarks=12, shared_landmarks="drop", random_state=3).fit(X, y, sample_weight=weights)
+    expected = [output(refit_without_own_landmarks(model, X, y, np.delete(np.arange(N), row), weights), X[[row]])[0] for row in range(N)]
+    close(held_out_of(model), expected, 1e-7)
+    kept = make(estimator, penalty, kernel, landmarks=model.landmarks_).fit(X, y, sample_weight=weights)
+    changed = np.abs(held_out_of(kept) - expected).max() > 1e-4 * np.abs(expected).max()
+    # 12 landmarks of a kernel of rank 10: each can be replaced by the others, which the function norm does not notice
+    assert changed == (not (kernel == "poly" and penalty == "function"))
+
+
+@every_estimator
+@every_penalty
+def test_dropped_landmarks_in_folds_and_tuning(estimator, penalty):
+    X, y = problem(estimator)
+    cv = KFold(4, shuffle=True, random_state=1)
+    model = make(estimator, penalty, landmarks=12, shared_landmarks="drop", random_state=3, cv=cv)
+    model.set_params(alpha=[0.05, 0.3, 2.0]).fit(X, y)
+    expected = 0.0 * held_out_of(model)
+    for train, test in cv.split(X):
+        expected[test] = output(refit_without_own_landmarks(model, X, y, train), X[test])
+    close(held_out_of(model), expected, 1e-7)
+    assert model.verify().passed
+
+
+# ---- cross-validation functions ----------------------------------------------------------------------------------------
+
+
+@every_estimator
+@every_method
+def test_each_training_set_chooses_its_own_landmarks(estimator, method):
+    """The numbers of scikit-learn's function, on route per-fold."""
+    X, y = problem(estimator)
+    model = make(estimator, landmarks=6, landmark_method=method, random_state=5)
+    cv = KFold(3, shuffle=True, random_state=0)
+    how = "predict" if estimator is KernelRidge else "decision_function"
+    got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
+    close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
+    results = fitonce.cross_validate(model, X, y, cv=cv)
+    assert results.route.name == "per-fold" and "landmarks" in results.route.reason
+    close(results["test_score"], sklearn.model_selection.cross_validate(model, X, y, cv=cv)["test_score"])
+
+
+@every_estimator
+@every_penalty
+def test_points_take_route_one(estimator, penalty):
+    X, y = problem(estimator)
+    model = make(estimator, penalty, landmarks=points())
+    how = "predict" if estimator is KernelRidge else "decision_function"
+    for cv in (KFold(3), LeaveOneOut(), KFold(2)):
+        got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
+        close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    results = fitonce.cross_validate(model, X, y, cv=3, params={"sample_weight": weights}, return_estimator=True)
+    expected = sklearn.model_selection.cross_validate(model, X, y, cv=3, params={"sample_weight": weights})
+    assert results.route.name == "one"
+    close(results["test_score"], expected["test_score"])
+    assert all(np.array_equal(fold.landmarks_, points()) for fold in results["estimator"])
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("shared", [True, "drop"])
+def test_shared_landmarks_in_cross_validation(estimator, penalty, shared):
+    X, y = problem(estimator)
+    model = make(estimator, penalty, landmarks=12, shared_landmarks=shared, random_state=3)
+    chosen = clone(model).fit(X, y)
+    cv = KFold(3, shuffle=True, random_state=0)
+    expected = []
+    for train, test in cv.split(X):
+        kept = np.isin(chosen.landmark_indices_, train) if shared == "drop" else np.ones(12, dtype=bool)
+        fold = make(estimator, penalty, landmarks=chosen.landmarks_[kept]).fit(X[train], y[train])
+        expected.append((test, output(fold, X[test]), fold.score(X[test], y[test])))
+    how = "predict" if estimator is KernelRidge else "decision_function"
+    got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
+    for test, values, _ in expected:
+        close(got[test], values, 1e-7)
+    results = fitonce.cross_validate(model, X, y, cv=cv)
+    close(results["test_score"], [score for *_, score in expected], 1e-7)
+    assert results.route.name == ("one" if shared is True else "per-fold")
+
+
+def test_shared_landmarks_refuse_steps_that_are_refitted():
+    X, y = problem()
+    model = make_pipeline(StandardScaler(), make(LeastSquaresSVC, landmarks=6, shared_landmarks=True))
+    with pytest.raises(ValueError, match="shared_landmarks needs points that all training sets share"):
+        fitonce.cross_val_score(model, X, y)
+    model.set_params(leastsquaressvc__shared_landmarks=False, leastsquaressvc__random_state=0)
+    close(fitonce.cross_val_score(model, X, y, cv=3), sklearn.model_selection.cross_val_score(model, X, y, cv=3))
+
+
+@every_estimator
+def test_permutations_share_points(estimator):
+    X, y = problem(estimator)
+    y = y[:, 0] if estimator is KernelRidge else y
+    options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 12, "random_state": 2}
+    model = make(estimator, landmarks=8, shared_landmarks=True, random_state=3)
+    got = fitonce.permutation_test_score(model, X, y, **options)
+    given = make(estimator, landmarks=clone(model).fit(X, y).landmarks_)
+    expected = sklearn.model_selection.permutation_test_score(given, X, y, **options)
+    close(got[0], expected[0])
+    close(got[1], expected[1])
+    assert got.route.name == "one"
+
+
+@every_estimator
+def test_permutations_with_landmarks_of_each_training_set(estimator):
+    X, y = problem(estimator)
+    y = y[:, 0] if estimator is KernelRidge else y
+    options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 5, "random_state": 2}
+    for method in ("uniform", "greedy"):
+        model = make(estimator, landmarks=8, landmark_method=method, random_state=3)
+        got = fitonce.permutation_test_score(model, X, y, **options)
+        expected = sklearn.model_selection.permutation_test_score(model, X, y, **options)
+        close(got[0], expected[0])
+        close(got[1], expected[1])
+
+
+@pytest.mark.parametrize("options", [{"shared_landmarks": "drop"}, {"shared_landmarks": True, "landmark_method": "greedy"}])
+def test_permutations_refuse_landmarks_that_see_labels_or_folds(options):
+    X, y = problem()
+    with pytest.raises(ValueError, match="same for all labellings and folds"):
+        fitonce.permutation_test_score(make(LeastSquaresSVC, landmarks=6, **options), X, y, n_permutations=3)
+
+
+# ---- choosing ----------------------------------------------------------------------------------------------------------
+
+
+@every_method
+@pytest.mark.parametrize("sparse", [False, True])
+def test_methods_give_the_right_number_of_rows_reproducibly(method, sparse):
+    X, y = problem(n=80)
+    X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
+    dense = X.toarray() if sparse else X
+    models = [make(LeastSquaresSVC, landmarks=9, landmark_method=method, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
+    chosen = [model.landmarks_.toarray() if sp.issparse(model.landmarks_) else model.landmarks_ for model in models]
+    assert all(rows.shape == (9, 3) for rows in chosen)
+    assert np.array_equal(chosen[0], chosen[1])
+    if method != "cholesky":  # looks at all 80 rows, and nothing in it is random
+        assert not np.array_equal(chosen[0], chosen[2])
+    if method == "kmeans":
+        assert (models[0].landmark_indices_ == -1).all()
+    else:
+        assert len(np.unique(models[0].landmark_indices_)) == 9
+        assert np.array_equal(dense[models[0].landmark_indices_], chosen[0])
+
+
+@every_method
+def test_rows_of_zero_weight_are_never_landmarks(method):
+    X, y = problem(n=60)
+    weights = np.where(np.arange(60) % 3 == 0, 1.5, 0.0)
+    X[weights == 0] += 100.0
+    model = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(X, y, sample_weight=weights)
+    assert np.abs(model.landmarks_).max() < 50
+    if method != "kmeans":
+        assert (weights[model.landmark_indices_] > 0).all()
+    few = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(X[weights > 0], y[weights > 0])
+    if method in ("cholesky", "kmeans"):
+        close(output(few, points()), output(model.set_params(alpha=0.3 * 1.5).fit(X, y, sample_weight=weights), points()), 1e-7)
+
+
+def test_pivoted_cholesky_is_lapacks():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    K = pairwise_kernels(X, metric="rbf", gamma=0.2)
+    pivots, L = pivoted_cholesky(X, Kernel("rbf", {"gamma": 0.2}), 15)
+    factor, order, _, _ = scipy.linalg.lapack.dpstrf(K, lower=1)
+    # all diagonal entries are one: the first pivot is a tie, which both give to the first row
+    assert np.array_equal(pivots, order[:15] - 1)
+    close(L[order - 1], np.tril(factor)[:, :15], 1e-10)
+
+
+def test_pivoted_cholesky_stops_where_nothing_is_left():
+    X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 4, axis=0)
+    pivots, L = pivoted_cholesky(X, Kernel("rbf", {"gamma": 1.0}), 12)
+    assert len(np.unique(X[pivots[:5]], axis=0)) == 5 and len(np.unique(pivots)) == 12
+    close(L @ L.T, pairwise_kernels(X, metric="rbf", gamma=1.0), 1e-7)
+
+
+def test_pivots_are_the_rows_described_worst():
+    """Each pivot is the argmax of diag(K - K_:P K_PP⁻¹ K_P:)."""
+    X = np.random.default_rng(3).normal(size=(50, 3))
+    kernel = Kernel("poly", {"gamma": 0.4, "degree": 3, "coef0": 1.0})
+    K = kernel(X, X)
+    pivots, _ = pivoted_cholesky(X, kernel, 8)
+    for j in range(8):
+        P = pivots[:j]
+        left = np.diag(K) - np.einsum("ij,ji->i", K[:, P], np.linalg.solve(K[np.ix_(P, P)], K[P])) if j else np.diag(K)
+        assert pivots[j] == np.argmax(left)
+
+
+def needle(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Nearly all rows lie in a wide cloud that says nothing of y; a few rows in a corner carry all of it."""
+    X = rng.normal(size=(n, 2)) * 8.0
+    corner = rng.permutation(n)[: n // 12]
+    X[corner] = np.array([30.0, 30.0]) + rng.normal(size=(len(corner), 2))
+    y = np.zeros(n)
+    y[corner] = np.sin(2.0 * X[corner, 0]) * 3.0
+    return X, y + 0.01 * rng.normal(size=n)
+
+
+def test_greedy_finds_what_random_rows_miss():
+    X, y = needle(240, np.random.default_rng(0))
+    errors = {}
+    for method in ("greedy", "uniform"):
+        model = KernelRidge(gamma=0.3, alpha=1e-3, landmarks=8, landmark_method=method, random_state=0).fit(X, y)
+        errors[method] = np.mean((model.predict(X) - y) ** 2)
+    assert errors["greedy"] < 0.5 * errors["uniform"]
+
+
+def test_greedy_is_forward_selection_by_press():
+    """With every row a candidate: the column whose addition leaves the smallest leave-one-out squared error of least squares."""
+    X, y = problem(KernelRidge, n=25)
+    kernel = Kernel("rbf", {"gamma": 0.3})
+    K = kernel(X, X)
+    weights = np.random.default_rng(2).uniform(0.5, 2.0, 25)
+    pool = Pool(X, y, weights, np.arange(25))
+    got = choose_landmarks(pool, kernel, 4, "greedy", np.random.RandomState(0)).rows
+
+    def press(rows: list[int]) -> float:
+        Z = np.sqrt(weights)[:, None] * np.hstack([np.ones((25, 1)), K[:, rows]])
+        H = Z @ np.linalg.pinv(Z)
+        return float((((np.eye(25) - H) @ (np.sqrt(weights)[:, None] * y) / (1 - np.diag(H))[:, None]) ** 2).sum())
+
+    expected: list[int] = []
+    for _ in range(4):
+        expected.append(min(set(range(25)) - set(expected), key=lambda row: press([*expected, row])))
+    assert press(sorted(got)) == pytest.approx(press(expected), rel=1e-8)
+
+
+def test_leverage_prefers_rows_far_from_the_others():
+    rng = np.random.default_rng(0)
+    X = np.vstack([0.05 * rng.normal(size=(190, 2)), 5.0 * rng.normal(size=(10, 2))])
+    pool = Pool(X, np.zeros((200, 1)), np.ones(200), np.arange(200))
+    kernel = Kernel("rbf", {"gamma": 0.5})
+    far = {
+        method: np.mean([(choose_landmarks(pool, kernel, 20, method, np.random.RandomState(s)).rows >= 190).sum() for s in range(20)])
+        for method in ("leverage", "uniform")
+    }
+    assert far["leverage"] > 3 * far["uniform"]
+
+
+def test_weights_are_probabilities_of_uniform_landmarks():
+    X = np.arange(40.0)[:, None]
+    pool = Pool(X, np.zeros((40, 1)), np.where(np.arange(40) < 10, 20.0, 1.0), np.arange(40))
+    drawn = [choose_landmarks(pool, Kernel("linear"), 5, "uniform", np.random.RandomState(s)).rows for s in range(60)]
+    assert np.mean(np.concatenate(drawn) < 10) > 0.7
+
+
+def test_large_sets_are_chosen_from_a_sample():
+    """Above the size of the pool a method sees a random part of the rows, and the landmarks are still rows of X."""
+    rng = np.random.default_rng(0)
+    n = pool_size(4, "greedy") + 500
+    X = rng.normal(size=(n, 2))
+    y = (X[:, 0] > 0).astype(int)
+    model = LeastSquaresSVC(gamma=0.5, alpha=1.0, landmarks=4, landmark_method="greedy", random_state=0).fit(X, y)
+    assert np.array_equal(model.landmarks_, X[model.landmark_indices_])
+    assert model.held_out_decision_.shape == (n,) and model.verify(3).passed
+
+
+# ---- input of other kinds ----------------------------------------------------------------------------------------------
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
+def test_sparse_rows(estimator, penalty, cv):
+    X, y = problem(estimator)
+    X = np.where(np.abs(X) > 0.4, X, 0.0)
+    for kernel in ("rbf", "linear"):
+        dense = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(X, y)
+        sparse = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(sp.csr_matrix(X), y)
+        close(output(sparse, sp.csr_matrix(X)), output(dense, X))
+        close(held_out_of(sparse), held_out_of(dense))
+        given = make(estimator, penalty, kernel, landmarks=sp.csr_matrix(dense.landmarks_), cv=cv).fit(sp.csr_matrix(X), y)
+        close(held_out_of(given), held_out_of(dense))
+
+
+@every_estimator
+@every_penalty
+@pytest.mark.parametrize("namespace", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize("landmarks", [8, "points"])
+def test_other_namespaces(estimator, penalty, namespace, landmarks):
+    xp = pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
+    X, y = problem(estimator)
+    other_X, other_y = xp.asarray(X), xp.asarray(y)
+    given = points() if landmarks == "points" else landmarks
+    other_given = xp.asarray(points()) if landmarks == "points" else landmarks
+    weights = weights_with_zeros()
+    for options in ({}, {"cv": KFold(4)}, {"shared_landmarks": "drop"}, {"shared_landmarks": "drop", "cv": KFold(4)}):
+        options = {**options, "random_state": 0, "alpha": [0.1, 1.0]}
+        expected = make(estimator, penalty, landmarks=given).set_params(**options).fit(X, y, sample_weight=weights)
+        got = make(estimator, penalty, landmarks=other_given).set_params(**options).fit(other_X, other_y, sample_weight=xp.asarray(weights))
+        assert type(got.landmarks_) is type(other_X) and type(output(got, other_X)) is type(other_X)
+        close(np.asarray(output(got, other_X)), output(expected, X))
+        close(np.asarray(held_out_of(got)), held_out_of(expected))
+
+
+@every_estimator
+@every_method
+def test_methods_in_another_namespace(estimator, method):
+    xp = pytest.importorskip("array_api_strict")
+    X, y = problem(estimator)
+    expected = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(X, y)
+    got = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(xp.asarray(X), xp.asarray(y))
+    close(np.asarray(got.landmarks_), expected.landmarks_)
+    assert np.array_equal(got.landmark_indices_, expected.landmark_indices_)
+
+
+# ---- company -----------------------------------------------------------------------------------------------------------
+
+
+@every_estimator
+@every_penalty
+def test_at_another_alpha(estimator, penalty):
+    X, y = problem(estimator)
+    model = make(estimator, penalty, landmarks=8, random_state=0).fit(X, y)
+    other, expected = model.at(5.0), make(estimator, penalty, mu=5.0, landmarks=8, random_state=0).fit(X, y)
+    close(output(other, points()), output(expected, points()))
+    close(held_out_of(other), held_out_of(expected))
+    assert other.best_score_ == pytest.approx(expected.best_score_)
+
+
+@every_estimator
+def test_verify_notices_a_wrong_value(estimator):
+    X, y = problem(estimator)
+    model = make(estimator, landmarks=8, random_state=0).fit(X, y)
+    assert model.verify(N).passed and model.verify(N).n_refits > N // 2
+    held_out_of(model)[...] *= 1.001
+    assert not model.verify(N).passed
+
+
+@every_estimator
+def test_copies(estimator):
+    X, y = problem(estimator)
+    model = make(estimator, landmarks=8, landmark_method="kmeans", random_state=0).fit(X, y)
+    assert clone(model).get_params() == model.get_params()
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(output(again, X), output(model, X)) and np.array_equal(again.landmarks_, model.landmarks_)
+    given = clone(make(estimator, landmarks=points())).fit(X, y)
+    assert np.array_equal(given.landmarks_, points()) and (given.landmark_indices_ == -1).all()
+    assert not hasattr(clone(model).set_params(landmarks=None).fit(X, y), "landmarks_")
+    refitted = model.set_params(landmarks=None).fit(X, y)
+    assert not hasattr(refitted, "landmarks_") and not hasattr(refitted, "landmark_indices_")
+
+
+@every_estimator
+@every_penalty
+def test_refinement(estimator, penalty):
+    X, y = problem(estimator)
+    coarse = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0).fit(X, y)
+    fine = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0, refine=True).fit(X, y)
+    assert fine.best_score_ >= coarse.best_score_ - 1e-12
+    assert fine.refinement_.rounds and fine.verify().passed
+    again = estimator(penalty=penalty, criterion="squared_error", landmarks=fine.landmarks_, gamma=fine.gamma_, alpha=fine.alpha_).fit(X, y)
+    assert again.best_score_ == pytest.approx(fine.best_score_, rel=1e-6)
+
+
+def test_more_landmarks_than_rows_are_all_rows():
+    X, y = problem()
+    model = make(LeastSquaresSVC, landmarks=10 * N).fit(X, y)
+    assert np.array_equal(model.landmarks_, X) and np.array_equal(model.landmark_indices_, np.arange(N))
+
+
+def test_kmeans_with_fewer_distinct_rows_than_clusters():
+    X = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 10, axis=0)
+    y = np.arange(40) % 2
+    model = LeastSquaresSVC(gamma=1.0, alpha=1.0, landmarks=9, landmark_method="kmeans", random_state=0).fit(X, y)
+    assert len(model.landmarks_) == 4
+
+
+BAD = {
+    "zero": (0, ValueError, "at least 1"),
+    "negative": (-3, ValueError, "at least 1"),
+    "fraction": (2.5, TypeError, "whole number"),
+    "truth": (True, TypeError, "whole number"),
+    "features": (np.zeros((4, 2)), ValueError, r"\(n_landmarks, 3\)"),
+    "one point": (np.zeros(3), ValueError, r"\(n_landmarks, 3\)"),
+    "none": (np.zeros((0, 3)), ValueError, r"\(n_landmarks, 3\)"),
+    "nan": (np.full((4, 3), np.nan), ValueError, "NaN"),
+    "infinite": (np.full((4, 3), np.inf), ValueError, "NaN or infinity"),
+    "text": ("many", (ValueError, TypeError), "landmarks"),
+}
+
+
+@every_estimator
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_landmarks(estimator, bad):
+    X, y = problem(estimator)
+    value, error, message = BAD[bad]
+    with pytest.raises(error, match=message):
+        make(estimator, landmarks=value).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"landmark_method": "best"}, "landmark_method"),
+        ({"shared_landmarks": "yes"}, "shared_landmarks"),
+        ({"gamma": "ard"}, "landmarks=None"),
+        ({"kernel": "precomputed"}, "precomputed"),
+        ({"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}, "penalty='dual'"),
+        ({"kernel": "poly", "gamma": 1e200, "degree": 3}, "overflows"),
+    ],
+)
+def test_bad_companions(options, message):
+    X, y = problem()
+    X = X @ X.T if options.get("kernel") == "precomputed" else X
+    with pytest.raises(ValueError, match=message):
+        LeastSquaresSVC(**{"landmarks": 6, "random_state": 0, **options}).fit(X, y)
+
+
+def test_indefinite_kernels_with_the_dual_norm():
+    X, y = problem()
+    L = points()
+    model = LeastSquaresSVC("sigmoid", gamma=1.0, coef0=-1.0, alpha=0.5, penalty="dual", landmarks=L).fit(X, y)
+    blocks = (pairwise_kernels(A, L, metric="sigmoid", gamma=1.0, coef0=-1.0) for A in (X, L, X))
+    K_nm, K_mm, K_new = blocks
+    Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
+    close(model.decision_function(X), naive(K_nm, K_mm, Y, 0.5, None, "dual", True, K_new))
+
+
+def test_weight_two_is_a_repeated_row():
+    X, y = problem()
+    weights = np.where(np.arange(N) % 4 == 0, 2.0, 1.0)
+    repeated = np.repeat(np.arange(N), weights.astype(int))
+    for penalty in PENALTIES:
+        weighted = make(LeastSquaresSVC, penalty, landmarks=points()).fit(X, y, sample_weight=weights)
+        literal = make(LeastSquaresSVC, penalty, landmarks=points()).fit(X[repeated], y[repeated])
+        close(weighted.decision_function(X), literal.decision_function(X))
+
+
+def test_moments_merge_and_part():
+    rng = np.random.default_rng(0)
+    Z, Y, w = rng.normal(size=(20, 4)), rng.normal(size=(20, 2)), rng.uniform(0.5, 2.0, size=(20, 1))
+    whole = Moments.of(Z, Y, w)
+    parts = [Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 3), slice(3, 3), slice(3, 20))]
+    for name in ("weight", "sum_Z", "sum_Y", "ZZ", "ZY", "YY"):
+        np.testing.assert_allclose(getattr(merge(parts), name), getattr(whole, name), atol=1e-12)
+        np.testing.assert_allclose(getattr(whole.without(parts[2]), name), getattr(parts[0], name), atol=1e-12)
+    with pytest.raises(ValueError, match="no moments"):
+        merge([])
+    with pytest.raises(ValueError, match="cannot be combined"):
+        whole.merge(Moments.of(Z[:, :2], Y, w))
+
+
+def test_sklearn_searches_see_the_parameter():
+    X, y = problem(n_classes=2)
+    search = sklearn.model_selection.GridSearchCV(make(LeastSquaresSVC, random_state=0), {"landmarks": [2, 10]}, cv=StratifiedKFold(3))
+    assert search.fit(X, y).best_params_["landmarks"] in (2, 10)
+
+
+try:
+    from sklearn.utils.estimator_checks import parametrize_with_checks
+
+    INSTANCES = [
+        KernelFisherDiscriminant(landmarks=20, gamma="scale", random_state=0),
+        LeastSquaresSVC(landmarks=15, gamma="scale", penalty="dual", landmark_method="cholesky", random_state=0),
+        KernelRidge(landmarks=15, gamma="scale", landmark_method="kmeans", shared_landmarks="drop", random_state=0),
+        LeastSquaresSVC(landmarks=10, gamma="scale", landmark_method="greedy", random_state=0),
+    ]
+
+    def expected_failures(estimator) -> dict[str, str]:
+        """Rows drawn at random: repeated rows are drawn otherwise than weighted ones."""
+        drawn = estimator.landmark_method == "uniform"
+        return {f"check_sample_weight_equivalence_on_{kind}_data": "random landmarks" for kind in ("dense", "sparse") if drawn}
+
+    @parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
+    def test_estimator_check(estimator, check):
+        if "array_api" in check.func.__name__:
+            pytest.skip("array-API checks run elsewhere")
+        check(estimator)
+
+except RuntimeError:  # scikit-learn 1.6 with SciPy 1.14 and later
+    pass
