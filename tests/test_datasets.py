@@ -15,13 +15,13 @@ from scipy.integrate import quad
 from scipy.io import savemat
 from scipy.optimize import brentq
 from scipy.special import logsumexp
-from scipy.stats import ncx2, norm
+from scipy.stats import multivariate_normal, ncx2, norm
 
 from fitonce import datasets
 from fitonce.datasets import BAYES_ERROR, RAETSCH, fetch_raetsch, generators, raetsch, raetsch_splits
 
-LAWS = ("torus", "twonorm", "ringnorm", "waveform")
-WIDTH = {"torus": 2, "twonorm": 20, "ringnorm": 20, "waveform": 21}
+LAWS = ("torus", "twonorm", "ringnorm", "waveform", "threenorm", "checkerboard")
+WIDTH = {"torus": 2, "twonorm": 20, "ringnorm": 20, "waveform": 21, "threenorm": 20, "checkerboard": 2}
 
 needs_data = pytest.mark.skipif(
     not os.environ.get(raetsch.FOLDER_VARIABLE), reason=f"{raetsch.FOLDER_VARIABLE} does not name a folder with the benchmark data"
@@ -64,7 +64,7 @@ def test_monte_carlo_error_of_the_bayes_rule(law):
     assert abs(error - expected) < 4 * np.sqrt(expected * (1 - expected) / len(y))
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", [law for law in LAWS if law != "checkerboard"])  # which knows 0.1 and 0.9 only
 def test_log_odds_are_calibrated(law):
     X, y = make(law, 200_000, 12)
     p = 1 / (1 + np.exp(-bayes(law, X)))
@@ -81,6 +81,14 @@ def test_bayes_errors_in_closed_form():
     squared = 8 / 3 * (20 * np.log(2) + 2 / 3)
     missed = ncx2.cdf(squared / 4, 20, 16 / 9), ncx2.sf(squared, 20, 4 / 9)
     assert BAYES_ERROR["ringnorm"] == pytest.approx(np.mean(missed), abs=1e-7)
+
+    # threenorm in the plane of its centres: (±2, 0) for one class, (0, 2) for the other
+    def boundary(u):
+        return 0.5 * np.log(np.cosh(2 * u))
+
+    first = quad(lambda u: (norm.pdf(u - 2) + norm.pdf(u + 2)) / 2 * norm.cdf(-boundary(u)), -12, 12, epsabs=1e-12)[0]
+    second = quad(lambda u: norm.pdf(u) * norm.cdf(boundary(u) - 2), -12, 12, epsabs=1e-12)[0]
+    assert BAYES_ERROR["threenorm"] == pytest.approx((first + second) / 2, abs=1e-7)
 
     def inner(r):
         return 0.25 * r * np.exp(-0.5 * r**2)
@@ -115,6 +123,70 @@ def test_ringnorm_and_twonorm_have_breimans_moments():
     for sign in (1, -1):
         assert X[y == sign].mean(axis=0) == pytest.approx(np.full(20, sign * a), abs=0.04)
         assert np.cov(X[y == sign].T) == pytest.approx(np.eye(20), abs=0.06)
+
+
+def test_threenorm_has_breimans_moments():
+    a = 2 / np.sqrt(20)
+    X, y = datasets.make_threenorm(40_000, random_state=0)
+    assert X[y == -1].mean(axis=0) == pytest.approx(a * np.tile([1.0, -1.0], 10), abs=0.04)
+    assert np.cov(X[y == -1].T) == pytest.approx(np.eye(20), abs=0.06)
+    assert X[y == 1].mean(axis=0) == pytest.approx(np.zeros(20), abs=0.04)
+    assert np.cov(X[y == 1].T) == pytest.approx(np.eye(20) + a**2, abs=0.06)  # two centres at ±a add a² everywhere
+
+
+def test_checkerboard_fields():
+    at = np.array([[0.1, 0.1], [0.3, 0.1], [0.3, 0.3], [0.1, 0.9], [0.9, 0.9]])
+    assert np.sign(datasets.checkerboard_bayes(at)).tolist() == [1, -1, 1, -1, 1]
+    assert datasets.checkerboard_bayes(at[:1]) == pytest.approx(np.log(9))
+
+
+def test_three_waveforms():
+    X, y = datasets.make_waveform3(200_000, random_state=11)
+    assert set(y) == {0, 1, 2}
+    log_p = datasets.waveform3_bayes(X)
+    assert np.exp(log_p).sum(axis=1) == pytest.approx(1.0)
+    expected = BAYES_ERROR["waveform3"]
+    assert abs(np.mean(log_p.argmax(axis=1) != y) - expected) < 4 * np.sqrt(expected * (1 - expected) / len(y))
+    assert np.exp(log_p).mean(axis=0) == pytest.approx(np.bincount(y) / len(y), abs=0.005)
+    two, signs = datasets.make_waveform(200, random_state=11)  # its first class against the others
+    assert np.array_equal(two, datasets.make_waveform3(200, random_state=11)[0])
+    assert np.array_equal(signs == 1, datasets.make_waveform3(200, random_state=11)[1] == 0)
+
+
+def test_gaussians_have_the_law_of_the_paper():
+    X, y, law = datasets.make_gaussians(1003, n_features=6, n_classes=5, random_state=0, return_law=True)
+    assert X.shape == (1003, 6) and np.bincount(y).tolist() == [201, 201, 201, 200, 200]
+    assert np.linalg.norm(law.means, axis=1) == pytest.approx(np.ones(5))
+    assert all(np.array_equal(a, b) for a, b in zip((X, y), datasets.make_gaussians(1003, n_features=6, random_state=0), strict=True))
+    many, labels = law.draw(60_000, random_state=1)
+    for label in range(5):
+        assert many[labels == label].mean(axis=0) == pytest.approx(law.means[label], abs=0.06)
+        assert np.cov(many[labels == label].T) == pytest.approx(law.covariance, abs=0.1)
+    covariances = [datasets.make_gaussians(5, n_features=4, random_state=seed, return_law=True)[2].covariance for seed in range(800)]
+    assert np.mean(covariances, axis=0) == pytest.approx(np.eye(4), abs=0.12)  # Wishart with mean I and 4 degrees of freedom:
+    assert np.var([C[0, 0] for C in covariances]) == pytest.approx(2 / 4, rel=0.25)  # the variances are χ²₄/4
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_best_predictions_of_gaussians(n_classes):
+    _, _, law = datasets.make_gaussians(10, n_features=3, n_classes=n_classes, random_state=2, return_law=True)
+    X, y = law.draw(100_000, random_state=3)
+    log_p = law.bayes(X)
+    densities = np.column_stack([multivariate_normal(mean, law.covariance).logpdf(X) for mean in law.means])
+    assert log_p == pytest.approx(densities - logsumexp(densities, axis=1, keepdims=True), abs=1e-8)
+    error = np.mean(log_p.argmax(axis=1) != y)
+    assert law.bayes_error() == pytest.approx(error, abs=4 * np.sqrt(error / len(y)) + 1e-3)
+
+
+def test_gaussians_say_what_is_wrong():
+    for options, message in (
+        ({"n_features": 0}, "n_features must be an integer of at least 1"),
+        ({"n_classes": 1}, "n_classes must be .* 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            datasets.make_gaussians(10, **options)
+    with pytest.raises(ValueError, match="n_samples must be a positive integer"):
+        datasets.make_gaussians(0)
 
 
 def waves():

@@ -1,26 +1,36 @@
-"""Two-class problems whose best possible classifier is known.
+"""Problems whose best possible classifier is known.
 
-Every ``make_x(n_samples)`` draws rows X and labels y in {-1, +1}; ``x_bayes(X)`` is the log-odds of class +1 given the
-row under the same law, so that its sign is the best possible prediction and `BAYES_ERROR` the error of that.
+Every ``make_x(n_samples)`` draws rows X and labels y. Of two classes, in {-1, +1}, ``x_bayes(X)`` is the log-odds of class +1 given the
+row under the same law, so that its sign is the best possible prediction and `BAYES_ERROR` the error of that. Of more, 0, 1, …, it is
+the log-probability of each, and its argmax the best prediction.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import log_ndtr, log_softmax, ndtr
 
 BAYES_ERROR = {
     "torus": 0.0489003,  # quadrature over the radius
     "twonorm": 0.0227501,  # Φ(-2)
     "ringnorm": 0.0123966,  # two non-central chi-square tails
     "waveform": 0.0826,  # Monte Carlo, 2·10⁷ rows: standard error 6e-5
+    "threenorm": 0.1046332,  # quadrature along the line between two of its centres
+    "checkerboard": 0.1,  # by construction
+    "waveform3": 0.1329,  # Monte Carlo, 3·10⁶ rows: standard error 9e-5
 }
-"""Error of the sign of ``x_bayes`` under the law of ``make_x``."""
+"""Error of the best prediction by ``x_bayes`` under the law of ``make_x``."""
 
 _NORM_FEATURES = 20
-_NORM_OFFSET = 2.0 / np.sqrt(_NORM_FEATURES)  # a of twonorm and ringnorm
+_NORM_OFFSET = 2.0 / np.sqrt(_NORM_FEATURES)  # a of twonorm, ringnorm and threenorm
+_ALTERNATING = np.where(np.arange(_NORM_FEATURES) % 2 == 0, 1.0, -1.0)
+
+_CHECKERBOARD_SIDE = 4
+_CHECKERBOARD_FLIPPED = 0.1
 
 _WAVE_AT = np.arange(1, 22)
 _WAVES = {peak: np.maximum(6.0 - np.abs(_WAVE_AT - peak), 0.0) for peak in (7, 11, 15)}
@@ -115,6 +125,137 @@ def ringnorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(outer - inner)
 
 
+def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …), I) for class -1, in 20 dimensions.
+
+    a = 2/√20, equal priors. In the plane of the three centres the best boundary is v = ½ log cosh 2u; its error is 10.5 %.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+    random_state : int, Generator, RandomState or None, default=None
+
+    Returns
+    -------
+    X : array of shape (n_samples, 20)
+    y : array of shape (n_samples,)
+    """
+    rng = _generator(random_state)
+    y = _fair_labels(rng, n_samples)
+    side = np.where(rng.integers(2, size=n_samples) > 0, 1.0, -1.0)
+    centre = np.where(y[:, None] > 0, side[:, None] * np.ones(_NORM_FEATURES), _ALTERNATING)
+    return rng.normal(size=(n_samples, _NORM_FEATURES)) + _NORM_OFFSET * centre, y
+
+
+def threenorm_bayes(X: Any) -> np.ndarray:
+    """Log-odds (n,) of class +1 of `make_threenorm` given the rows X (n, 20); all centres are equally far from 0."""
+    X = _NORM_OFFSET * _rows(X, _NORM_FEATURES)
+    along = X.sum(axis=1)
+    return np.asarray(np.logaddexp(along, -along) - np.log(2.0) - X @ _ALTERNATING)
+
+
+def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """A board of 4 by 4 fields on the unit square, black +1 and white -1, with every tenth label wrong.
+
+    Rows are uniform, and a label is wrong with probability 0.1, which is the Bayes error. A linear rule does hardly better than chance.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+    random_state : int, Generator, RandomState or None, default=None
+
+    Returns
+    -------
+    X : array of shape (n_samples, 2)
+    y : array of shape (n_samples,)
+    """
+    rng = _generator(random_state)
+    X = rng.uniform(size=(_count(n_samples), 2))
+    return X, np.where(rng.uniform(size=n_samples) < _CHECKERBOARD_FLIPPED, -1, 1) * _field(X)
+
+
+def checkerboard_bayes(X: Any) -> np.ndarray:
+    """Log-odds (n,) of class +1 of `make_checkerboard` given the rows X (n, 2)."""
+    odds = (1.0 - _CHECKERBOARD_FLIPPED) / _CHECKERBOARD_FLIPPED
+    return np.asarray(_field(_rows(X, 2)) * np.log(odds))
+
+
+def _field(X: np.ndarray) -> np.ndarray:
+    """+1 on black fields, -1 on white ones."""
+    return np.where(np.floor(_CHECKERBOARD_SIDE * X).sum(axis=1) % 2 == 0, 1, -1)
+
+
+@dataclass(frozen=True)
+class GaussianLaw:
+    """Classes N(mean_j, covariance) of equal probability: centres (c, p) and their common covariance (p, p)."""
+
+    means: np.ndarray
+    covariance: np.ndarray
+
+    def bayes(self, X: Any) -> np.ndarray:
+        """Log-probabilities (n, c) of the classes given the rows X (n, p): x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised."""
+        directions = cho_solve(cho_factor(self.covariance), self.means.T)
+        offsets = 0.5 * (self.means.T * directions).sum(axis=0)
+        return np.asarray(log_softmax(_rows(X, self.means.shape[1]) @ directions - offsets, axis=1))
+
+    def bayes_error(self, n_draws: int = 100_000, *, random_state: Any = 0) -> float:
+        """The error of the best classifier: Φ(-Δ/2) for two classes at Mahalanobis distance Δ; for more, the mean of 1 - max p of draws."""
+        if len(self.means) == 2:
+            gap = self.means[1] - self.means[0]
+            return float(ndtr(-0.5 * np.sqrt(gap @ cho_solve(cho_factor(self.covariance), gap))))
+        X, _ = self.draw(n_draws, random_state=random_state)
+        return float(np.mean(-np.expm1(self.bayes(X).max(axis=1))))
+
+    def draw(self, n_samples: int, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Rows X and labels y in {0, …, c-1}, of equal shares as nearly as they go."""
+        rng = _generator(random_state)
+        y = rng.permutation(np.arange(_count(n_samples)) % len(self.means))
+        noise = rng.normal(size=(n_samples, self.means.shape[1]))
+        return self.means[y] + noise @ np.linalg.cholesky(self.covariance).T, y
+
+
+def make_gaussians(
+    n_samples: int = 100, *, n_features: int = 10, n_classes: int = 5, random_state: Any = None, return_law: bool = False
+) -> Any:
+    """Gaussian classes of a common covariance, both drawn at random: the simulation of Treder (2019).
+
+    The centres are uniform on the unit sphere and the covariance is Wishart with n_features degrees of freedom and mean I (the paper leaves
+    these open), so every seed is another law; classes have equal shares. The best classifier is linear discriminant analysis.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+    n_features : int, default=10
+    n_classes : int, default=5
+    random_state : int, Generator, RandomState or None, default=None
+    return_law : bool, default=False
+        Whether to return the law as well, which knows the best predictions and their error, and draws further rows.
+
+    Returns
+    -------
+    X : array of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+        0, …, n_classes - 1.
+    law : GaussianLaw
+        With ``return_law=True``.
+
+    Examples
+    --------
+    >>> from fitonce.datasets import make_gaussians
+    >>> X, y, law = make_gaussians(60, n_features=3, n_classes=2, random_state=0, return_law=True)
+    >>> error = (law.bayes(X).argmax(axis=1) != y).mean()   # of the best possible classifier, on these rows
+    """
+    for name, value, least in (("n_features", n_features, 1), ("n_classes", n_classes, 2)):
+        if not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
+    rng = _generator(random_state)
+    centres = rng.normal(size=(n_classes, n_features))
+    factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
+    law = GaussianLaw(centres / np.linalg.norm(centres, axis=1, keepdims=True), factor @ factor.T)
+    X, y = law.draw(n_samples, random_state=rng)
+    return (X, y, law) if return_law else (X, y)
+
+
 def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of three triangles.
 
@@ -132,18 +273,44 @@ def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> tuple[np
     X : array of shape (n_samples, 21)
     y : array of shape (n_samples,)
     """
-    rng = _generator(random_state)
-    pair = rng.integers(len(_WAVE_CLASSES), size=_count(n_samples))
-    u = rng.uniform(size=(n_samples, 1))
-    first, second = (np.stack([_WAVES[peaks[end]] for peaks in _WAVE_CLASSES])[pair] for end in (0, 1))
-    return u * first + (1.0 - u) * second + rng.normal(size=first.shape), np.where(pair == 0, 1, -1)
+    X, pair = make_waveform3(n_samples, random_state=random_state)
+    return X, np.where(pair == 0, 1, -1)
 
 
 def waveform_bayes(X: Any) -> np.ndarray:
     """Log-odds (n,) of class +1 of `make_waveform` given the rows X (n, 21)."""
-    X = _rows(X, len(_WAVE_AT))
-    one, other, another = (_log_wave_mixture(X, _WAVES[a], _WAVES[b]) for a, b in _WAVE_CLASSES)
+    one, other, another = waveform3_bayes(X).T
     return np.asarray(one - np.logaddexp(other, another))
+
+
+def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's waveforms, three equally probable classes: 21 noisy points on a random mixture of two of three triangles.
+
+    As `make_waveform`, each pair of triangles a class: 0 for (7, 11), 1 for (11, 15), 2 for (7, 15). Bayes error
+    13.3 % (Breiman et al. give 14 %).
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+    random_state : int, Generator, RandomState or None, default=None
+
+    Returns
+    -------
+    X : array of shape (n_samples, 21)
+    y : array of shape (n_samples,)
+    """
+    rng = _generator(random_state)
+    pair = rng.integers(len(_WAVE_CLASSES), size=_count(n_samples))
+    u = rng.uniform(size=(n_samples, 1))
+    first, second = (np.stack([_WAVES[peaks[end]] for peaks in _WAVE_CLASSES])[pair] for end in (0, 1))
+    return u * first + (1.0 - u) * second + rng.normal(size=first.shape), pair
+
+
+def waveform3_bayes(X: Any) -> np.ndarray:
+    """Log-probabilities (n, 3) of the classes of `make_waveform3` given the rows X (n, 21)."""
+    X = _rows(X, len(_WAVE_AT))
+    mixtures = [_log_wave_mixture(X, _WAVES[a], _WAVES[b]) for a, b in _WAVE_CLASSES]
+    return np.asarray(log_softmax(np.column_stack(mixtures), axis=1))
 
 
 def _log_wave_mixture(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
