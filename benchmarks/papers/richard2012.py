@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn.svm import SVC
 
 TEST_ROWS = {"ionosphere": 84, "iris": 33, "wine": 47}
-RIDGE = 1e-3  # of the mean diagonal of N: the regulariser of the repaired version, μ = 1e-3 as in Mika et al. (1999) but free of units
+RIDGE = 1e-3  # of the mean diagonal of N: μ = 1e-3 as in Mika et al. (1999), but free of units
 LATTICE = ((-10.0, 10.0), (-10.0, 10.0))  # of slope and offset of the sigmoid, 20 points each
 SVM_ITERATIONS = 20_000  # libsvm does not end on kernel values of 1e20; this many steps are plenty where it does
 
@@ -85,7 +86,10 @@ def kernel(kind: str, A: np.ndarray, B: np.ndarray, *parameters: float) -> np.nd
 
 
 def discriminant(K: np.ndarray, y: np.ndarray, ridge: float = 0.0) -> np.ndarray:
-    """α = N⁻¹(M₁ - M₂), the leading eigenvector of N⁻¹M; N is singular without a ridge, and is then inverted as it stands."""
+    """α = (N + μI)⁻¹(M₁ - M₂), the leading eigenvector of (N + μI)⁻¹M, with μ = ridge·tr(N)/n.
+
+    Without a ridge N is singular, and is inverted as it stands.
+    """
     K1, K0 = K[:, y == 1], K[:, y == 0]
     N = sum(Kj @ (Kj - Kj.mean(axis=1, keepdims=True)).T for Kj in (K1, K0))
     N[np.diag_indices(len(N))] += ridge * np.trace(N) / len(N)
@@ -111,7 +115,13 @@ def error_rate(parameters: np.ndarray, projection: np.ndarray, y: np.ndarray) ->
 
 def fit_sigmoid(projection: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, bool]:
     """His sigmoid: least error rate by brute force on a lattice, then truncated Newton from there; and whether that moved at all."""
-    coarse = scipy.optimize.brute(error_rate, LATTICE, args=(projection, y), Ns=20, finish=None)
+
+    def all_at_once(_: Callable[..., float], points: np.ndarray) -> np.ndarray:
+        """What `brute` would get by calling `error_rate` for every point of the lattice, one after the other."""
+        z = points[:, :1] * projection + points[:, 1:]
+        return np.mean((expit(z) > 0.5) != y, axis=1)
+
+    coarse = scipy.optimize.brute(error_rate, LATTICE, args=(projection, y), Ns=20, finish=None, workers=all_at_once)
     fine = scipy.optimize.minimize(error_rate, coarse, args=(projection, y), method="TNC").x
     return fine, bool(np.any(fine != coarse))
 
@@ -120,33 +130,38 @@ def predictions(parameters: np.ndarray, projection: np.ndarray) -> np.ndarray:
     return (expit(parameters[0] * projection + parameters[1]) > 0.5).astype(int)
 
 
+def unit_length(alpha: np.ndarray) -> np.ndarray:
+    """An eigenvector as a library returns it."""
+    length = float(np.linalg.norm(alpha))
+    return alpha / length if length > 0 and np.isfinite(length) else alpha
+
+
+METHODS = ("KFD, no regulariser", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
+
+
 def accuracies(K: np.ndarray, y: np.ndarray, K_test: np.ndarray, y_test: np.ndarray) -> dict[str, float]:
-    """Test accuracy in % of each method on one kernel, and how his sigmoid fared."""
+    """Test accuracy in % of each method on one kernel, and how the sigmoid of the second fared.
+
+    - "KFD, no regulariser": N inverted as it stands, α of unit length, sigmoid on the training projections: the recipe as written;
+    - "KFD, unit α": the same with the ridge. Of all readings that we tried it is the one that fails where the published one fails;
+    - "KFD, means at ±1": the same direction in units of its own, so that the lattice of the sigmoid fits any kernel;
+    - "KFD + linear SVM": a linear support vector machine on that projection, as in Mika et al. (1999), in place of the sigmoid.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        alpha = discriminant(K, y)
+        answers = {}
+        bare, alpha = (unit_length(discriminant(K, y, ridge)) for ridge in (0.0, RIDGE))
+        answers["KFD, no regulariser"] = predictions(fit_sigmoid(K @ bare, y)[0], K_test @ bare)
         sigmoid, moved = fit_sigmoid(K @ alpha, y)
-        described = predictions(sigmoid, K_test @ alpha)
-        alpha, b = own_units(discriminant(K, y, RIDGE), K, y)
+        answers["KFD, unit α"] = predictions(sigmoid, K_test @ alpha)
+        alpha, b = own_units(alpha, K, y)
         projection, test_projection = K @ alpha + b, K_test @ alpha + b
-        repaired = predictions(fit_sigmoid(projection, y)[0], test_projection)
-        on_projection = SVC(kernel="linear").fit(projection[:, None], y).predict(test_projection[:, None])
-        svm = SVC(kernel="precomputed", max_iter=SVM_ITERATIONS).fit(K, y).predict(K_test)
-
-    def percent(answer: np.ndarray) -> float:
-        return 100.0 * float(np.mean(answer == y_test))
-
-    return {
-        "KFD as described": percent(described),
-        "KFD regularised": percent(repaired),
-        "KFD + linear SVM": percent(on_projection),
-        "SVM": percent(svm),
-        "constant answer": float(np.all(described == described[0])),
-        "Newton moved": float(moved),
-    }
-
-
-METHODS = ("KFD as described", "KFD regularised", "KFD + linear SVM", "SVM")
+        answers["KFD, means at ±1"] = predictions(fit_sigmoid(projection, y)[0], test_projection)
+        answers["KFD + linear SVM"] = SVC(kernel="linear").fit(projection[:, None], y).predict(test_projection[:, None])
+        answers["SVM"] = SVC(kernel="precomputed", max_iter=SVM_ITERATIONS).fit(K, y).predict(K_test)
+    constant = np.all(answers["KFD, unit α"] == answers["KFD, unit α"][0])
+    scores = {method: 100.0 * float(np.mean(answer == y_test)) for method, answer in answers.items()}
+    return {**scores, "constant answer": float(constant), "Newton moved": float(moved)}
 
 
 # ---- tables 1 to 3 -------------------------------------------------------------------------------------------

@@ -26,9 +26,6 @@ import richard2012
 import shared
 from sklearn.model_selection import StratifiedKFold
 
-from fitonce.estimators.problem import decompose
-from fitonce.kernels import Kernel
-
 FACTORS = {
     "features": ("raw", "standardised"),
     "regulariser": ("none", "1e-3"),
@@ -53,7 +50,7 @@ class Projection:
     def of(cls, K: np.ndarray, y: np.ndarray, ridge: str) -> Projection:
         """Least squares on ±1 with penalty μ‖α‖²: the direction is that of (N + μI)⁻¹(M₁ - M₂)."""
         targets = np.where(y == 1, 1.0, -1.0)[:, None]
-        smoother = decompose(K.copy(), Kernel("precomputed"), "dual", True, None)
+        smoother = shared.dual_norm(K)
         mu = max((np.finfo(float).eps if ridge == "none" else float(ridge) / len(K)) * smoother.trace, np.finfo(float).tiny)
         fitted = smoother.fit(targets, mu)
         alpha = fitted.dual[:, 0]

@@ -35,12 +35,12 @@ QUICK = {"sets": ["iris"], "draws": 1, "linear": [0.1, 1.0, 2], "log10": [-2.0, 
 Rule = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]  # K, y, K_test -> labels
 
 
-def described(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
-    alpha = richard2012.discriminant(K, y)
+def unit_alpha(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
+    alpha = richard2012.unit_length(richard2012.discriminant(K, y, richard2012.RIDGE))
     return richard2012.predictions(richard2012.fit_sigmoid(K @ alpha, y)[0], K_test @ alpha)
 
 
-def regularised(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
+def own_units(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
     alpha, b = richard2012.own_units(richard2012.discriminant(K, y, richard2012.RIDGE), K, y)
     return richard2012.predictions(richard2012.fit_sigmoid(K @ alpha + b, y)[0], K_test @ alpha + b)
 
@@ -49,7 +49,7 @@ def svm(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
     return np.asarray(SVC(kernel="precomputed", max_iter=richard2012.SVM_ITERATIONS).fit(K, y).predict(K_test))
 
 
-RULES: dict[str, Rule] = {"KFD as described": described, "KFD regularised": regularised, "SVM": svm}
+RULES: dict[str, Rule] = {"KFD, unit α": unit_alpha, "KFD, means at ±1": own_units, "SVM": svm}
 
 
 def three_fold_error(gamma: float, rule: Rule, X: np.ndarray, y: np.ndarray) -> float:

@@ -13,9 +13,6 @@ import numpy as np
 import shared
 from scipy.special import expit
 
-from fitonce.estimators.problem import decompose
-from fitonce.kernels import Kernel
-
 FULL = {"n": 200, "gamma": 0.5, "factors": [2, 5, 20], "steps": 400, "log2_mu": [-10, 10]}
 QUICK = {"n": 60, "steps": 60}
 
@@ -25,7 +22,7 @@ def criteria(n: int, gamma: float, factors: list[float], steps: int, log2_mu: li
     K, y = shared.torus(n, 0, gamma)
     Y = shared.indicators(y)
     exponents = np.linspace(*log2_mu, steps)
-    smoother = decompose(K, Kernel("precomputed"), "dual", True, None)
+    smoother = shared.dual_norm(K)
     held_out = Y - smoother.leave_one_out(Y, 2.0**exponents).residual
     counts = Y.sum(axis=0) - Y
     scores = (n - 1) / counts * np.array([1.0, -1.0])

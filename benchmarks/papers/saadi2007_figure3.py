@@ -24,8 +24,6 @@ import shared
 from sklearn.metrics.pairwise import rbf_kernel
 
 from fitonce.datasets import make_torus
-from fitonce.estimators.problem import decompose
-from fitonce.kernels import Kernel
 
 MUS = 2.0 ** np.arange(-10, 11)
 FULL = {
@@ -42,27 +40,25 @@ Way = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float, np.ndar
 
 def canonical(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
     """Seconds of preparation and search, and the held-out residuals r/(1 - h), for features F: K itself, or K_nm of landmarks."""
-    clock = time.perf_counter()
+    clock = time.process_time()
     lam, V = scipy.linalg.eigh(F.T @ F, overwrite_a=True, check_finite=False, driver="evd")
     U = F @ V
     squares, zeta, xi = U**2, U.sum(axis=0), U.T @ y
-    prepared = time.perf_counter()
-    residuals = []
-    for mu in mus:
-        c = 1.0 / (lam + mu)
-        eta_1, nu = U @ (c * zeta) - 1.0, U @ (c * xi)
-        S = len(y) - zeta @ (c * zeta)
-        residuals.append((y - nu - eta_1 * (eta_1 @ y) / S) / (1.0 - squares @ c - eta_1**2 / S))
-    return prepared - clock, time.perf_counter() - prepared, np.array(residuals)
+    prepared = time.process_time()
+    c = 1.0 / (lam[:, None] + mus)  # all values at once: three products with n×n matrices, O(n²) for each value
+    eta_1, nu = U @ (c * zeta[:, None]) - 1.0, U @ (c * xi[:, None])
+    S = len(y) - zeta**2 @ c
+    residuals = (y[:, None] - nu - eta_1 * (y @ eta_1) / S) / (1.0 - squares @ c - eta_1**2 / S)
+    return prepared - clock, time.process_time() - prepared, residuals.T
 
 
 def conventional(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
     """The hat matrix's diagonal from the inverse of C, for every value anew."""
-    clock = time.perf_counter()
+    clock = time.process_time()
     Z = shared.with_ones(F)
     ZZ, Zy = Z.T @ Z, Z.T @ y
     penalised = np.diag_indices(F.shape[1])
-    prepared = time.perf_counter()
+    prepared = time.process_time()
     residuals = []
     for mu in mus:
         C = ZZ.copy()
@@ -70,16 +66,16 @@ def conventional(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, 
         C_inverse = scipy.linalg.inv(C, overwrite_a=True, check_finite=False)
         h = np.einsum("ij,ij->i", Z @ C_inverse, Z)
         residuals.append((y - Z @ (C_inverse @ Zy)) / (1.0 - h))
-    return prepared - clock, time.perf_counter() - prepared, np.array(residuals)
+    return prepared - clock, time.process_time() - prepared, np.array(residuals)
 
 
 def cholesky(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
     """C = LLᵀ and H = (L⁻¹Zᵀ)ᵀ(L⁻¹Zᵀ): no inverse."""
-    clock = time.perf_counter()
+    clock = time.process_time()
     Z = shared.with_ones(F)
     ZZ = Z.T @ Z
     penalised = np.diag_indices(F.shape[1])
-    prepared = time.perf_counter()
+    prepared = time.process_time()
     residuals = []
     for mu in mus:
         C = ZZ.copy()
@@ -87,17 +83,16 @@ def cholesky(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, floa
         L = scipy.linalg.cholesky(C, lower=True, overwrite_a=True, check_finite=False)
         R = scipy.linalg.solve_triangular(L, Z.T, lower=True, check_finite=False)
         residuals.append((y - R.T @ (R @ y)) / (1.0 - np.einsum("ij,ij->j", R, R)))
-    return prepared - clock, time.perf_counter() - prepared, np.array(residuals)
+    return prepared - clock, time.process_time() - prepared, np.array(residuals)
 
 
 def fitonce(K: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
     """Exact: not the same numbers as the others, which keep the basis function of the deleted row."""
-    K = K.copy()
-    clock = time.perf_counter()
-    smoother = decompose(K, Kernel("precomputed"), "dual", True, None)
-    prepared = time.perf_counter()
+    clock = time.process_time()
+    smoother = shared.dual_norm(K)
+    prepared = time.process_time()
     residuals = smoother.leave_one_out(y[:, None], mus).residual[:, :, 0]
-    return prepared - clock, time.perf_counter() - prepared, residuals
+    return prepared - clock, time.process_time() - prepared, residuals
 
 
 DENSE: dict[str, Way] = {"canonical": canonical, "conventional": conventional, "cholesky": cholesky, "fitonce": fitonce}
@@ -179,7 +174,7 @@ def draw(plt: Any, settings: dict[str, Any], summary: dict[str, Any]) -> Any:
         axes.loglog(
             sizes, summary["search_seconds"][way], linestyle="--", label=f"… search only, {summary['slopes'][way]['search']:.1f}", **style
         )
-    left.set(title="Dense", xlabel="training rows n", ylabel="seconds for 21 values of μ")
+    left.set(title="Dense", xlabel="training rows n", ylabel="CPU seconds for 21 values of μ")
     right.set(title=f"Sparse, {settings['landmarks']} landmarks", xlabel="training rows n")
     for axes in (left, right):
         axes.legend(fontsize=7.5)
