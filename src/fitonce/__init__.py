@@ -6,7 +6,7 @@ regularisation value and every split from one decomposition, exactly as if they 
 
 from .assessment import Assessment, assess
 from .core.holdout import held_out
-from .estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
+from .estimators import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
 from .export import to_onnx
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .model_selection import (
@@ -24,6 +24,7 @@ from .saving import load, save
 __version__ = "0.1.0"
 
 __all__ = [
+    "Accumulation",
     "Assessment",
     "CrossValidation",
     "KernelFisherDiscriminant",

@@ -1,9 +1,10 @@
 """The scikit-learn classes: validate, call the core, set attributes."""
 
+from .accumulation import Accumulation
 from .fisher import KernelFisherDiscriminant
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
 from .validation import NumericalWarning
 from .verification import Verification
 
-__all__ = ["KernelFisherDiscriminant", "KernelRidge", "LeastSquaresSVC", "NumericalWarning", "Verification"]
+__all__ = ["Accumulation", "KernelFisherDiscriminant", "KernelRidge", "LeastSquaresSVC", "NumericalWarning", "Verification"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
@@ -18,9 +19,23 @@ def blockwise(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @wraps(method)
     def call(self: Any, X: Any) -> Any:
         if is_rows(X):
-            return np.concatenate(list(X.map(partial(method, self))))
+            _check_names(self, X.names)
+            with warnings.catch_warnings():  # the blocks have no names, the rows have been asked for theirs
+                warnings.filterwarnings("ignore", message="X does not have valid feature names")
+                return np.concatenate(list(X.map(partial(method, self))))
         if is_dask(X):
+            _check_names(self, getattr(X, "columns", None))
             return apply_lazily(self, method.__name__, X)
         return method(self, X)
 
     return call
+
+
+def _check_names(model: Any, names: Any) -> None:
+    """Columns of a file must be those of the fit, in their order."""
+    expected = getattr(model, "feature_names_in_", None)
+    if expected is not None and names is not None and list(expected) != list(names):
+        raise ValueError(
+            f"The feature names should match those that were passed during fit: {list(expected)[:10]}, got {list(names)[:10]} instead. "
+            "Pick the columns, in this order; of a file with open_rows(..., columns=...)."
+        )

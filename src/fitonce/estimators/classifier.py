@@ -110,6 +110,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
                 f"{type(self).__name__} needs samples of at least 2 classes, but the data contains only one class: "
                 f"{self.classes_.tolist()[0]!r}. Check the labels, or the sample weights."
             )
+        return self._codes_to_targets(codes)
+
+    def _codes_to_targets(self, codes: np.ndarray) -> np.ndarray:
+        """Targets (n, t) of rows whose labels are classes_[codes]; indicators here."""
         indicators = np.zeros((len(codes), len(self.classes_)))
         indicators[np.arange(len(codes)), codes] = 1.0
         return indicators

@@ -324,15 +324,22 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return xp.where(xp.isfinite(difference), difference, xp.nan * xp.ones_like(difference))
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        readout = self._readout(scatter(fitted), self._sizes(problem))
-        solution = problem.solution(fitted, mu)
+        self._set_readout(problem.solution(fitted, mu), self._readout(scatter(fitted), self._sizes(problem)))
+        self._calibrate(problem, fitted, mu)
+
+    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
+        """The model without any row at hand: from its solution, YᵀŶ (c, c) and the class sizes."""
+        self._check_degrees_of_freedom(sizes, weighted=True)
+        self._set_readout(solution, self._readout(scatter, sizes))
+        self.temperature_ = self._default_temperature
+
+    def _set_readout(self, solution: Solution, readout: Readout) -> None:
         weights, offsets = readout.discriminant.weights, readout.offsets
         if self._binary:
             weights, offsets = weights[:, 1:] - weights[:, :1], offsets[1:] - offsets[:1]
         self._set_main_solution(solution.readout(weights, offsets), squeeze=self._binary)
         self.priors_ = readout.priors
         self._set_axes(solution, readout.discriminant)
-        self._calibrate(problem, fitted, mu)
 
     def _set_axes(self, solution: Solution, solved: Discriminant) -> None:
         xp = namespace(solved.axes)

@@ -11,7 +11,7 @@ from ..core._arrays import Array
 from ..core.smoother import Fitted
 from .base import KernelModel
 from .blockwise import blockwise
-from .problem import Problem
+from .problem import Problem, Solution
 from .progress import with_callbacks
 from .validation import check_options
 
@@ -197,6 +197,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _public_coef(self, coef: Array, squeeze: bool) -> Array:
         return coef[0, :] if squeeze else coef
+
+    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
+        """The model without any row at hand, from its solution alone."""
+        self._single = solution.dual_coef.shape[1] == 1
+        self._set_main_solution(solution, squeeze=self._single)
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
         self._set_main_solution(problem.solution(fitted, mu), squeeze=self._single)

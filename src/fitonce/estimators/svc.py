@@ -14,7 +14,7 @@ from ..core.smoother import Fitted
 from ..selection.gradient import LossAndSlope
 from .base import Prepared
 from .classifier import KernelClassifier
-from .problem import Problem
+from .problem import Problem, Solution
 from .refinement import smoothed_jet, smoothed_loss
 from .validation import as_numbers, check_options
 
@@ -195,9 +195,9 @@ class LeastSquaresSVC(KernelClassifier):
             return 'class_weight="balanced" depends on the training rows'
         return super()._row_dependence()
 
-    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    def _codes_to_targets(self, codes: np.ndarray) -> np.ndarray:
         """±1, one column per class against the rest; a single column for two classes."""
-        signs = 2.0 * super()._encode(y, weights) - 1.0
+        signs = 2.0 * super()._codes_to_targets(codes) - 1.0
         return signs[:, 1:] if self._binary else signs
 
     def _row_weights(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
@@ -237,6 +237,10 @@ class LeastSquaresSVC(KernelClassifier):
         if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
             return super()._loss_and_slope(problem, prepared)
         return smoothed_loss(problem, self.compression)
+
+    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
+        """The model without any row at hand, from its solution alone."""
+        self._set_main_solution(solution, squeeze=self._binary)
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
         self._set_main_solution(problem.solution(fitted, mu), squeeze=self._binary)

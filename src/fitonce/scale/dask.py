@@ -6,6 +6,7 @@ the workers, so that the result does not depend on who finishes first, nor on a 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
@@ -115,7 +116,7 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
     array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
     if array.numblocks[1] > 1:
         array = array.rechunk({1: -1})
-    small = np.asarray(getattr(model, method)(np.zeros((1, array.shape[1]))))
+    small = _call(model, method, np.zeros((1, array.shape[1])))
     function = partial(_call, model, method)
     if small.ndim == 1:
         return array.map_blocks(function, dtype=small.dtype, drop_axis=1)
@@ -124,5 +125,7 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
 
 def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
     if len(block) == 0:
-        return np.asarray(getattr(model, method)(np.zeros((1, block.shape[1]))))[:0]
-    return np.asarray(getattr(model, method)(block))
+        return _call(model, method, np.zeros((1, block.shape[1])))[:0]
+    with warnings.catch_warnings():  # partitions have no names, the collection has been asked for its own
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return np.asarray(getattr(model, method)(block))

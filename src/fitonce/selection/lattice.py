@@ -7,16 +7,26 @@ what a literal refit would choose.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
-
-from ..core.smoother import Smoother
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
 PRECISION = 4e-9  # alpha is not tried below this share of λ_max: float64 does not carry it
 
 
-def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
+class Sizes(Protocol):
+    """What places the window: of a smoother, or of moments."""
+
+    @property
+    def trace(self) -> float: ...
+    @property
+    def largest(self) -> float: ...
+    @property
+    def lower_bound(self) -> float: ...
+
+
+def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
     """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
 
     The window ends earlier where the precision of float64 does, and reaches at least 64 λ_max, beyond which every model is constant. For

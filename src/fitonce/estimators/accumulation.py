@@ -1,0 +1,207 @@
+"""A model from sums over blocks of rows that anyone may make, anywhere: on a queue, in Spark, over MPI, one file a night."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from ..approx.features import LandmarkMap, landmark_map
+from ..core.moments import MomentFit, Moments
+from ..kernels import PARAMETERS, Kernel
+from ..scale.rows import block_rows, checked_block, rechunked
+from ..selection import Search, Trial, alpha_lattice
+from .problem import Solution
+from .validation import as_numbers, check_alpha, check_landmarks
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is known of some rows: their moments, fold by fold. Parts are small (p×p numbers a fold), picklable, and add up in any order."""
+
+    folds: Mapping[int, Moments]
+
+    def merge(self, other: Part) -> Part:
+        """Both sets of rows together."""
+        both = dict(self.folds)
+        for number, moments in other.folds.items():
+            both[number] = both[number].merge(moments) if number in both else moments
+        return Part(both)
+
+    @property
+    def n_rows(self) -> int:
+        return sum(moments.n_rows for moments in self.folds.values())
+
+
+class Accumulation:
+    """Fit an estimator from sums over blocks, without ever having the rows together.
+
+    Every block is reduced to a `Part` by `accumulate`, wherever it is; parts are merged in any order; `fit` makes the model. One pass
+    over the rows, p×p numbers of traffic for each block. Candidates for alpha are judged by the k-fold squared error of the targets,
+    which the parts of the folds give exactly, without another look at the rows. What needs a second pass is not to be had this way:
+    leave-one-out values, other criteria, calibration (use ``fit`` of the estimator on `fitonce.scale.open_rows` for those).
+
+    Parameters
+    ----------
+    estimator : KernelFisherDiscriminant, LeastSquaresSVC or KernelRidge
+        With fixed kernel parameters, ``calibration=None``, and alpha a number, candidates or "tune" (which need folds); its
+        `landmarks` are ignored.
+    landmarks : array of shape (n_landmarks, n_features)
+        The points, the same for all blocks.
+    classes : array-like, optional
+        The labels that occur, for classifiers: a block may lack some of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce import Accumulation, LeastSquaresSVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> job = Accumulation(LeastSquaresSVC(gamma=0.5, calibration=None), X[:40], classes=["other", "same"])
+    >>> parts = [job.accumulate(X[i : i + 100], y[i : i + 100], fold=i // 100) for i in range(0, 600, 100)]
+    >>> model = job.fit(parts)
+    >>> print(f"{model.score(X, y):.2f}")
+    0.98
+    """
+
+    def __init__(self, estimator: Any, landmarks: Any, *, classes: Any = None) -> None:
+        self.model = clone(estimator)
+        self.model._check_parameters()
+        self._refuse_what_needs_rows()
+        self.classes = None
+        if is_classifier(self.model):
+            if classes is None:
+                raise ValueError("classes must be given for a classifier: a single block may not contain all of them.")
+            self.classes = np.unique(np.asarray(classes))
+            if len(self.classes) < 2:
+                raise ValueError(f"classes must name at least two labels, got {self.classes.tolist()} instead.")
+            self.model.classes_ = self.classes
+        points = np.array(as_numbers("landmarks", landmarks))
+        points = check_landmarks(points, points if points.ndim == 2 else np.empty((0, 0)))
+        self.features = self._feature_map(points)
+
+    def _refuse_what_needs_rows(self) -> None:
+        model = self.model
+        used = () if callable(model.kernel) else PARAMETERS[model.kernel]
+        tuned = [
+            name
+            for name in (*used, "penalty")
+            if isinstance(getattr(model, name), str) and getattr(model, name) in ("tune", "ard", "scale")
+        ]
+        if tuned:
+            raise ValueError(
+                f"{', '.join(tuned)} must be fixed here, got {getattr(model, tuned[0])!r}: choosing it needs the rows themselves."
+            )
+        if getattr(model, "calibration", None) is not None:
+            raise ValueError(f"calibration must be None here, got {model.calibration!r}: it needs held-out values of every row.")
+        if getattr(model, "class_weight", None) is not None:
+            raise ValueError("class_weight is not used here: give the weights of the rows as sample_weight.")
+
+    def _feature_map(self, points: np.ndarray) -> LandmarkMap:
+        model = self.model
+        if callable(model.kernel):
+            kernel = Kernel(model.kernel, dict(model.kernel_params or {}))
+        else:
+            parameters = {name: getattr(model, name) for name in PARAMETERS[model.kernel]}
+            if parameters.get("gamma", 0.0) is None:
+                parameters["gamma"] = 1.0 / points.shape[1]
+            kernel = Kernel(model.kernel, parameters)
+        return landmark_map(kernel, points, model.penalty, model._intercept_option)
+
+    def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
+        """The part of a block: rows X (k, n_features), targets y, weights, and the fold of its rows (one number, or one per row)."""
+        X = checked_block(X, "the block", self.features.landmarks.shape[1])
+        Y = self._targets(np.asarray(y))
+        if len(Y) != len(X):
+            raise ValueError(f"the block has {len(X)} rows but {len(Y)} targets.")
+        weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)[:, None]
+        fold = np.broadcast_to(np.asarray(fold, dtype=int), (len(X),))
+        parts: list[Part] = []
+        start = 0
+        for rows in rechunked([X], block_rows(self.features.M.shape[1])):
+            Z = self.features(rows)
+            own = slice(start, start + len(rows))
+            for number in np.unique(fold[own]):
+                where = np.flatnonzero(fold[own] == number)
+                w = None if weights is None else weights[own][where]
+                parts.append(Part({int(number): Moments.of(Z[where], Y[own][where], w)}))
+            start = own.stop
+        return reduce(Part.merge, parts) if parts else Part({})
+
+    def _targets(self, y: np.ndarray) -> np.ndarray:
+        if self.classes is None:
+            numbers = as_numbers("y", y)
+            return numbers[:, None] if numbers.ndim == 1 else numbers
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"the block has labels {unknown.tolist()[:5]} that are not among classes={self.classes.tolist()[:20]}.")
+        return np.asarray(self.model._codes_to_targets(np.searchsorted(self.classes, y)))
+
+    def fit(self, parts: Part | Iterable[Part]) -> Any:
+        """The fitted estimator of all rows behind the parts; alpha chosen by k-fold squared error where it is not one number."""
+        part = parts if isinstance(parts, Part) else reduce(Part.merge, parts, Part({}))
+        if not part.folds:
+            raise ValueError("there are no parts to fit: accumulate at least one block of rows first.")
+        model = clone(self.model)
+        if self.classes is not None:
+            model.classes_ = self.classes
+        total = reduce(Moments.merge, part.folds.values())
+        solved = MomentFit(total, model._intercept_option is True)
+        self._choose(model, part, total, solved)
+        mu = np.array([model.alpha_])
+        w = solved.coef(mu)[0]
+        intercept = solved.intercept(w[None])[0] - self.features.centre @ w + (w[-1] if self.features.constant else 0.0)
+        dual_coef = self.features.coordinates @ w
+        coef = self.features.landmarks.T @ dual_coef if self.features.kernel.linear else None
+        self._set(model, Solution(dual_coef, intercept, coef), solved, float(mu[0]))
+        return model
+
+    def _choose(self, model: Any, part: Part, total: Moments, solved: MomentFit) -> None:
+        given = check_alpha(model.alpha)
+        if given is not None and len(given) == 1:
+            model.alpha_ = float(given[0])
+            return
+        if len(part.folds) < 2:
+            raise ValueError("choosing alpha needs parts of at least two folds: say in accumulate which fold each row belongs to.")
+        alphas = alpha_lattice(_Sizes(solved), total.weight) if given is None else np.unique(given)
+        errors = np.zeros(len(alphas))
+        for moments in part.folds.values():
+            trained = MomentFit(total.without(moments), solved.free_bias)
+            coef = trained.coef(alphas)
+            errors += trained.squared_error(moments, coef, trained.intercept(coef))
+        found = Search([Trial({}, alphas, errors / (total.weight * total.sum_Y.shape[0]))])
+        model.alpha_, model.best_score_, model.cv_results_ = found.winner.alpha, -found.winner.loss, found.cv_results()
+
+    def _set(self, model: Any, solution: Solution, solved: MomentFit, mu: float) -> None:
+        """The fitted attributes that need no rows."""
+        model._namespace_name, model._columns = "numpy", None
+        model.n_features_in_ = self.features.landmarks.shape[1]
+        model.X_fit_ = model.landmarks_ = self.features.landmarks
+        model.penalty_ = model.penalty
+        for name, value in self.features.kernel.parameters.items():
+            if not callable(model.kernel):
+                setattr(model, f"{name}_", value)
+        z = solved.z
+        residual = solved.target_scatter - (z * solved.inverse(np.array([mu]))).T @ z
+        model._set_from_moments(solution, solved.moments.YY - residual, np.diagonal(solved.moments.YY))
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """What the lattice of alphas is placed by."""
+
+    solved: MomentFit
+    lower_bound: float = 0.0
+
+    @property
+    def trace(self) -> float:
+        return float(np.sum(self.solved.eigenvalues))
+
+    @property
+    def largest(self) -> float:
+        return self.solved.largest

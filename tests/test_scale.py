@@ -1,0 +1,389 @@
+"""Rows that are not in memory: files, blocks, memory maps, Dask. Streamed = in memory = Dask, and faults are told with their place."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn.model_selection as sk
+from sklearn.base import clone
+
+import fitonce
+from conftest import require
+from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.core.memory import NotEnoughMemoryError, explanation
+from fitonce.core.moments import Moments, merge
+from fitonce.estimators import guidance
+from fitonce.scale import BlockRows, open_rows
+from fitonce.scale.rows import rechunked
+
+N, P, M = 400, 3, 25
+TOLERANCE = 1e-10
+
+
+def data(seed: int = 0, n: int = N):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, P))
+    labels = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.8, "c", np.where(X[:, 1] > 0, "b", "a"))  # unbalanced
+    X[7] = X[8]
+    return X, labels, X @ [1.0, -2.0, 0.5] + np.sin(3 * X[:, 0]), rng.uniform(0.2, 2.0, n)
+
+
+X, LABELS, NUMBERS, WEIGHTS = data()
+TWO = np.where(LABELS == "a", -1, 1)
+
+ESTIMATORS = [
+    (KernelFisherDiscriminant(gamma=0.4, alpha=[0.3, 3.0, 30.0]), LABELS),
+    (KernelFisherDiscriminant(gamma=0.4, alpha=[0.3, 3.0], penalty="dual", cv=4), TWO),
+    (LeastSquaresSVC(landmark_method="kmeans"), TWO),
+    (LeastSquaresSVC("poly", degree=2, gamma="scale", alpha=1.0, fit_intercept="penalized", cv=3), LABELS),
+    (KernelRidge(gamma=0.4, landmark_method="cholesky"), NUMBERS),
+    (KernelRidge("linear", alpha=[0.1, 1.0], fit_intercept=False), np.column_stack([NUMBERS, X[:, 0] ** 2])),
+]
+IDS = [f"{type(estimator).__name__}-{number}" for number, (estimator, _) in enumerate(ESTIMATORS)]
+
+
+def fitted(estimator, rows, y, sample_weight=None, **settings):
+    return clone(estimator).set_params(landmarks=M, random_state=0, **settings).fit(rows, y, sample_weight=sample_weight)
+
+
+def main_output(model, rows):
+    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+
+
+def cut(array, sizes):
+    return np.split(array, np.cumsum(sizes)[:-1])
+
+
+UNEQUAL = [100, 1, 0, 150, 37, 112]
+
+
+def agree(model, other, rows=X):
+    scale = np.max(np.abs(main_output(other, rows)))
+    assert np.max(np.abs(main_output(model, rows) - main_output(other, rows))) <= TOLERANCE * scale
+    assert np.max(np.abs(model._held_out - other._held_out)) <= TOLERANCE * np.max(np.abs(other._held_out))
+    assert model.alpha_ == other.alpha_
+    np.testing.assert_allclose(model.leverage_, other.leverage_, atol=1e-10)
+
+
+# ---- streamed = in memory ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS, ids=IDS)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_equal_memory(estimator, y, weighted):
+    weights = WEIGHTS if weighted else None
+    reference = fitted(estimator, X, y, weights)
+    rows = open_rows(cut(X, UNEQUAL))
+    model = fitted(estimator, rows, y, weights)
+    agree(model, reference)
+    np.testing.assert_allclose(main_output(model, rows), main_output(reference, X), atol=1e-10)
+
+
+@pytest.mark.parametrize(("estimator", "y"), ESTIMATORS[:3], ids=IDS[:3])
+def test_memory_map_equals_memory(tmp_path, estimator, y):
+    mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    mapped[:] = X
+    agree(fitted(estimator, mapped, y), fitted(estimator, X, y))
+
+
+def test_a_memory_map_is_not_copied(tmp_path):
+    mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
+    mapped[:] = X
+    model = fitted(ESTIMATORS[0][0], mapped, LABELS)
+    assert np.shares_memory(model._kept.training.X, mapped)
+
+
+def table(tmp_path, kind):
+    pandas = require("pandas")
+    frame = pandas.DataFrame(X, columns=["u", "v", "w"]).assign(label=LABELS, weight=WEIGHTS)
+    path = tmp_path / f"table.{kind}"
+    if kind in ("csv", "tsv"):
+        frame.to_csv(path, index=False, sep="," if kind == "csv" else "\t")
+    elif kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_feather(path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet", "feather"])
+def test_files_equal_memory(tmp_path, kind):
+    require("pyarrow")
+    estimator = ESTIMATORS[0][0]
+    rows = open_rows(table(tmp_path, kind), target="label", weight="weight", batch_rows=77)
+    assert rows.names == ["u", "v", "w"]
+    np.testing.assert_array_equal(rows.y, LABELS)
+    model = clone(estimator).set_params(landmarks=M, random_state=0).fit(rows)
+    agree(model, fitted(estimator, X, LABELS, WEIGHTS), rows)
+    assert model.feature_names_in_.tolist() == ["u", "v", "w"]
+    np.testing.assert_array_equal(model.predict(rows), fitted(estimator, X, LABELS, WEIGHTS).predict(X))
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(open_rows(table(tmp_path, kind), columns=["v", "u", "w"]))
+
+
+def test_whole_numbers_first_in_a_csv(tmp_path):
+    """The first block of a CSV has whole numbers only, a later one does not."""
+    require("pyarrow")
+    from fitonce.scale import sources
+
+    path = tmp_path / "t.csv"
+    lines = ["a,b,y"] + [f"{i},{i % 7},{i % 2}" for i in range(3000)] + [f"{i}.5,{i % 7}.25,{i % 2}" for i in range(3000)]
+    path.write_text("\n".join(lines) + "\n")
+    before, sources.CSV_BLOCK_BYTES = sources.CSV_BLOCK_BYTES, 4096
+    try:
+        rows = open_rows(path, target="y")
+        values = rows.take(np.array([5999, 10]))
+    finally:
+        sources.CSV_BLOCK_BYTES = before
+    np.testing.assert_array_equal(values, [[2999.5, (2999 % 7) + 0.25], [10.0, 3.0]])
+
+
+def test_an_iterator_that_can_be_read_once():
+    blocks = ((part, label) for part, label in zip(cut(X, UNEQUAL), cut(LABELS, UNEQUAL), strict=True))
+    rows = open_rows(blocks)
+    np.testing.assert_array_equal(rows.y, LABELS)
+    agree(fitted(ESTIMATORS[0][0], rows, rows.y), fitted(ESTIMATORS[0][0], X, LABELS))
+
+
+@pytest.mark.parametrize("cv", [sk.StratifiedKFold(4), sk.ShuffleSplit(3, random_state=0)])
+@pytest.mark.parametrize("shared", [False, True, "drop"])
+def test_cross_validation_of_blocks(cv, shared):
+    rows = open_rows(cut(X, UNEQUAL))
+    estimator = KernelFisherDiscriminant(gamma=0.4, alpha=1.0, landmarks=M, random_state=0, shared_landmarks=shared)
+    streamed = fitonce.cross_val_score(estimator, rows, LABELS, cv=cv)
+    np.testing.assert_allclose(streamed, fitonce.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12)
+    if shared is False:
+        np.testing.assert_allclose(streamed, sk.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12)
+
+
+def test_verify_and_at_read_the_blocks_again():
+    model = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), open_rows(cut(X, UNEQUAL)), LABELS)
+    other = model.at(5.0)
+    agree(other, fitted(KernelFisherDiscriminant(gamma=0.4, alpha=5.0), X, LABELS))
+
+
+# ---- faults ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_nan_is_told_with_its_block():
+    bad = X.copy()
+    bad[373, 1] = np.nan
+    with pytest.raises(
+        ValueError, match=r"block 37 of the blocks \(from row 370\) contains NaN or infinity, first in its row 3 .* column 1"
+    ):
+        fitted(ESTIMATORS[0][0], open_rows(np.split(bad, 40)), LABELS)
+
+
+def test_blocks_of_another_width():
+    with pytest.raises(ValueError, match=r"block 1 of the blocks .* has 2 features, the blocks before it 3"):
+        open_rows([X[:10], X[10:20, :2]]).take(np.arange(20))
+
+
+def test_text_in_a_block():
+    with pytest.raises(ValueError, match=r"block 1 .* does not consist of numbers"):
+        open_rows([[[1.0, 2.0]], [["a", "b"]]]).take(np.arange(2))
+
+
+def test_no_rows_at_all():
+    with pytest.raises(ValueError, match="has no rows"):
+        open_rows([])
+    with pytest.raises(ValueError, match="has no rows"):
+        open_rows(iter([]))
+    with pytest.raises(ValueError, match="has no rows"):
+        open_rows([X[:0]])
+
+
+def test_a_source_that_changes_between_passes():
+    passes = iter([cut(X, UNEQUAL), cut(X, UNEQUAL), cut(X, UNEQUAL), [X[:300]]] + [[X[:300]]] * 9)
+    rows = BlockRows(lambda: next(passes), N)
+    with pytest.raises(ValueError, match="another number of rows than before"):
+        fitted(ESTIMATORS[0][0], rows, LABELS)
+
+
+def test_targets_of_another_length():
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[400, 399\]"):
+        fitted(ESTIMATORS[0][0], open_rows([X]), LABELS[:-1])
+    with pytest.raises(ValueError, match="block 1 of the blocks has 200 rows but 199 targets"):
+        open_rows([(X[:200], LABELS[:200]), (X[200:], LABELS[200:399])])
+
+
+def test_a_file_cut_short(tmp_path):
+    require("pyarrow")
+    path = table(tmp_path, "parquet")
+    path.write_bytes(path.read_bytes()[:-2000])
+    with pytest.raises(ValueError, match="cannot be read"):
+        open_rows(path, target="label", weight="weight")
+    path = table(tmp_path, "csv")
+    text = path.read_text()
+    path.write_text(text[: len(text) * 2 // 3].rsplit(",", 1)[0])
+    with pytest.raises(ValueError, match="cannot be read"):
+        fitted(ESTIMATORS[0][0], open_rows(path, target="label", weight="weight"), None)
+
+
+def test_a_missing_value_in_a_file(tmp_path):
+    require("pyarrow")
+    pandas = require("pandas")
+    frame = pandas.DataFrame(X, columns=["u", "v", "w"]).assign(label=TWO)
+    frame.loc[33, "v"] = np.nan
+    frame.to_parquet(tmp_path / "t.parquet")
+    rows = open_rows(tmp_path / "t.parquet", target="label", batch_rows=10)
+    with pytest.raises(ValueError, match=r"block 3 of .* first in its row 3 \(counted from 0\), column 1"):
+        fitted(ESTIMATORS[0][0], rows, None)
+
+
+def test_unknown_columns_and_files(tmp_path):
+    require("pyarrow")
+    path = table(tmp_path, "csv")
+    with pytest.raises(ValueError, match="has no column 'species'; it has 'u', 'v'"):
+        open_rows(path, target="species")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        open_rows(tmp_path / "nothing.csv")
+    (tmp_path / "t.xlsx").write_text("?")
+    with pytest.raises(ValueError, match=r"not a \.parquet"):
+        open_rows(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="column 'label' is string, not numbers|cannot be read"):
+        open_rows(path, target="weight").take(np.arange(3))
+
+
+def test_landmarks_are_proposed_for_rows_in_blocks():
+    with pytest.raises(ValueError, match="needs landmarks to learn from rows in files"):
+        KernelFisherDiscriminant().fit(open_rows([X]), LABELS)
+
+
+def test_rows_of_weight_zero_in_a_source():
+    with pytest.raises(ValueError, match="1 rows have weight zero: leave them out of the source"):
+        fitted(ESTIMATORS[0][0], open_rows([X]), LABELS, np.r_[0.0, WEIGHTS[1:]])
+
+
+def test_permutations_need_memory():
+    with pytest.raises(ValueError, match="needs the rows in memory"):
+        fitonce.permutation_test_score(fitted(ESTIMATORS[0][0], X, LABELS), open_rows([X]), LABELS)
+
+
+# ---- memory ------------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_do_not_depend_on_how_the_source_is_cut():
+    expected = [block.tolist() for block in rechunked([X], 64)]
+    for sizes in (UNEQUAL, [N], [1] * N, [64, 64, 272], [399, 1]):
+        assert [block.tolist() for block in rechunked(cut(X, sizes), 64)] == expected
+
+
+def test_no_block_is_larger_than_the_budget(monkeypatch):
+    """Features are computed for at most so many entries at a time, whatever the source's own blocks."""
+    from fitonce.approx.features import LandmarkMap
+    from fitonce.scale import rows as module
+
+    seen = []
+    original = LandmarkMap.__call__
+    monkeypatch.setattr(LandmarkMap, "__call__", lambda self, block: seen.append(block.shape[0]) or original(self, block))
+    monkeypatch.setattr(module, "HOST_ELEMENTS", 100 * M)
+    fitted(ESTIMATORS[0][0], open_rows([X]), LABELS)
+    assert max(seen) <= 100
+
+
+def test_an_exact_fit_that_cannot_fit_is_refused(monkeypatch):
+    rng = np.random.default_rng(0)
+    big = np.lib.stride_tricks.as_strided(rng.normal(size=(1, 2)), shape=(300_000, 2), strides=(0, 8))
+    with pytest.raises(NotEnoughMemoryError, match=r"300,000 rows: one .* takes 670\.6 GiB.*Use landmarks="):
+        KernelRidge(gamma=1.0, alpha=1.0).fit(big, np.arange(300_000.0))
+
+
+def test_the_advice_names_what_would_fit():
+    text = explanation(100_000, 3.2, guidance.memory_of(np.empty(0)))
+    assert "About" in text and "rows would fit" in text
+
+
+def test_verbose_says_what_it_takes(capsys):
+    KernelFisherDiscriminant(alpha=1.0, verbose=1).fit(X, LABELS)
+    error = capsys.readouterr().err
+    assert "400 rows, 3 features, 9 kernels, exact: about" in error
+    assert "1 of about 9: gamma=" in error
+    fitted(KernelRidge(gamma=1.0), X, NUMBERS, verbose=1)
+    assert "one kernel, 25 landmarks: about" in capsys.readouterr().err
+    KernelFisherDiscriminant(gamma=1.0, alpha=1.0).fit(X, LABELS)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_kernels_tried_side_by_side(backend):
+    joblib = require("joblib")
+    alone = KernelFisherDiscriminant(penalty="tune").fit(X[:80], LABELS[:80])
+    with joblib.parallel_config(backend, n_jobs=2):
+        together = KernelFisherDiscriminant(penalty="tune").fit(X[:80], LABELS[:80])
+    assert together.cv_results_["params"] == alone.cv_results_["params"]
+    np.testing.assert_allclose(together.held_out_decision_, alone.held_out_decision_, atol=1e-12)
+
+
+# ---- accumulate and merge ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize("kind", [KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge])
+@pytest.mark.parametrize("y", [LABELS, TWO], ids=["three", "two"])
+def test_accumulated_parts_equal_a_fit(kind, penalty, y):
+    y = NUMBERS if kind is KernelRidge else y
+    settings = {} if kind is KernelRidge else {"calibration": None}
+    estimator = kind(gamma=0.4, alpha=0.7, penalty=penalty, **settings)
+    classes = None if kind is KernelRidge else np.unique(y)
+    job = Accumulation(estimator, X[:M], classes=classes)
+    parts = [job.accumulate(*block) for block in zip(cut(X, UNEQUAL), cut(y, UNEQUAL), cut(WEIGHTS, UNEQUAL), strict=True)]
+    parts = [pickle.loads(pickle.dumps(part)) for part in parts]
+    model = job.fit(parts[::-1])
+    reference = clone(estimator).set_params(landmarks=X[:M]).fit(X, y, sample_weight=WEIGHTS)
+    scale = np.abs(main_output(reference, X)).max()
+    assert np.abs(main_output(model, X) - main_output(reference, X)).max() <= TOLERANCE * scale
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X)) if kind is not KernelRidge else None
+    if kind is KernelFisherDiscriminant:
+        np.testing.assert_allclose(model.transform(X), reference.transform(X), atol=1e-8)
+        np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", [True, False, "penalized"])
+def test_accumulated_folds_choose_alpha(intercept):
+    """The k-fold squared error of the parts is the one of a search on the rows."""
+    estimator = KernelRidge(gamma=0.4, alpha=[1e-3, 0.1, 1.0, 10.0, 100.0], fit_intercept=intercept)
+    fold = np.arange(N) % 4
+    job = Accumulation(estimator, X[:M])
+    model = job.fit([job.accumulate(X[rows], NUMBERS[rows], fold=fold[rows]) for rows in (slice(0, 150), slice(150, N))])
+    splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(4)]
+    reference = clone(estimator).set_params(landmarks=X[:M], cv=splits).fit(X, NUMBERS)
+    assert model.alpha_ == reference.alpha_
+    np.testing.assert_allclose(model.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"], rtol=1e-9)
+
+
+def test_accumulation_says_what_it_cannot():
+    with pytest.raises(ValueError, match="gamma must be fixed here"):
+        Accumulation(KernelRidge(), X[:M])
+    with pytest.raises(ValueError, match="calibration must be None"):
+        Accumulation(LeastSquaresSVC(gamma=1.0), X[:M], classes=[0, 1])
+    svc = LeastSquaresSVC(gamma=1.0, calibration=None)
+    with pytest.raises(ValueError, match="classes must be given"):
+        Accumulation(svc, X[:M])
+    job = Accumulation(svc, X[:M], classes=[0, 1])
+    with pytest.raises(ValueError, match=r"labels \[2\] that are not among"):
+        job.accumulate(X[:2], [0, 2])
+    with pytest.raises(ValueError, match="at least two folds"):
+        job.fit(job.accumulate(X[:50], np.arange(50) % 2))
+    with pytest.raises(ValueError, match="no parts to fit"):
+        job.fit([])
+    with pytest.raises(ValueError, match="the block contains NaN"):
+        job.accumulate([[np.nan, 0, 0]], [1])
+
+
+def test_moments_merge_in_any_order_and_come_apart():
+    rng = np.random.default_rng(1)
+    Z, Y, w = rng.normal(size=(50, 4)), rng.normal(size=(50, 2)), rng.uniform(0.5, 2, (50, 1))
+    parts = [Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 20), slice(20, 21), slice(21, 50))]
+    whole = Moments.of(Z, Y, w)
+    for order in ([0, 1, 2], [2, 0, 1]):
+        together = merge([parts[i] for i in order])
+        np.testing.assert_allclose(together.ZZ, whole.ZZ)
+        np.testing.assert_allclose(together.weight, whole.weight)
+    np.testing.assert_allclose(whole.without(parts[0]).ZY, parts[1].merge(parts[2]).ZY, atol=1e-12)
+    with pytest.raises(ValueError, match="cannot be combined"):
+        whole.merge(Moments.of(Z[:, :2], Y, w))
+    with pytest.raises(ValueError, match="no moments to merge"):
+        merge([])
