@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any
+import shutil
+from typing import Any, NoReturn
 
 import pytest
 
-OPTIONAL = ("torch",)  # markers that name a package
+OPTIONAL = {"torch": "torch", "browser": "playwright.sync_api"}  # markers, and the packages that they need
+
+
+def missing(name: str, reason: str) -> NoReturn:
+    """Skip the test, or fail it if FITONCE_REQUIRE (a comma list) has the name."""
+    required = [entry.strip() for entry in os.environ.get("FITONCE_REQUIRE", "").split(",")]
+    if name in required:
+        pytest.fail(f"{name} is required by FITONCE_REQUIRE but {reason}", pytrace=False)
+    pytest.skip(f"{name}: {reason}")
 
 
 def require(name: str) -> Any:
-    """The module of that name; without it the test is skipped, or fails if FITONCE_REQUIRE (a comma list) has the name."""
+    """The package of that marker (or of that name); without it the test is skipped, or fails if FITONCE_REQUIRE has the name."""
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(OPTIONAL.get(name, name))
     except ImportError as error:
-        required = [entry.strip() for entry in os.environ.get("FITONCE_REQUIRE", "").split(",")]
-        if name in required:
-            pytest.fail(f"{name} is required by FITONCE_REQUIRE but cannot be imported: {error}", pytrace=False)
-        pytest.skip(f"{name} cannot be imported: {error}")
+        missing(name, f"cannot be imported: {error}")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in OPTIONAL:
         if item.get_closest_marker(name):
             require(name)
+    if item.get_closest_marker("browser") and shutil.which("chromium") is None:
+        missing("browser", "there is no chromium on the PATH")

@@ -215,7 +215,7 @@ class CriterionMapDisplay:
         x, y, values = np.log2(self.gammas[usable]), np.log2(self.alphas[usable]), self.values[usable]
         # the neighbours of a lattice point are one or two powers of two away; a tile reaches half-way to each
         tiles = [Rectangle((left, b - 0.5), right - left, 1.0) for (left, right), b in zip(self._edges(x), y, strict=True)]
-        self.tiles_ = PatchCollection(tiles, cmap="cividis" if self.lower_is_better else "cividis_r", linewidth=0)
+        self.tiles_ = PatchCollection(tiles, cmap="cividis" if self.lower_is_better else "cividis_r", edgecolor="face", linewidth=0.4)
         self.tiles_.set_array(values)
         low, high = np.quantile(values, [0.0, 0.9]) if self.lower_is_better else np.quantile(values, [0.1, 1.0])
         self.tiles_.set_clim(low, max(high, low + 1e-12))
