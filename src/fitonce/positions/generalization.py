@@ -12,7 +12,7 @@ counts only in the fold that holds it out.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,7 @@ from .scores import shared_splits
 from .slices import Slices
 from .sweep import at_every_position
 
-BLOCK_ELEMENTS = 1 << 23  # entries of X, or of predicted targets, at a time
+BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
 
 
 def generalize(
@@ -145,6 +145,7 @@ class Work:
     splits: list[Split]
     scoring: Scoring
     params: Mapping[str, Any] | None
+    _stacked: Array | None = None
 
     @property
     def method(self) -> str:
@@ -196,16 +197,27 @@ class Work:
         stacked = _side_by_side(solutions)
         t = solutions[0].dual_coef.shape[1]
         n = self.slices.n_samples
-        step = max(1, BLOCK_ELEMENTS // (n * max(t * len(closed), int(problem.X.shape[1]))))
-        for start in range(0, len(self.slices), step):
-            B = min(step, len(self.slices) - start)
-            xp = namespace(problem.X)
-            rows = xp.concat([xp.astype(self.slices.at(number), xp.float64) for number in range(start, start + B)], axis=0)
-            values = xp.reshape(predicted_targets(problem, rows, stacked), (B, n, len(closed), t))
+        for start, rows in self._rows(int(problem.X.shape[1])):
+            values = predicted_targets(problem, rows, stacked)
+            values = namespace(values).reshape(values, (-1, n, len(closed), t))
             yield (
                 start,
                 {fold: self._read(shared, without, values[:, :, place, :], fold) for place, (fold, without) in enumerate(closed.items())},
             )
+
+    def _rows(self, n_features: int) -> Iterator[tuple[int, Array]]:
+        """The rows of all positions one below the other, in blocks with the position that each begins with; kept if that is one block."""
+        if self._stacked is not None:
+            yield 0, self._stacked
+            return
+        step = max(1, BLOCK_ELEMENTS // (self.slices.n_samples * n_features))
+        for start in range(0, len(self.slices), step):
+            parts = [self.slices.at(number) for number in range(start, min(start + step, len(self.slices)))]
+            xp = namespace(parts[0])
+            rows = xp.concat([xp.astype(part, xp.float64) for part in parts], axis=0)
+            if len(parts) == len(self.slices):
+                self._stacked = rows
+            yield start, rows
 
     def _read(self, shared: Shared, without: Without, values: Array, fold: int) -> np.ndarray:
         """The estimator's output for predicted targets (B, n, t), at the test rows of a fold."""

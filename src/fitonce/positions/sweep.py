@@ -45,15 +45,16 @@ def at_every_position(work: Work, slices: Slices, *, name: str, n_jobs: int | No
     """
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
-    done, began = start, time.perf_counter()
+    done, began, announced = start, time.perf_counter(), False
     try:
         for results, warned in _rounds(work, slices, start, n_jobs, workers):
             complaints += warned
-            first, done = done == start, done + len(results)
+            seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
+            if not announced and (not first or seconds > LONG):  # the first place also does what all share
+                announced = _announce(name, seconds / len(results) / (workers if first else 1) * (total - done), total - done)
             yield results
-            if first:
-                _announce(name, time.perf_counter() - began, total - done, workers)
             _show(done, total, verbose)
+            began = time.perf_counter()
     finally:
         _complain(complaints)
 
@@ -116,11 +117,11 @@ def _complain(complaints: list[Complaint]) -> None:
         warnings.warn(alike[0].category(alike[0].text + more), stacklevel=_depth_inside_package())
 
 
-def _announce(name: str, seconds: float, remaining: int, workers: int) -> None:
+def _announce(name: str, estimate: float, remaining: int) -> bool:
     """About how long it will take, where that is long."""
-    estimate = seconds * remaining / workers
-    if estimate >= LONG:
+    if estimate > LONG:
         print(f"{name}: about {duration(estimate)} for {remaining} more positions", file=sys.stderr, flush=True)
+    return True
 
 
 def _show(done: int, total: int, verbose: int) -> None:
