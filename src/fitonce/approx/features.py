@@ -39,6 +39,12 @@ class LandmarkMap:
             Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
         return Z - self.centre
 
+    def rotated(self, W: Array, mean: Array) -> RotatedMap:
+        """The map of rows to (features - mean) W, in one product."""
+        A = self.coordinates @ W
+        offset = -(self.centre + mean) @ W
+        return RotatedMap(self.kernel, self.landmarks, A, offset + W[-1, :] if self.constant else offset)
+
     @property
     def coordinates(self) -> Array:
         """N (m, p) with α = N w; a penalised bias has no share in α."""
@@ -55,6 +61,19 @@ class LandmarkMap:
     def _with_constant(self, A: Array) -> Array:
         xp = namespace(A)
         return xp.concat([A, xp.zeros_like(A[:, :1])], axis=1) if self.constant else A
+
+
+@dataclass(frozen=True)
+class RotatedMap:
+    """k(X, landmarks) A + offset."""
+
+    kernel: Kernel
+    landmarks: Array
+    A: Array
+    offset: Array
+
+    def __call__(self, X: Array) -> Array:
+        return self.kernel(X, self.landmarks) @ self.A + self.offset
 
 
 def landmark_map(kernel: Kernel, landmarks: Array, penalty: str, fit_intercept: bool | str) -> LandmarkMap:

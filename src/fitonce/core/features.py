@@ -40,7 +40,13 @@ REPLACEABLE = 1e-8  # a landmark with at least this share of itself in the other
 FOLD_ELEMENTS = 1 << 25  # of moments of folds that are accumulated in one pass
 
 Deletions = list[tuple[np.ndarray, np.ndarray]]  # rows deleted together, and the positions among them of those tested
-FeatureMap = Callable[[Array], Array]
+
+
+class FeatureMap(Protocol):
+    """Features (k, p) of a block of rows; and (features - mean) W, for which there may be a shorter way."""
+
+    def __call__(self, X: Array, /) -> Array: ...
+    def rotated(self, W: Array, mean: Array) -> Callable[[Array], Array]: ...
 
 
 class Rows(Protocol):
@@ -194,9 +200,9 @@ class FeatureNorm:
 
     # ---- passes over the rows ----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _scores_job(self) -> Callable[..., Array]:
-        return partial(_scores, self.features, self.solved.mean_Z, self.solved.W)
+        return partial(_scores, self.features.rotated(self.solved.W, self.solved.mean_Z))
 
     def scores(self, rows: np.ndarray) -> Array:
         """S at some rows (k, r)."""
@@ -455,8 +461,8 @@ def _moments_job(features: FeatureMap, X: Array, Y: Array, scale: Array | None) 
     return Moments.of(features(X), Y if scale is None else Y / scale, None if scale is None else scale**2)
 
 
-def _scores(features: FeatureMap, mean: Array, W: Array, X: Array, scale: Array | None) -> Array:
-    S = (features(X) - mean) @ W
+def _scores(rotated: Callable[[Array], Array], X: Array, scale: Array | None) -> Array:
+    S = rotated(X)
     return S if scale is None else scale * S
 
 
