@@ -183,7 +183,8 @@ class TimeCourseDisplay:
         self.figure_, self.ax_ = axes_of(ax, (6.4, 3.6))
         ax = self.ax_
         plain(ax)
-        self.band_, self.chance_, self.bars_ = None, None, []
+        self.band_, self.chance_ = None, None
+        self.bars_: list[Any] = []
         if self.band is not None:
             self.band_ = ax.fill_between(self.times, *self.band, color=QUIET, alpha=0.25, linewidth=0, label=self.band_name)
         if self.chance is not None:
