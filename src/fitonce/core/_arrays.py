@@ -62,6 +62,11 @@ def replace_rows(A: Array, rows: Any, values: Array) -> Array:
     return xp.where(xp.asarray(position >= 0, device=device(A))[:, None], chosen, A)
 
 
+def on_gpu(A: Array) -> bool:
+    """Whether A lives on a GPU: a CuPy array, or a CUDA tensor of torch."""
+    return bool(is_cupy_array(A)) or (bool(is_torch_array(A)) and A.device.type == "cuda")
+
+
 def to_numpy(A: Any) -> np.ndarray:
     """A host copy (or view) of ``A`` as a NumPy array."""
     if isinstance(A, np.ndarray):

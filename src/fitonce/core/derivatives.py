@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ._arrays import Array, asarray_like, namespace
+from .band import BandNorm
 from .smoother import DualNorm, FunctionNorm, FunctionNormAt, Smoother
 
 
@@ -81,6 +82,10 @@ def held_out_jets(smoother: Smoother, Y: Array, mu: float) -> HeldOutJets:
     """Leave-one-out residuals with two exact derivatives in log mu: O(n²), three times the price of the values."""
     if isinstance(smoother, FunctionNorm):
         return _function_norm_jets(smoother, Y, mu)
+    if isinstance(smoother, BandNorm):
+        residual, one_minus_h = smoother.log_mu_derivatives(Y, mu)
+        jet = _jet(residual)
+        return HeldOutJets(jet / _jet(one_minus_h[:, :, None]), jet)
     assert isinstance(smoother, DualNorm)
     return _dual_norm_jets(smoother, Y, mu)
 

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 
 from ..approx.features import LandmarkMap, landmark_map
 from ..approx.landmarks import Landmarks
-from ..core._arrays import Array, asarray_like, namespace, take, zeros_like_shape
+from ..core._arrays import Array, asarray_like, namespace, on_gpu, take, zeros_like_shape
+from ..core.band import BandNorm
 from ..core.features import Deletions, Dropping, FeatureFitted, FeatureNorm
 from ..core.smoother import (
     DualNorm,
@@ -29,6 +30,7 @@ from ..kernels import Kernel
 from ..scale.rows import ArrayRows, block_rows, is_rows
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
+BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included (benchmarks/gpu.py)
 FitIntercept = bool | str  # True, False or "penalized"
 
 
@@ -263,6 +265,8 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     if penalty == "function":
         K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
         Q0 = bias_basis(K, row_scale, fit_intercept)
+        if on_gpu(K) and K.shape[0] >= BAND_FROM:
+            return BandNorm.of_kernel(K, Q0)
         KQ0 = K @ Q0
         return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
     K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
