@@ -172,7 +172,7 @@ def assess(
         score=_headline(data, rounds, fold_scores[name], level),
         baseline=_headline(data, baselines, baseline_scores, level),
         metrics=_mean(metrics),
-        baseline_metrics=_mean([_metrics(data, round_) for round_ in baselines]),
+        baseline_metrics=_baseline_metrics(data, baselines),
         fold_scores=fold_scores,
         confusion=_confusion(data, first),
         calibration=_calibration(data, first),
@@ -545,6 +545,12 @@ def _headline(data: _Data, rounds: list[Round], scores: np.ndarray, level: float
 
 def _mean(metrics: list[dict[str, float]]) -> dict[str, float]:
     return {name: float(np.mean([scores[name] for scores in metrics])) for name in metrics[0]}
+
+
+def _baseline_metrics(data: _Data, rounds: list[Round]) -> dict[str, float]:
+    """Of a model that ranks all rows of a fold alike; pooled, the folds' different priors would put its AUC below one half."""
+    metrics = _mean([_metrics(data, round_) for round_ in rounds])
+    return {**metrics, "roc_auc": 0.5} if data.classifier else metrics
 
 
 def _confusion(data: _Data, round_: Round) -> np.ndarray | None:

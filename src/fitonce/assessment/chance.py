@@ -28,7 +28,7 @@ from ..model_selection.stand_in import subset
 COUNTS = (19, 39, 99, 199, 499, 999)  # one less than a round number: p is a multiple of 1/(1 + P)
 ENOUGH = 199  # permutations at which the assessed model itself is the statistic
 MOST_ROWS = 1000  # rows of the test where the budget, not the user, sets its size
-PILOT = (2, 12)  # permutations of the two runs that tell set-up and cost of each
+PILOT = (3, COUNTS[0])  # permutations of the two runs that tell set-up and cost of each
 PATIENCE = 3.0  # times the budget that the smallest test may take
 SAME, QUICK = "same", "quick"
 
@@ -56,21 +56,22 @@ class Plan:
             verbose=verbose, checkpoint=self.checkpoint,
         )  # fmt: skip
 
-    def affordable(self, seconds: float) -> int:
-        """The largest of `COUNTS` that fits into the seconds, by two short runs; 0 if not even the smallest does, patiently."""
-        start = time.perf_counter()
+    def within(self, seconds: float, verbose: int) -> PermutationTest | None:
+        """As many permutations, of `COUNTS`, as fit into the seconds by two short runs; None if the fewest take far longer.
+
+        The number follows from the clock alone, so that it says nothing about the outcome.
+        """
         taken = []
         for count in PILOT:
             before = time.perf_counter()
-            self.run(count)
+            test = self.run(count)
             taken.append(time.perf_counter() - before)
             if taken[0] > PATIENCE * seconds:
-                return 0
+                return None
         each = max((taken[1] - taken[0]) / (PILOT[1] - PILOT[0]), 1e-6)
         set_up = max(taken[0] - PILOT[0] * each, 0.0)
-        left = seconds - (time.perf_counter() - start) - set_up
-        fitting = [count for count in COUNTS if count * each <= left]
-        return max(fitting) if fitting else (COUNTS[0] if COUNTS[0] * each <= PATIENCE * seconds else 0)
+        fitting = [count for count in COUNTS[1:] if sum(taken) + set_up + count * each <= seconds]
+        return self.run(max(fitting), verbose) if fitting and not test.exact else test
 
 
 def quick(estimator: Any) -> Any:
@@ -164,8 +165,8 @@ def chance(
         ["accuracy", "balanced_accuracy"] if classifier else ["r2"],
     )  # fmt: skip
     said = describe(statistic, estimator, len(y_), len(y), score_name)
-    count = plan.affordable(seconds) if automatic else int(permutations)
-    return (plan.run(count, verbose) if count else None), said, len(y_)
+    test = plan.within(seconds, verbose) if automatic else plan.run(int(permutations), verbose)
+    return test, said, len(y_)
 
 
 def chosen_test(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,13 @@ from .tables import MISSING, NUMBER, Table
 
 ABSENT = "(missing)"  # the category of a missing value
 NUMBERS, CATEGORY, DATE, NESTED, EMPTY = "number", "category", "date", "nested", "empty"
+FEWEST_ROWS = 4
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
 CONTINUOUS_ABOVE = 20  # distinct numbers in a target that make it a regression
 TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text or an identifier
 ID_NAME = re.compile(r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$", re.IGNORECASE)
 DATE_TEXT = re.compile(r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([ T]\d{1,2}:\d{2}.*)?\s*$")
-DECIMAL_COMMA, THOUSANDS = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$", r"^\s*[-+]?\d{1,3}(,\d{3})+\s*$"
+DECIMAL_COMMA, THOUSANDS = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$", r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,13 @@ class Design:
     def classes(self) -> np.ndarray | None:
         return np.unique(self.y) if self.task == "classification" else None
 
+    def sample(self, most: int, seed: int) -> Design:
+        """Some rows, drawn without a look at them, in their order."""
+        rows = np.sort(np.random.default_rng(seed).choice(len(self.y), min(most, len(self.y)), replace=False))
+        groups = None if self.groups is None else self.groups[rows]
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=self.X[rows], y=self.y[rows], groups=groups, weights=weights)
+
     @property
     def identity(self) -> dict[str, Any]:
         """What a model file remembers of the table, so that later rows are read alike."""
@@ -79,6 +87,8 @@ def design(
     if frame.width < 2:
         raise UserError(f"{table.name} has only one column, {frame.columns[0]!r}: there is nothing to predict the target from.")
     frame = _with_target(frame, target, group, notes)
+    if frame.height < FEWEST_ROWS:
+        raise UserError(f"{table.name} has {_rows(frame.height)} with a target: too few to learn from and to test on.")
     y, task = _target(frame[target], task, notes)
     groups = None if group is None else _labels(frame[group])
     weights = None if weight is None else _weights(frame[weight], weight)
@@ -164,7 +174,10 @@ def _target(series: pl.Series, task: str, notes: list[str]) -> tuple[np.ndarray,
             f"the target {name!r} has {distinct:,} classes in {_rows(series.len())}: too few rows of each to learn from and to test. "
             f"Is it an identifier? Use {advice}."
         )
-    return (numbers.astype(np.int64) if whole and numbers is not None else _labels(series)), task
+    labels = numbers.astype(np.int64) if whole and numbers is not None else _labels(series)
+    if np.sum(np.unique(labels, return_counts=True)[1] > 1) < 2:
+        raise UserError(f"the target {name!r} has fewer than two classes of more than one row: too few to learn from and to test on.")
+    return labels, task
 
 
 def _numbers(series: pl.Series) -> np.ndarray | None:
@@ -226,8 +239,8 @@ def _features(
         series.append(typed)
     if dates:
         raise UserError(
-            f"{_listed(dates)} {_holds(dates)} dates, which are no features as they stand: turn them into numbers (an age in days, the hour, "
-            f"the month) or leave them out with {' '.join(f'--drop {name}' for name in dates[:3])}."
+            f"{_listed(dates)} {_holds(dates)} dates, which are no features as they stand: turn them into numbers (an age in days, the "
+            f"month) or leave them out with {' '.join(f'--drop {name}' for name in dates[:3])}."
         )
     if nested:
         raise UserError(f"{_listed(nested)} {_holds(nested)} lists or structures: flatten them, or leave them out with --drop.")
@@ -264,6 +277,12 @@ def _kind(series: pl.Series) -> str:
         return DATE
     if _decimal_comma(values):
         return NUMBERS
+    if _ambiguous_comma(values):
+        example = values.filter(values.str.contains(",", literal=True))[0]
+        raise UserError(
+            f"{series.name!r} has values such as {example!r}, which could be {example.replace(',', '.')} or {example.replace(',', '')}: "
+            f"write them with a point or without commas, or leave the column out with --drop {series.name}."
+        )
     return NUMBERS if values.cast(pl.Float64, strict=False).is_not_null().mean() >= MOSTLY else CATEGORY  # type: ignore[operator]
 
 
@@ -274,6 +293,13 @@ def _decimal_comma(values: pl.Series) -> bool:
     if not with_comma.len() or not bool(with_comma.str.contains(DECIMAL_COMMA).all()):
         return False
     return not bool(with_comma.str.contains(THOUSANDS).all()) and plain.cast(pl.Float64, strict=False).null_count() == 0
+
+
+def _ambiguous_comma(values: pl.Series) -> bool:
+    """Whether all values are numbers, if only one knew what their commas mean."""
+    with_comma = values.filter(values.str.contains(",", literal=True))
+    plain = values.filter(~values.str.contains(",", literal=True))
+    return bool(with_comma.len() and with_comma.str.contains(THOUSANDS).all()) and plain.cast(pl.Float64, strict=False).null_count() == 0
 
 
 def _as_number(series: pl.Series, notes: list[str]) -> pl.Series:

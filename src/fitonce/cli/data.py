@@ -58,7 +58,7 @@ def list_datasets(screen: Screen) -> None:
         entries.append(
             (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; from the folder that FITONCE_RAETSCH names")
         )
-    table = screen.table("Data sets", "name", "source", "what it is")
+    table = screen.table("name", "source", "what it is")
     for entry in entries:
         table.add_row(*entry)
     screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")

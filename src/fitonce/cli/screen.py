@@ -90,8 +90,12 @@ class Screen:
             with contextlib.redirect_stderr(_Listener(bars)):
                 yield bars
 
-    def table(self, title: str, *columns: str) -> RichTable:
-        return RichTable(*columns, title=title, title_justify="left", title_style="bold", box=self.box, pad_edge=False, header_style="dim")
+    def table(self, *columns: str) -> RichTable:
+        return RichTable(*columns, box=self.box, pad_edge=not self.out.is_terminal, header_style="dim")
+
+
+def titled(title: str, *parts: RenderableType) -> RenderableType:
+    return Group(Text(title, style="bold"), *parts)
 
 
 class Bars:
@@ -146,14 +150,15 @@ def doubts(lines: Sequence[str]) -> RenderableType:
 def scores(screen: Screen, answer: Any) -> RenderableType:
     """The scores of an assessment beside the baseline."""
     baseline = "majority class" if answer.task == "classification" else "the mean"
-    table = screen.table(f"Held-out scores: nested cross-validation, {answer.cv}", "score", "model", f"baseline: {baseline}")
+    table = screen.table("score", "model", f"baseline: {baseline}")
     table.add_row(Text(NAMES[answer.score_name], style="bold"), Text(str(answer.score), style="bold"), str(answer.baseline))
     for name, value in answer.metrics.items():
         if name != answer.score_name:
             table.add_row(NAMES[name], number(value), number(answer.baseline_metrics.get(name, float("nan"))))
         elif answer.task == "regression":
             table.add_row("R², all rows together", number(value), number(answer.baseline_metrics[name]))
-    return Group(table, Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim"))
+    said = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
+    return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, said)
 
 
 def number(value: float) -> str:
@@ -172,8 +177,8 @@ def significance(test: Any, statistic: str) -> RenderableType:
     said = ", ".join(f"{p_value(p)} ({NAMES.get(name, name)})" if len(names) > 1 else p_value(p) for name, p in names.items())
     count = f"all {test.n_permutations_done + 1:,} labellings" if test.exact else f"{test.n_permutations_done:,} permutations"
     return Group(
-        Text.assemble((f"Better than chance? p = {said}", "bold"), f"   {count}, labels exchanged {_moved(test)}"),
-        Text(f"tested: {statistic}", style="dim"),
+        Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {count}"),
+        Text(f"tested: {statistic}; labels exchanged {_moved(test)}", style="dim"),
     )
 
 
@@ -194,14 +199,14 @@ def confusion(screen: Screen, answer: Any) -> RenderableType:
     classes, matrix = [str(label) for label in answer.classes], answer.confusion
     if len(classes) > MOST_CLASSES:
         return _common_confusions(screen, classes, matrix)
-    table = screen.table("Confusion: true class by row, held-out prediction by column", "", *map(_escaped, classes), "recall")
+    table = screen.table("", *map(_escaped, classes), "recall")
     for column in table.columns[1:]:
         column.justify = "right"
     for row, label in enumerate(classes):
         cells = [Text(_count(value), style="bold" if row == column else "") for column, value in enumerate(matrix[row])]
         total = matrix[row].sum()
         table.add_row(Text(label), *cells, number(matrix[row, row] / total) if total else "–")
-    return table
+    return titled("Confusion: true class by row, held-out prediction by column", table)
 
 
 def _escaped(text: str) -> str:
@@ -211,13 +216,15 @@ def _escaped(text: str) -> str:
 def _common_confusions(screen: Screen, classes: list[str], matrix: np.ndarray) -> RenderableType:
     wrong = matrix - np.diag(np.diag(matrix))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
-    table = screen.table(f"Commonest confusions among {len(classes)} classes", "true class", "taken for", "rows")
+    table = screen.table("true class", "taken for", "rows")
     table.columns[2].justify = "right"
     for place in order:
         row, column = divmod(int(place), len(classes))
         if wrong[row, column] > 0:
             table.add_row(Text(classes[row]), Text(classes[column]), _count(wrong[row, column]))
-    return table if table.row_count else Text("No held-out row was taken for another class.")
+    if not table.row_count:
+        return Text("No held-out row was taken for another class.")
+    return titled(f"Commonest confusions among {len(classes)} classes", table)
 
 
 def _count(value: float) -> str:
@@ -262,11 +269,12 @@ def value_of(value: Any) -> str:
 
 def side_by_side(screen: Screen, first: str, one: Any, second: str, other: Any, comparison: Any) -> RenderableType:
     """Two settings on the same folds, and the test of their difference."""
-    table = screen.table(f"Side by side on the same {comparison.n_splits} splits", "settings", NAMES[comparison.score_name])
+    table = screen.table("settings", NAMES[comparison.score_name])
     table.add_row(first, str(one.score))
     table.add_row(second, str(other.score))
     said = f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, {comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
-    return Group(table, Text.assemble((said, "bold"), f"   first less second, {comparison.method}"))
+    title = f"Side by side on the same {comparison.n_splits} splits"
+    return titled(title, table, Text.assemble((said, "bold"), f"   first less second, {comparison.method}"))
 
 
 def null(test: Any, width: int = 40) -> RenderableType:

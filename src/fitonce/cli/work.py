@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from threadpoolctl import threadpool_limits
 
 from ..assessment import assess, compare, significance
 from ..assessment.result import plain, summary_of
@@ -26,6 +27,8 @@ from .tables import STDIN, Table, read_table
 
 CHOSEN = ("gamma", "alpha", "penalty", "degree", "coef0")
 NAMES = {"KernelFisherDiscriminant": "fisher", "LeastSquaresSVC": "lssvm", "KernelRidge": "ridge"}
+SMALL = 1000  # rows up to which one BLAS thread is faster than several
+SAMPLE_ABOVE, SAMPLE = 20_000, 10_000  # rows; above, a sample is assessed and chooses the kernel width
 MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 
 
@@ -96,12 +99,13 @@ def fit_table(
     """Announce, assess, fit on all rows, show, write."""
     where = places(out, table.stem)
     estimator, said = pipeline(parts, settings, check.seed)
-    notes = [*parts.notes, *said]
+    judged, sampling = assessed_rows(parts, check.seed)
+    notes = [*parts.notes, *said, *sampling]
     announce(command, screen, table, parts, estimator, notes)
-    with screen.bars() as bars:
-        answer = assessed(estimator, parts, check, bars)
+    with screen.bars() as bars, threads_for(parts):
+        answer = assessed(estimator, judged, check, bars)
         bars.stage("fit on all rows")
-        doubts = fit_all(estimator, parts)
+        doubts = fit_all(estimator, parts, judged)
     choice = chosen(estimator)
     show_answer(screen, answer, choice, settings.tuned, doubts)
     metadata = {
@@ -109,10 +113,17 @@ def fit_table(
         "assessment": answer.to_dict(),
     }  # fmt: skip
     files = {"model": str(save(estimator, where.model, metadata=metadata))}
-    if page and write_page(screen, where.page, estimator, parts, answer, Path(table.name).name):
+    if page and judged is not parts:
+        screen.aside(f"no page: it would hold {len(parts.y):,} rows")
+    elif page and write_page(screen, where.page, estimator, parts, answer, Path(table.name).name):
         files["page"] = str(where.page)
     screen.json(plain({"command": command, **metadata, "doubts": doubts, "files": files}))
     screen.paths(list(files.values()))
+
+
+def threads_for(parts: Design) -> Any:
+    """One BLAS thread for a small table: its matrices lose time to more, most of it where other programs are at work."""
+    return threadpool_limits(1 if len(parts.y) <= SMALL else None)
 
 
 def announce(command: str, screen: Screen, table: Table, parts: Design, estimator: Any, notes: Sequence[str]) -> None:
@@ -140,13 +151,31 @@ def assessed(estimator: Any, parts: Design, check: Check, bars: Any) -> Any:
         )  # fmt: skip
 
 
-def fit_all(estimator: Any, parts: Design) -> list[str]:
-    """Fit on all rows; returns what it warned of."""
-    given = {"model__groups": parts.groups, "model__sample_weight": parts.weights}
+def assessed_rows(parts: Design, seed: int) -> tuple[Design, list[str]]:
+    """The rows on which a model is assessed: all of them, or a sample of very many."""
+    if len(parts.y) <= SAMPLE_ABOVE:
+        return parts, []
+    return parts.sample(SAMPLE, seed), [
+        f"more than {SAMPLE_ABOVE:,} rows: scores, p-value and kernel width come from a random sample of {SAMPLE:,}; the model is fitted on all"
+    ]
+
+
+def fit_all(estimator: Any, parts: Design, judged: Design) -> list[str]:
+    """Fit on all rows, with the kernel width that a sample chooses where there is one; returns what was warned of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(parts.X, parts.y, **{name: values for name, values in given.items() if values is not None})
+        if judged is not parts:
+            _fit(estimator, judged)
+            gamma = getattr(estimator[-1], "gamma_", None)
+            if gamma is not None:
+                estimator.set_params(model__gamma=gamma)
+        _fit(estimator, parts)
     return _messages(caught)
+
+
+def _fit(estimator: Any, parts: Design) -> None:
+    given = {"model__groups": parts.groups, "model__sample_weight": parts.weights}
+    estimator.fit(parts.X, parts.y, **{name: values for name, values in given.items() if values is not None})
 
 
 def _messages(caught: Sequence[warnings.WarningMessage]) -> list[str]:
@@ -210,10 +239,11 @@ def evaluate_table(screen: Screen, request: Request, settings: Settings, versus:
     parts = request.design(table)
     estimator, said = pipeline(parts, settings, check.seed)
     second = None if other is None else pipeline(parts, other, check.seed)[0]
-    announce("evaluate", screen, table, parts, estimator, [*parts.notes, *said])
-    with screen.bars() as bars:
-        answer = assessed(estimator, parts, check, bars)
-        beside = None if second is None else assessed(second, parts, Check(check.folds, check.repeats, 0, 1.0, check.seed), bars)
+    judged, sampling = assessed_rows(parts, check.seed)
+    announce("evaluate", screen, table, parts, estimator, [*parts.notes, *said, *sampling])
+    with screen.bars() as bars, threads_for(parts):
+        answer = assessed(estimator, judged, check, bars)
+        beside = None if second is None else assessed(second, judged, Check(check.folds, check.repeats, 0, 1.0, check.seed), bars)
     show_answer(screen, answer, {}, (), ())
     result: dict[str, Any] = {"command": "evaluate", **parts.identity, "settings": asdict(settings), "assessment": answer.to_dict()}
     if other is not None and beside is not None:
@@ -232,7 +262,7 @@ def permute_table(
     parts = request.design(table)
     estimator, _ = pipeline(parts, settings, seed)
     announce("permute", screen, table, parts, estimator, parts.notes)
-    with screen.bars() as bars, warnings.catch_warnings(record=True) as caught:
+    with screen.bars() as bars, threads_for(parts), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bars.stage("preparing")
         test, said = significance(
@@ -364,10 +394,11 @@ def report_page(screen: Screen, model: str, request: Request, out: str | None, c
     )  # fmt: skip
     if [column.name for column in parts.columns] != [column.name for column in columns]:
         raise UserError(f"{request.table} does not have the columns that {model} was fitted on.")
-    with screen.bars() as bars:
-        answer = assessed(estimator, parts, check, bars)
+    with screen.bars() as bars, threads_for(parts):
+        judged, _ = assessed_rows(parts, check.seed)
+        answer = assessed(estimator, judged, check, bars)
         bars.stage("fit again for the page")
-        fit_all(estimator, parts)
+        fit_all(estimator, parts, judged)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         write_report(
