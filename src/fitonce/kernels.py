@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from array_api_compat import device
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .core._arrays import Array, asarray_like, is_numpy, namespace, to_numpy
+from .core._arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -114,11 +114,20 @@ def _unit_rows(X: Array) -> Array:
 
 
 def _rbf(X: Array, Y: Array, *, gamma: float) -> Array:
+    """exp(-γ(‖x‖² + ‖y‖² - 2x·y)) in place: one matrix of memory, which on a device is what limits the number of rows."""
     xp = namespace(X)
-    squared = xp.sum(X**2, axis=1)[:, None] + xp.sum(Y**2, axis=1)[None, :] - 2.0 * (X @ Y.T)
-    if X is Y:
-        squared = squared - xp.linalg.diagonal(squared) * xp.eye(X.shape[0], dtype=X.dtype, device=device(X))
-    return xp.exp(-gamma * xp.where(squared > 0, squared, xp.zeros_like(squared)))
+    K = X @ Y.T
+    K *= -2.0
+    K += xp.sum(X**2, axis=1)[:, None]
+    K += xp.sum(Y**2, axis=1)[None, :]
+    for start in range(0, K.shape[0], 1024):
+        rows = slice(start, min(start + 1024, K.shape[0]))
+        if X is Y:  # a row has no distance from itself
+            D = K[rows, rows]
+            K[rows, rows] = D - xp.linalg.diagonal(D) * eye_like(D.shape[0], D)
+        squared = K[rows, :]
+        K[rows, :] = xp.exp(-gamma * xp.where(squared > 0, squared, xp.zeros_like(squared)))
+    return K
 
 
 def _laplacian(X: Array, Y: Array, *, gamma: float) -> Array:

@@ -15,12 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..approx.landmarks import Landmarks
-from ..core._arrays import eigh_overwriting, is_numpy
+from ..core._arrays import eigh_overwriting, is_numpy, on_gpu
 from ..core.memory import NotEnoughMemoryError, explanation, memory_of, out_of_memory_explained
 from ..kernels import Kernel
 from ..selection import Trial
 
-MATRICES = {"all": 3.2, "one": 2.2}  # float64 n×n matrices at the peak of a fit for any alpha, and for a single one
+# float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band form of a GPU
+MATRICES = {"all": 3.2, "one": 2.2, "band": 1.4}
 LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
 
 
@@ -37,7 +38,8 @@ def check_fits(X: Any, kernel: Kernel, penalty: str, mu: float | None) -> Iterat
         yield
         return
     like = np.empty(0) if _on_host(X) else X
-    matrices = MATRICES["all" if mu is None else "one"] - (1.0 if kernel.precomputed else 0.0)
+    band = mu is None and penalty == "function" and not _on_host(X) and on_gpu(X)
+    matrices = MATRICES["band" if band else "all" if mu is None else "one"] - (1.0 if kernel.precomputed else 0.0)
     memory = memory_of(like)
     if memory is not None and matrices * 8 * n**2 > memory.free:
         raise NotEnoughMemoryError(explanation(n, matrices, memory))

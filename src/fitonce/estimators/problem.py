@@ -265,7 +265,7 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     if penalty == "function":
         K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
         Q0 = bias_basis(K, row_scale, fit_intercept)
-        if on_gpu(K) and K.shape[0] >= BAND_FROM:
+        if on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
             return BandNorm.of_kernel(K, Q0)
         KQ0 = K @ Q0
         return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)

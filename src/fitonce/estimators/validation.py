@@ -257,6 +257,7 @@ def _floating_dtype(X: Any) -> Any:
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
     xp = namespace(X)
+    X = X.detach() if getattr(X, "requires_grad", False) else X  # nothing here is to be differentiated
     name = type(estimator).__name__
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: {name} takes one row per sample, one column per feature.")
