@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -668,6 +669,26 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return compare_with_refits(self, self._require_kept("verify"), n_refits, X, random_state)
+
+    def report(self, path: Any, X: Any, y: Any, **options: Any) -> Any:
+        """Write one offline HTML page that explains this model and lets its reader try others; needs ``fitonce[report]``.
+
+        Parameters
+        ----------
+        path : path-like
+            The file to write.
+        X, y : arrays or tables
+            What the model was fitted on, in the same order.
+        **options
+            Those of `fitonce.report.write_report`: ``assessment``, ``feature_names``, ``row_names``, ``title``, ``include_data`` and others.
+
+        Returns
+        -------
+        pathlib.Path
+            Where the page is.
+        """
+        check_is_fitted(self)
+        return importlib.import_module("fitonce.report").write_report(path, self, X, y, **options)  # a layer above this one
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the decomposition: n×n numbers that only `at` and `verify` need."""

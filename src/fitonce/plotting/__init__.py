@@ -28,7 +28,7 @@ _HOMES = {
     "activation_patterns": "patterns",
 }
 
-__all__ = [name for name, home in _HOMES.items() if home != "positions"]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -362,7 +362,7 @@
     for (let sweep = 0; sweep < 60; sweep++) {
       let off = 0, on = 0;
       for (let p = 0; p < m; p++) { on += A[p * m + p] ** 2; for (let q = 0; q < p; q++) off += A[p * m + q] ** 2; }
-      if (off <= 1e-30 * on || off === 0) break;
+      if (off <= 1e-24 * on || off === 0) break;
       for (let p = 0; p < m - 1; p++) for (let q = p + 1; q < m; q++) {
         const apq = A[p * m + q];
         if (apq === 0) continue;
@@ -521,11 +521,11 @@
 
   const canvas = byId("explorer-view"), curve = byId("explorer-curve");
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const palette = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A500", "#808080"];
+  let palette = [];
   const colourOf = (k) => palette[k % palette.length];
   const shapeOf = (k) => (k + Math.floor(k / palette.length)) % 8;
   let colours = {};
-  const readColours = () => { colours = { ink: css("--ink"), soft: css("--soft"), line: css("--line"), paper: css("--paper"), accent: css("--accent") }; };
+  const readColours = () => { colours = { ink: css("--ink"), soft: css("--soft"), line: css("--line"), paper: css("--paper"), accent: css("--accent") }; palette = Array.from({ length: 8 }, (_, k) => css(`--c${k}`)); };
 
   function prepare(element) {
     const ratio = Math.min(window.devicePixelRatio || 1, 2), width = element.clientWidth, height = element.clientHeight;
@@ -864,7 +864,7 @@
       alphaSlider.value = best;
       schedule();
     });
-    const redraw = () => { readColours(); if (current) drawView(); drawCurve(); };
+    const redraw = () => { readColours(); legend(); if (current) drawView(); drawCurve(); };
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
     window.addEventListener("resize", redraw);
     if (lite) return;
@@ -892,6 +892,7 @@
   function legend() {
     const list = byId("explorer-legend");
     if (!list || !c || c > 16) return;
+    list.textContent = "";
     classes.forEach((name, k) => {
       const item = document.createElement("li"), sample = document.createElement("canvas");
       sample.width = sample.height = 32; sample.className = "sample"; sample.setAttribute("aria-hidden", "true");

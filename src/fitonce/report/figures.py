@@ -17,16 +17,17 @@ from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot
 FOLLOWING = {
     "#000000": "var(--ink)",
     "#222222": "var(--ink)",
-    "#666666": "var(--soft)",
+    "#8a8a8a": "var(--soft)",
     "#dddddd": "var(--line)",
     "#ffffff": "var(--paper)",
+    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLOURS)},
 }
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": "#000000",
-    "axes.edgecolor": "#666666",
+    "axes.edgecolor": "#8a8a8a",
     "savefig.transparent": True,
     "figure.dpi": 72,
     "text.parse_math": False,

@@ -92,7 +92,7 @@ def rows_table(subject: Subject) -> dict[str, Any]:
         text += " Margin is the held-out decision for the observed class less the best other."
     hidden = 0 if subject.precomputed else max(subject.n_features - TABLE_COLUMNS, 0)
     if hidden:
-        text += f" {hidden:,} further columns are not shown."
+        text += f" {hidden:,} further column{'s are' if hidden > 1 else ' is'} not shown."
     heads = [{"name": c["name"], "kind": "number" if c["number"] else "text", "help": c["help"]} for c in columns]
     return {"columns": heads, "rows": rows, "text": text, "filter": subject.classification and bool(subject.wrong.any())}
 

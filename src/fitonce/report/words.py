@@ -13,6 +13,7 @@ from ..plotting._style import rounded
 from .explorer import Explorer
 from .subject import Subject, shortened
 
+CRITERIA = {"brier": "Brier loss", "log_loss": "log loss", "auc": "area under the ROC curve", "r2": "R²", "error": "error rate"}
 NAMES = {
     "KernelFisherDiscriminant": "kernel Fisher discriminant",
     "LeastSquaresSVC": "least-squares support vector machine",
@@ -35,6 +36,12 @@ def subtitle(subject: Subject) -> str:
     columns = "a precomputed kernel" if subject.precomputed else f"{subject.n_features:,} feature{'s' * (subject.n_features != 1)}"
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     return f"{model_name(subject)} · {subject.n_samples:,} rows · {columns} · {what} · {today}"
+
+
+def criterion_name(model: Any) -> str:
+    if not isinstance(model.criterion, str):
+        return "user-defined criterion"
+    return CRITERIA.get(model.criterion, model.criterion.replace("_", " "))
 
 
 def percent(share: float) -> str:
@@ -206,9 +213,8 @@ def choice_text(subject: Subject) -> str:
         values.insert(0, f"gamma = {rounded(float(gamma))}" if np.ndim(gamma) == 0 else "one gamma per feature")
     if count == 1:
         return f"The {kernel} kernel with {' and '.join(values)} was given, not tuned."
-    criterion = model.criterion if isinstance(model.criterion, str) else "a criterion of the user's"
     return (
-        f"The {kernel} kernel with {' and '.join(values)} was the best of {count:,} candidates by the {criterion.replace('_', ' ')} of "
+        f"The {kernel} kernel with {' and '.join(values)} was the best of {count:,} candidates by the {criterion_name(model)} of "
         f"held-out predictions ({own_splits(subject)}). It uses {model.effective_dof_:.1f} effective degrees of freedom for "
         f"{subject.n_samples:,} rows."
     )
@@ -277,9 +283,8 @@ def methods_text(subject: Subject, version: str, verification: Any) -> str:
         + f" with fitonce {version}."
     ]
     if tuned(subject):
-        criterion = model.criterion if isinstance(model.criterion, str) else "a user-defined criterion"
         sentences.append(
-            f"Its settings were chosen among {len(model.cv_results_['params']):,} candidates by the {criterion.replace('_', ' ')} of exact "
+            f"Its settings were chosen among {len(model.cv_results_['params']):,} candidates by the {criterion_name(model)} of exact "
             f"held-out predictions ({own_splits(subject)})."
         )
     if assessment is not None:
