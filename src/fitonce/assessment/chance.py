@@ -28,6 +28,7 @@ from ..model_selection.stand_in import subset
 COUNTS = (19, 39, 99, 199, 499, 999)  # one less than a round number: p is a multiple of 1/(1 + P)
 ENOUGH = 199  # permutations at which the assessed model itself is the statistic
 MOST_ROWS = 1000  # rows of the test where the budget, not the user, sets its size
+DESIRABLE = 99  # permutations that are worth some patience: a p-value of 0.01 is possible
 PILOT = (3, COUNTS[0])  # permutations of the two runs that tell set-up and cost of each
 PATIENCE = 3.0  # times the budget that the smallest test may take
 SAME, QUICK = "same", "quick"
@@ -70,7 +71,8 @@ class Plan:
                 return None
         each = max((taken[1] - taken[0]) / (PILOT[1] - PILOT[0]), 1e-6)
         set_up = max(taken[0] - PILOT[0] * each, 0.0)
-        fitting = [count for count in COUNTS[1:] if sum(taken) + set_up + count * each <= seconds]
+        needed = {count: sum(taken) + set_up + count * each for count in COUNTS[1:]}
+        fitting = [count for count, time_ in needed.items() if time_ <= (seconds if count > DESIRABLE else PATIENCE * seconds)]
         return self.run(max(fitting), verbose) if fitting and not test.exact else test
 
 

@@ -177,9 +177,13 @@ def significance(test: Any, statistic: str) -> RenderableType:
     said = ", ".join(f"{p_value(p)} ({NAMES.get(name, name)})" if len(names) > 1 else p_value(p) for name, p in names.items())
     count = f"all {test.n_permutations_done + 1:,} labellings" if test.exact else f"{test.n_permutations_done:,} permutations"
     return Group(
-        Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {count}"),
+        Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {count}{_floor(test)}"),
         Text(f"tested: {statistic}; labels exchanged {_moved(test)}", style="dim"),
     )
+
+
+def _floor(test: Any) -> str:
+    return ", the smallest p that these can give" if test.pvalue <= 1.0 / (test.n_permutations_done + 1) else ""
 
 
 def _moved(test: Any) -> str:
@@ -241,7 +245,8 @@ def calibration(answer: Any) -> RenderableType:
 
 def chosen(choice: dict[str, Any], answer: Any, tuned: Sequence[str]) -> RenderableType:
     """What was chosen on all rows, and what the training sets of the folds chose."""
-    lines = [Text.assemble(("Chosen on all rows: ", "bold"), ", ".join(f"{name} {value_of(value)}" for name, value in choice.items()))]
+    told = {name: value for name, value in choice.items() if name != "penalty" or name in tuned}
+    lines = [Text.assemble(("Chosen on all rows: ", "bold"), ", ".join(f"{name} {value_of(value)}" for name, value in told.items()))]
     for name in tuned:
         values = [fold[name] for fold in answer.choices if name in fold]
         if values and not isinstance(values[0], list):

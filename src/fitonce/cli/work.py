@@ -156,7 +156,7 @@ def assessed_rows(parts: Design, seed: int) -> tuple[Design, list[str]]:
     if len(parts.y) <= SAMPLE_ABOVE:
         return parts, []
     return parts.sample(SAMPLE, seed), [
-        f"more than {SAMPLE_ABOVE:,} rows: scores, p-value and kernel width come from a random sample of {SAMPLE:,}; the model is fitted on all"
+        f"more than {SAMPLE_ABOVE:,} rows: scores and kernel width come from a random sample of {SAMPLE:,}; the model is fitted on all"
     ]
 
 
