@@ -204,10 +204,9 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
     alphas = np.array([1e-3, 1e-1, 10.0])
     options = {"criterion": "squared_error", "penalty": penalty, "gamma": 0.3, "landmarks": points()}
     model = estimator(alpha=alphas, cv=cv, **options).fit(X, y)
-    if estimator is KernelFisherDiscriminant:
-        Y = np.eye(2)[y]
-    else:
-        Y = 2.0 * y[:, None] - 1.0 if estimator is LeastSquaresSVC else y
+    Y = {KernelFisherDiscriminant: np.eye(2)[y] if y.ndim == 1 else None, LeastSquaresSVC: 2.0 * y[:, None] - 1.0, KernelRidge: y}[
+        estimator
+    ]
     losses = []
     for mu in alphas:
         errors = []
@@ -310,6 +309,22 @@ def test_dropped_landmarks_in_folds_and_tuning(estimator, penalty):
         expected[test] = output(refit_without_own_landmarks(model, X, y, train), X[test])
     close(held_out_of(model), expected, 1e-7)
     assert model.verify().passed
+
+
+@every_penalty
+@pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=1)])
+def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
+    X, y = problem(KernelRidge)
+    alphas = np.array([0.05, 0.3, 2.0])
+    options = {"landmarks": 12, "shared_landmarks": "drop", "random_state": 3, "cv": cv, "criterion": "squared_error"}
+    model = make(KernelRidge, penalty, **options).set_params(alpha=alphas).fit(X, y)
+    losses = []
+    for alpha in alphas:
+        model.alpha_ = alpha
+        splits = (cv or LeaveOneOut()).split(X)
+        errors = [np.sum((refit_without_own_landmarks(model, X, y, train).predict(X[test]) - y[test]) ** 2) for train, test in splits]
+        losses.append(np.sum(errors) / y.size)
+    close(-model.cv_results_["mean_test_score"], losses)
 
 
 # ---- cross-validation functions ----------------------------------------------------------------------------------------

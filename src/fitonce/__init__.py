@@ -6,7 +6,16 @@ regularisation value and every split from one decomposition, exactly as if they 
 
 from .assessment import Assessment, assess
 from .core.holdout import held_out
-from .estimators import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, Verification
+from .estimators import (
+    Accumulation,
+    KernelAveraging,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    NumericalWarning,
+    Subsampling,
+    Verification,
+)
 from .export import to_onnx
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .model_selection import (
@@ -27,6 +36,7 @@ __all__ = [
     "Accumulation",
     "Assessment",
     "CrossValidation",
+    "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "LeastSquaresSVC",
@@ -35,6 +45,7 @@ __all__ = [
     "PermutationTest",
     "RefitWarning",
     "Route",
+    "Subsampling",
     "ValidityWarning",
     "Verification",
     "assess",

@@ -1,10 +1,20 @@
 """The scikit-learn classes: validate, call the core, set attributes."""
 
 from .accumulation import Accumulation
+from .averaging import KernelAveraging, Subsampling
 from .fisher import KernelFisherDiscriminant
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
 from .validation import NumericalWarning
 from .verification import Verification
 
-__all__ = ["Accumulation", "KernelFisherDiscriminant", "KernelRidge", "LeastSquaresSVC", "NumericalWarning", "Verification"]
+__all__ = [
+    "Accumulation",
+    "KernelAveraging",
+    "KernelFisherDiscriminant",
+    "KernelRidge",
+    "LeastSquaresSVC",
+    "NumericalWarning",
+    "Subsampling",
+    "Verification",
+]

@@ -19,6 +19,7 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import Pipeline
 
 from ..core._arrays import namespace, to_numpy
+from ..estimators.averaging import ReducedTraining
 from ..estimators.base import KernelModel
 from ..estimators.validation import asymmetry, is_foreign_array
 
@@ -50,8 +51,10 @@ ENCODED = ("decision_function", "predict_proba", "predict_log_proba")  # before 
 def choose_route(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any = None, method: str = "predict") -> Route:
     """The cheapest route for this estimator, these fit parameters and these scorers."""
     if not isinstance(estimator, KernelModel):
-        if isinstance(estimator, Pipeline) and isinstance(estimator.steps[-1][1], KernelModel):
+        if isinstance(estimator, Pipeline) and isinstance(estimator.steps[-1][1], (KernelModel, ReducedTraining)):
             return Route("per-fold", "preprocessing is refitted on each training set")
+        if isinstance(estimator, ReducedTraining):
+            return Route("per-fold", "rows are averaged or drawn on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")
     reason = (
         estimator._row_dependence()
