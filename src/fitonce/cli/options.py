@@ -13,8 +13,8 @@ def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of columns of the table that was typed before."""
     from .tables import column_names
 
-    table = ctx.params.get("table") or ctx.params.get("rows")
-    return [name for name in column_names(str(table)) if name.startswith(incomplete)] if table else []
+    typed = [ctx.params.get("table"), ctx.params.get("rows"), *ctx.args]  # while a line is unfinished, arguments wait in args
+    return [name for path in typed if path for name in column_names(str(path)) if name.startswith(incomplete)]
 
 
 def column(text: str, *names: str) -> Any:

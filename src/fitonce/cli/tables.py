@@ -124,11 +124,10 @@ def _text(content: bytes, path: str, separator: str | None, header: bool | None,
         notes.append(f"{reason}: columns are called {first}{', …' if len(lines[0]) > 3 else ''}")
     _check_ragged(lines, path, mark)
     frame = pl.read_csv(
-        io.BytesIO(text.encode("utf-8")), separator=mark, has_header=has_header, infer_schema_length=0, null_values=list(MISSING),
+        io.BytesIO(text.rstrip("\r\n").encode("utf-8")), separator=mark, has_header=has_header, infer_schema_length=0, null_values=list(MISSING),
     )  # fmt: skip
     names = [name.strip() for name in frame.columns] if has_header else _numbered(frame.width)
     frame.columns = _named(names, notes)
-    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
     return Table(frame, path, notes)
 
 
