@@ -680,7 +680,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         X, y : arrays or tables
             What the model was fitted on, in the same order.
         **options
-            Those of `fitonce.report.write_report`: ``assessment``, ``feature_names``, ``row_names``, ``title``, ``include_data`` and others.
+            Those of `fitonce.report.write_report`: ``assessment``, ``feature_names``, ``row_names``, ``title``, ``include_data``, ….
 
         Returns
         -------

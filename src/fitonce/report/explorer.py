@@ -121,6 +121,8 @@ def build_explorer(model: KernelModel, X: Any, y: Any, sample_weight: Any, entri
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; this model has {n:,}."
     if kept is None and n > ONE_WIDTH_ABOVE:
         return f"There is no explorer: a model read from a file would have to be decomposed again, which takes long for {n:,} rows."
+    if kept is not None:
+        _check_kept(kept, X, y)
     if sample_weight is None and kept is not None:
         sample_weight = kept.training.weights
     chosen = _refit(model, X, y, sample_weight, 1.0)
@@ -203,6 +205,19 @@ def _check_same(model: KernelModel, refitted: Any) -> None:
         raise ValueError(
             "X, y (and sample_weight) must be what the model was fitted on, but fitting the model's own settings to them gives another "
             "model: a report explains the training rows. Pass the same rows in the same order, or fit the model to these."
+        )
+
+
+def _check_kept(kept: Any, X: Any, y: Any) -> None:
+    """Compare with the rows that a model still has: all of them, or where it has only the targets, those."""
+    training = kept.training
+    same = np.array_equal(np.asarray(training.y), np.asarray(to_numpy(y)))
+    if isinstance(training.X, np.ndarray) and training.X.shape[1] > 0:
+        same = same and np.allclose(training.X, np.asarray(to_numpy(X.toarray() if hasattr(X, "toarray") else X), dtype=float))
+    if not same:
+        raise ValueError(
+            "X and y must be what the model was fitted on, in the same order, but they differ from the rows that it keeps: a report "
+            "explains the training rows."
         )
 
 

@@ -22,6 +22,7 @@ FOLLOWING = {
     "#ffffff": "var(--paper)",
     **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLOURS)},
 }
+MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -50,8 +51,11 @@ def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure
     with plt.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # text stays text: the reader's fonts draw it
         display = draw()
+        for axes in display.figure_.axes:
+            for collection in axes.collections:
+                collection.set_rasterized(len(collection.get_offsets()) > MOST_MARKS)
         buffer = io.StringIO()
-        display.figure_.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        display.figure_.savefig(buffer, format="svg", dpi=144, metadata={"Date": None, "Creator": None})
         plt.close(display.figure_)
     return Figure(name, _inline(buffer.getvalue(), name), alt, caption)
 

@@ -16,7 +16,7 @@ from .drawings import choice_figures, performance_figures
 from .explorer import Explorer, build_explorer
 from .panel import explorer_context
 from .subject import Subject, shortened
-from .tables import confusion, metrics, rows_table
+from .tables import TABLE_ROWS, confusion, metrics, rows_table
 from .words import SIZE, cards, choice_text, default_title, doubts, footer, methods_text, performance_text, settings, subtitle, summary
 
 BYTES_PER_ENTRY = 16.0 / 3.0  # of V: four bytes in base64
@@ -103,17 +103,19 @@ def render(subject: Subject, title: str | None, include_data: bool, verification
     """The page as text, not larger than asked for."""
     entries = int(max(max_megabytes - OVERHEAD, 0.1 * max_megabytes) * 1e6 / BYTES_PER_ENTRY)
     explorer = build_explorer(subject.model, subject.model_features, subject.y, subject.sample_weight, entries)
-    if isinstance(explorer, Explorer) and entries < explorer.n_samples:
-        explorer = f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
-    page = _rendered(context(subject, title, include_data, verification, explorer))
-    if len(page.encode("utf-8")) > max_megabytes * 1e6 and isinstance(explorer, Explorer):
-        reason = f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
-        page = _rendered(context(subject, title, include_data, verification, reason))
-    return page.replace(SIZE, _megabytes(len(page.encode("utf-8"))))
+    reason = f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
+    smaller = [(reason, TABLE_ROWS), (reason, 50)]
+    attempts = [(explorer, TABLE_ROWS), *smaller] if isinstance(explorer, str) or entries >= explorer.n_samples else smaller
+    for attempt, rows in attempts:
+        page = _rendered(context(subject, title, include_data, verification, attempt, rows))
+        size = len(page.encode("utf-8"))
+        if size <= max_megabytes * 1e6:
+            return page.replace(SIZE, _megabytes(size))
+    raise ValueError(f"max_megabytes must be at least {size / 1e6:.2g} for this page, got {max_megabytes:g} instead.")
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e5 else f"{size / 1e3:.0f} kB"
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _rendered(values: dict[str, Any]) -> str:
@@ -141,7 +143,9 @@ def _write(path: Path, page: str) -> None:
         neighbour.unlink(missing_ok=True)
 
 
-def context(subject: Subject, title: str | None, include_data: bool, verification: Any, explorer: Explorer | str) -> dict[str, Any]:
+def context(
+    subject: Subject, title: str | None, include_data: bool, verification: Any, explorer: Explorer | str, n_rows: int = TABLE_ROWS
+) -> dict[str, Any]:
     """Everything the template asks for."""
     script = _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
@@ -163,7 +167,7 @@ def context(subject: Subject, title: str | None, include_data: bool, verificatio
         "choice": choice_text(subject),
         "choice_figures": choice_figures(subject, include_data),
         "explorer": explorer_context(subject, explorer, include_data) if isinstance(explorer, Explorer) else None,
-        "rows": rows_table(subject) if include_data else None,
+        "rows": rows_table(subject, n_rows) if include_data else None,
         "methods": methods_text(subject, version, verification),
         "settings": settings(subject, version, explorer),
         "footer": footer(version, include_data, explorer),

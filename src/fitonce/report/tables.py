@@ -70,14 +70,14 @@ def _counts(subject: Subject) -> np.ndarray:
     return counts
 
 
-def rows_table(subject: Subject) -> dict[str, Any]:
+def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
     """Rows with their held-out results, the worst and most influential first, and their columns as given."""
     severity = np.argsort(np.where(np.isfinite(subject.margins), subject.margins, np.inf), kind="stable")
     rank = np.empty(subject.n_samples)
     rank[severity] = np.arange(subject.n_samples)
     by_influence = np.empty(subject.n_samples)
     by_influence[np.argsort(-np.nan_to_num(subject.influence), kind="stable")] = np.arange(subject.n_samples)
-    shown = np.lexsort((rank, np.minimum(rank, by_influence), ~subject.wrong))[:TABLE_ROWS]
+    shown = np.lexsort((rank, np.minimum(rank, by_influence), ~subject.wrong))[:n_rows]
     shown = shown[np.lexsort((rank[shown], ~subject.wrong[shown]))]
     columns = _table_columns(subject)
     rows = [

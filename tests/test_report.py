@@ -1,0 +1,379 @@
+"""The page as text: what it says, what it refuses, what it leaves out, how large it is. The browser has a file of its own."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_blobs, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import confusion_matrix
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fitonce
+from fitonce.assessment import assess
+from fitonce.report import write_report
+from fitonce.report.explorer import Explorer, build_explorer, decisions, error_of
+from fitonce.report.panel import script_json
+
+pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    names = np.array(["barolo", "grignolino", "barbera"])[y]
+    pipeline = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=[0.01, 0.1, 1.0])).fit(X, names)
+    return X, names, pipeline
+
+
+@pytest.fixture(scope="module")
+def assessed(wine, tmp_path_factory):
+    X, y, pipeline = wine
+    found = assess(pipeline, X, y, cv=4, permutations=30, random_state=0)
+    path = write_report(tmp_path_factory.mktemp("page") / "wine.html", pipeline, X, y, assessment=found, title="Wine")
+    return found, path.read_text(encoding="utf-8")
+
+
+def text_of(page: str) -> str:
+    """What a reader sees: no tags, scripts or styles; one blank between words."""
+    page = re.sub(r"<(script|style).*?</\1>", " ", page, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+
+
+def embedded(page: str) -> dict:
+    return json.loads(re.search(r'<script type="application/json" id="explorer-data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_it_says_what_the_assessment_found(assessed):
+    found, page = assessed
+    text = text_of(page)
+    score = found.score
+    assert f"{100 * score.value:.1f} %" in text and f"{100 * score.low:.1f} % to {100 * score.high:.1f} %" in text
+    assert score.method in text
+    assert f"{100 * found.baseline.value:.1f} %" in text
+    assert "30 relabellings" in text or "30 random relabellings" in text
+    assert found.cv in text
+    for row, counts in zip(found.classes, found.confusion, strict=True):
+        cells = re.search(rf'<th scope="row"><bdi>{row}</bdi></th>(.*?)</tr>', page, re.DOTALL)[1]
+        assert [float(cell) for cell in re.findall(r">([\d.]+)</td>", cells)] == counts.tolist()
+    assert f"fitonce {fitonce.__version__}" in text and np.__version__ in text
+
+
+def test_the_table_has_the_nested_predictions(assessed, wine):
+    found, page = assessed
+    rows = re.findall(r'<tr data-row="(\d+)" data-wrong="(\d)".*?>(.*?)</tr>', page, re.DOTALL)
+    assert len(rows) == len(wine[1])
+    wrong = {int(row) for row, flag, _ in rows if flag == "1"}
+    assert wrong == set(np.flatnonzero(found.predictions != found.y))
+    assert [flag for _, flag, _ in rows] == sorted((flag for _, flag, _ in rows), reverse=True)  # misclassified rows come first
+    first = dict((int(row), cells) for row, _, cells in rows)[0]
+    assert f"{wine[0].iloc[0, 0]:.4g}".rstrip("0") in first  # columns as given, before the scaler
+
+
+def test_without_an_assessment_it_says_that_figures_are_optimistic(wine, tmp_path):
+    X, y, pipeline = wine
+    page = write_report(tmp_path / "a.html", pipeline, X, y).read_text(encoding="utf-8")
+    text = text_of(page)
+    assert "somewhat optimistic" in text and "no nested cross-validation" in text
+    model = pipeline[-1]
+    predicted = model.classes_[np.argmax(model.held_out_decision_, axis=1)]
+    assert f"{100 * np.mean(predicted == y):.1f} %" in text
+    matrix = confusion_matrix(y, predicted)
+    for row, counts in zip(model.classes_, matrix, strict=True):
+        cells = re.search(rf'<th scope="row"><bdi>{row}</bdi></th>(.*?)</tr>', page, re.DOTALL)[1]
+        assert [int(cell) for cell in re.findall(r">(\d+)</td>", cells)] == counts.tolist()
+
+
+def test_every_tag_is_closed_and_every_id_is_unique(assessed):
+    void = {"meta", "input", "br", "img", "link", "hr", "path", "use", "rect", "line", "stop", "polyline"}
+
+    class Checker(HTMLParser):
+        def __init__(self):
+            super().__init__()
+            self.open, self.ids, self.faults = [], [], []
+
+        def handle_starttag(self, tag, attributes):
+            self.ids += [value for name, value in attributes if name == "id"]
+            if tag not in void:
+                self.open.append(tag)
+
+        def handle_endtag(self, tag):
+            if tag in void:
+                return
+            if not self.open or self.open[-1] != tag:
+                self.faults.append((tag, self.open[-3:]))
+            else:
+                self.open.pop()
+
+        def handle_startendtag(self, tag, attributes):
+            self.ids += [value for name, value in attributes if name == "id"]
+
+    checker = Checker()
+    checker.feed(assessed[1])
+    assert not checker.faults and not checker.open
+    assert len(checker.ids) == len(set(checker.ids))
+    references = set(re.findall(r'(?:href="|url\()#([^")]+)', assessed[1]))
+    assert references <= set(checker.ids)
+
+
+def test_nothing_points_outside(assessed):
+    page = assessed[1]
+    addresses = [address for address in re.findall(r"https?://[^\s\"'<)]+", page) if "www.w3.org" not in address]
+    assert not addresses  # names of XML vocabularies are no requests
+    assert not re.search(r"<(link|iframe|object|embed|img|base)\b|@import|\bsrc=", page)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
+    assert "default-src &#39;none&#39;" in policy or "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "{{ 7 * 7 }}"]
+)
+def test_names_cannot_become_markup(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2)) + np.arange(30)[:, None] % 2
+    y = np.where(np.arange(30) % 2, name, "other")
+    model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
+    page = write_report(tmp_path / "a.html", model, X, y, feature_names=[name, "b"], row_names=[name] * 30, title=name).read_text(
+        encoding="utf-8"
+    )
+    assert page.count("<script") == 2 and page.count("</script>") == 2
+    assert not re.search(r"<img|<script>alert", page)
+    assert embedded(page)["names"][0] == name
+    assert html.escape(name, quote=False) in page.replace("&#34;", '"').replace("&#39;", "'")
+
+
+def test_json_in_a_script_element():
+    text = script_json({"a": "</script><!-- & \u2028 é"})
+    assert not set(text) & set("<>&\u2028é")
+    assert json.loads(text) == {"a": "</script><!-- & \u2028 é"}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        script_json([float("nan")])
+
+
+def test_control_characters_and_surrogates_do_not_stop_it(tmp_path):
+    X, y = make_blobs(20, centers=2, random_state=0)
+    model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
+    path = write_report(tmp_path / "a.html", model, X, y, row_names=["\x00\x07\ud800 a"] * 20, title="a\nb\x1b[31m" + "x" * 5000)
+    assert "\x00" not in path.read_text(encoding="utf-8") and len(path.read_text(encoding="utf-8")) < 400_000
+
+
+def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:60], y[:60] + np.linspace(0.1234, 0.9876, 60)
+    model = fitonce.KernelRidge(gamma=1.0, alpha=0.1).fit(X, y)
+    names = [f"patient-{index}" for index in range(60)]
+    page = write_report(tmp_path / "a.html", model, X, y, include_data=False, row_names=names).read_text(encoding="utf-8")
+    assert "patient-" not in page and "data-row=" not in page
+    assert set(embedded(page)) == {"kind", "alphas", "chosen", "chosenWidth", "table", "widths"}
+    assert not any(f"{value:.6g}" in page for value in y)
+    assert "does not contain the training rows" in text_of(page)
+    wine, labels = load_wine(return_X_y=True)
+    classifier = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(wine, labels)
+    page = write_report(tmp_path / "b.html", classifier, wine, labels, include_data=False).read_text(encoding="utf-8")
+    assert "projection" not in re.findall(r'id="(\w+)-figure_1"', page) and "influence" not in re.findall(r'id="(\w+)-figure_1"', page)
+
+
+def test_the_size_is_stated_and_bounded(tmp_path):
+    X, y = make_classification(400, 20, n_informative=10, random_state=0)
+    model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y)
+    sizes = {}
+    for limit in (0.5, 2.0, 6.0, 20.0):
+        path = write_report(tmp_path / f"{limit}.html", model, X, y, max_megabytes=limit)
+        size = path.stat().st_size
+        assert size <= limit * 1e6
+        page = path.read_text(encoding="utf-8")
+        stated = re.search(r"This file is ([\d.]+) (MB|kB)", page)
+        assert float(stated[1]) * {"MB": 1e6, "kB": 1e3}[stated[2]] == pytest.approx(size, rel=0.1)
+        sizes[limit] = len(embedded(page)["widths"]) if 'id="explorer-data"' in page else 0
+    assert sizes[0.5] <= sizes[2.0] <= sizes[6.0] <= sizes[20.0] == 7
+    with pytest.raises(ValueError, match="max_megabytes must be at least"):
+        write_report(tmp_path / "no.html", model, X, y, max_megabytes=0.01)
+    with pytest.raises(ValueError, match="max_megabytes must be positive"):
+        write_report(tmp_path / "no.html", model, X, y, max_megabytes=0)
+
+
+def test_above_a_thousand_rows_the_deviation_is_stated_and_true(tmp_path):
+    """Cut to few directions: the packed numbers differ from the exact ones by what the table says, and by no more than the bound."""
+    X, y = make_classification(300, 8, n_informative=5, random_state=0)
+    model = fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y)
+    explorer = build_explorer(model, X, y, None, 300 * 60)
+    assert isinstance(explorer, Explorer) and explorer.truncated
+    width = explorer.widths[explorer.chosen_width]
+    assert width.V.shape[1] == 30 < width.full_rank and width.dropped > 0
+    for position, stop in list(enumerate(explorer.table))[::20]:
+        alpha = float(explorer.alphas[stop])
+        exact = model.at(alpha).held_out_decision_
+        packed = decisions(explorer, width, alpha)
+        assert np.abs(packed - exact).max() / exact.std() == pytest.approx(width.deviations[position], rel=1e-6)
+        assert error_of(explorer, exact) == pytest.approx(width.errors[position])
+        # the bound on I - H: leverages differ by at most the share λ/(λ+μ) of 1 - h
+        share = width.dropped / (width.dropped + alpha)
+        one_minus_h = width.V**2 @ (alpha / (width.eigenvalues + alpha)) + width.outside
+        exact_one_minus_h = 1.0 - model.at(alpha).leverage_
+        assert np.all(exact_one_minus_h <= one_minus_h * (1 + 1e-9))
+        assert np.all(exact_one_minus_h >= (1 - share) * one_minus_h * (1 - 1e-9))
+    page = write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8")
+    assert "is cut to" not in page
+
+
+def test_the_page_says_that_it_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr("fitonce.report.explorer.WIDTH_ENTRIES", 4000)
+    X, y = make_classification(200, 8, n_informative=5, random_state=0)
+    page = write_report(tmp_path / "a.html", fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y), X, y).read_text(encoding="utf-8")
+    assert "cut to 20 of 199 directions" in text_of(page)
+    assert len(embedded(page)["widths"]) == 3
+
+
+def test_rows_that_are_not_the_training_rows_are_refused(wine, tmp_path):
+    X, y, pipeline = wine
+    target = tmp_path / "a.html"
+    with pytest.raises(ValueError, match="must be the 178 rows"):
+        write_report(target, pipeline, X[:100], y[:100])
+    with pytest.raises(ValueError, match="must be the 178 rows"):
+        write_report(target, pipeline, X, y[:100])
+    model = clone(pipeline[-1]).set_params(alpha=0.1).fit(np.asarray(X), y)
+    model.__dict__.pop("_kept")  # as read from a file: nothing but the rows tells
+    with pytest.raises(ValueError, match="gives another model"):
+        write_report(target, model, np.asarray(X)[::-1], y)
+    with pytest.raises(TypeError, match="must be one of fitonce's"):
+        write_report(target, LogisticRegression(max_iter=5000).fit(X, y), X, y)
+    with pytest.raises(ValueError, match="row_names must have one name"):
+        write_report(target, pipeline, X, y, row_names=["a"])
+    with pytest.raises(ValueError, match="feature_names must have one name"):
+        write_report(target, pipeline, X, y, feature_names=["a"])
+    with pytest.raises(TypeError, match=re.escape("what fitonce.assess returned")):
+        write_report(target, pipeline, X, y, assessment={"accuracy": 1.0})
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        write_report(tmp_path / "nowhere" / "a.html", pipeline, X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_shuffled_rows_of_a_model_that_keeps_its_own_are_refused(wine, tmp_path):
+    X, y, pipeline = wine
+    with pytest.raises(ValueError, match="must be what the model was fitted on"):
+        write_report(tmp_path / "a.html", pipeline, X.iloc[::-1], y[::-1])
+
+
+def test_an_interrupted_write_leaves_the_old_page(wine, tmp_path, monkeypatch):
+    X, y, pipeline = wine
+    target = tmp_path / "a.html"
+    target.write_text("old", encoding="utf-8")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(target, pipeline, X, y)
+    assert target.read_text(encoding="utf-8") == "old" and list(tmp_path.iterdir()) == [target]
+
+
+def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    weights = 1.0 + np.arange(len(y)) % 2
+    model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y, sample_weight=weights)
+    fitonce.save(model, tmp_path / "model.skops")
+    loaded = fitonce.load(tmp_path / "model.skops")
+    pages = [
+        write_report(tmp_path / f"{k}.html", m, X, y, sample_weight=w).read_text(encoding="utf-8")
+        for k, (m, w) in enumerate([(model, None), (loaded, weights)])
+    ]
+    first, second = map(embedded, pages)
+    assert first["alphas"] == second["alphas"]
+    for one, other in zip(first["widths"], second["widths"], strict=True):
+        np.testing.assert_allclose(one["errors"], other["errors"])
+    with pytest.raises(ValueError, match="must be what the model was fitted on"):
+        write_report(tmp_path / "no.html", loaded, X, y)
+
+
+@pytest.mark.parametrize(
+    "kind", ["sparse", "precomputed", "callable", "list", "ard", "groups", "sigmoid", "targets", "zero weights", "strings"]
+)
+def test_every_kind_of_model_has_a_page(kind, tmp_path):
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X[:60])[:, :5], y[:60]
+    keywords = {}
+    fisher = fitonce.KernelFisherDiscriminant
+    if kind == "sparse":
+        model, X = fisher(gamma=0.1, alpha=0.1), sp.csr_array(np.where(X > 0, X, 0.0))
+    elif kind == "precomputed":
+        model, X = fisher("precomputed", alpha=0.1), X @ X.T
+    elif kind == "callable":
+        model = fisher(lambda A, B: A @ B.T + 1.0, alpha=0.1)
+    elif kind == "list":
+        model, X, y = fisher(gamma=0.1, alpha=0.1), X.tolist(), y.tolist()
+    elif kind == "ard":
+        model = fitonce.LeastSquaresSVC(gamma=[0.1, 0.2, 0.1, 0.05, 0.1], alpha=0.1)
+    elif kind == "groups":
+        model, keywords = fisher(gamma=0.1), {"groups": np.arange(60) // 6}
+    elif kind == "sigmoid":
+        model = fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.1, calibration="sigmoid")
+    elif kind == "targets":
+        model, y = fitonce.KernelRidge(gamma=0.1, alpha=0.1), X[:, :2] * 3.0
+    elif kind == "zero weights":
+        model, keywords = fisher(gamma=0.1, alpha=0.1), {"sample_weight": np.arange(60.0) % 3}
+    else:
+        model, y, X = (
+            fisher(gamma=0.1, alpha=0.1),
+            np.where(y, "ü", "ß").astype(object),
+            pd.DataFrame(X, index=[f"r{i}" for i in range(60)]),
+        )
+    model.fit(X, y, **keywords)
+    path = model.report(tmp_path / "a.html", X, y)
+    page = path.read_text(encoding="utf-8")
+    data = embedded(page)
+    chosen = data["widths"][data["chosenWidth"]]
+    assert chosen["deviations"][data["table"].index(data["chosen"])] < 1e-6
+    text = text_of(page)
+    assert ("leaves out single rows" in text) == (kind == "groups")
+    assert ("calibration moved the threshold" in text) == (kind == "sigmoid")
+    assert ("rows of zero weight are not shown" in text) == (kind == "zero weights")
+    if kind == "strings":
+        assert data["names"][:2] == ["r0", "r1"] and data["classes"] == ["ß", "ü"]
+
+
+def test_a_verification_is_quoted(wine, tmp_path):
+    X, y, pipeline = wine
+    verification = pipeline[-1].verify(n_refits=2)
+    page = write_report(tmp_path / "a.html", pipeline, X, y, verification=verification).read_text(encoding="utf-8")
+    assert "2 literal refits agree" in text_of(page)
+
+
+def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
+    monkeypatch.setattr("fitonce.report.explorer.NO_EXPLORER_ABOVE", 50)
+    X, y = make_blobs(60, centers=2, random_state=0)
+    page = write_report(tmp_path / "a.html", fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y), X, y).read_text(
+        encoding="utf-8"
+    )
+    assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
+
+
+def test_without_jinja_the_extra_is_named(tmp_path):
+    code = f"""
+import sys
+sys.modules["jinja2"] = None
+import numpy as np, fitonce
+X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
+model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
+try:
+    model.report({str(tmp_path / "a.html")!r}, X, y)
+except ImportError as error:
+    print(error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert "pip install 'fitonce[report]'" in result.stdout
+    assert not list(Path(tmp_path).iterdir())
