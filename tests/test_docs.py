@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -92,7 +92,8 @@ def test_links_lead_somewhere(page):
 
 def test_the_map_names_every_page():
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert not [page.name for page in PAGES[1:] if page.name != "index.md" and f"({page.name})" not in index]
+    names = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES[1:]]
+    assert not [name for name in names if name != "index.md" and f"({name})" not in index]
 
 
 @pytest.mark.parametrize("text", [">>> 1 + 1\n3\n", ">>> raise ValueError\n"])

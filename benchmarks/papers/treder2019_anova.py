@@ -136,6 +136,7 @@ def main() -> None:
     keys = list(itertools.product(settings["sizes"], settings["features"], settings["classes"], range(settings["repeats"])))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        one_run(60, 10, 5, 0, settings["mu"])  # first calls pay for imports and caches
         run.each(keys, lambda n, p, c, repeat: one_run(n, p, c, repeat, settings["mu"]))
     rows = [
         {"n": n, "features": p, "classes": c, "runs": [run.cells[f"{n} {p} {c} {repeat}"] for repeat in range(settings["repeats"])]}
