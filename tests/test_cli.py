@@ -23,6 +23,7 @@ pytest.importorskip("skops")
 from typer.testing import CliRunner  # noqa: E402
 
 import fitonce  # noqa: E402
+import fitonce._public  # noqa: E402
 from fitonce.cli.app import app  # noqa: E402
 from fitonce.cli.columns import ABSENT, design  # noqa: E402
 from fitonce.cli.errors import UserError  # noqa: E402
@@ -538,6 +539,18 @@ def test_columns_complete_in_the_shell(folder):
     code = "import sys; sys.argv = ['fitonce']; from fitonce.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
     assert done.stdout.split() == ["price"]
+
+
+def test_help_does_not_wait_for_scikit_learn():
+    code = "import atexit, sys; sys.argv = ['fitonce', '--version']; "
+    code += "atexit.register(lambda: print(sorted({'sklearn', 'polars'} & set(sys.modules))))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; from fitonce.cli import main; main()"], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines() == [f"fitonce {fitonce.__version__}", "[]"]
+    assert fitonce._public.__all__ == fitonce.__all__
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = fitonce.nothing
 
 
 def test_spread_counts_and_ranges():

@@ -4,31 +4,12 @@ Kernel Fisher discriminants and their least-squares relatives, with held-out pre
 regularisation value and every split from one decomposition, exactly as if they had been refitted.
 """
 
-from .assessment import Assessment, assess
-from .core.holdout import held_out
-from .estimators import (
-    Accumulation,
-    KernelAveraging,
-    KernelFisherDiscriminant,
-    KernelRidge,
-    LeastSquaresSVC,
-    NumericalWarning,
-    Subsampling,
-    Verification,
-)
-from .export import to_onnx
-from .inference import PermutationTest, ValidityWarning, permutation_test_score
-from .model_selection import (
-    CrossValidation,
-    Optimism,
-    RefitWarning,
-    Route,
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    optimism,
-)
-from .saving import load, save
+# ruff: noqa: F403, F405
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._public import *
 
 __version__ = "0.1.0"
 
@@ -59,3 +40,24 @@ __all__ = [
     "save",
     "to_onnx",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names and subpackages on demand, so that the command line can show its help before scikit-learn is imported."""
+    if name in __all__:
+        value = getattr(import_module("._public", __name__), name)
+    elif not name.startswith("_"):
+        try:
+            value = import_module(f".{name}", __name__)
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

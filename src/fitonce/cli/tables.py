@@ -123,9 +123,8 @@ def _text(content: bytes, path: str, separator: str | None, header: bool | None,
         reason = "the first row looks like data, so that there is no header" if header is None else "no header"
         notes.append(f"{reason}: columns are called {first}{', …' if len(lines[0]) > 3 else ''}")
     _check_ragged(lines, path, mark)
-    frame = pl.read_csv(
-        io.BytesIO(text.rstrip("\r\n").encode("utf-8")), separator=mark, has_header=has_header, infer_schema_length=0, null_values=list(MISSING),
-    )  # fmt: skip
+    source = io.BytesIO(text.rstrip("\r\n").encode("utf-8"))
+    frame = pl.read_csv(source, separator=mark, has_header=has_header, infer_schema_length=0, null_values=list(MISSING))
     names = [name.strip() for name in frame.columns] if has_header else _numbered(frame.width)
     frame.columns = _named(names, notes)
     return Table(frame, path, notes)

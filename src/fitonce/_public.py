@@ -1,0 +1,55 @@
+"""Where the public names live. `fitonce` itself imports them when the first is asked for."""
+
+from .assessment import Assessment, assess
+from .core.holdout import held_out
+from .estimators import (
+    Accumulation,
+    KernelAveraging,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    NumericalWarning,
+    Subsampling,
+    Verification,
+)
+from .export import to_onnx
+from .inference import PermutationTest, ValidityWarning, permutation_test_score
+from .model_selection import (
+    CrossValidation,
+    Optimism,
+    RefitWarning,
+    Route,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    optimism,
+)
+from .saving import load, save
+
+__all__ = [
+    "Accumulation",
+    "Assessment",
+    "CrossValidation",
+    "KernelAveraging",
+    "KernelFisherDiscriminant",
+    "KernelRidge",
+    "LeastSquaresSVC",
+    "NumericalWarning",
+    "Optimism",
+    "PermutationTest",
+    "RefitWarning",
+    "Route",
+    "Subsampling",
+    "ValidityWarning",
+    "Verification",
+    "assess",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "held_out",
+    "load",
+    "optimism",
+    "permutation_test_score",
+    "save",
+    "to_onnx",
+]
