@@ -103,11 +103,11 @@ def saadi2007_figure3() -> str:
         ["exponent of the search, canonical", "about 2", f"{slopes['canonical']['search']:.2f}"],
         ["exponent of the total, canonical", "about 3", f"{slopes['canonical']['total']:.2f}"],
         ["exponent of the total, conventional", "about 3", f"{slopes['conventional']['total']:.2f}"],
-        [f"share of the search at n = {n}, canonical", "0.4 %", f"{share['canonical'][-1]:.2%}"],
+        [f"share of the search at n = {n}, canonical", "0.4 %", f"{100 * share['canonical'][-1]:.2f} %"],
         [f"conventional / canonical at n = {n}", "about 10", f"{ratios['conventional / canonical'][-1]:.1f}"],
         [f"conventional by Cholesky / canonical at n = {n}", "–", f"{ratios['cholesky / canonical'][-1]:.1f}"],
         [f"conventional / fitonce at n = {n}", "–", f"{ratios['conventional / fitonce'][-1]:.1f}"],
-        [f"share of the search at n = {n}, fitonce", "–", f"{share['fitonce'][-1]:.2%}"],
+        [f"share of the search at n = {n}, fitonce", "–", f"{100 * share['fitonce'][-1]:.2f} %"],
         ["exponent of the total, sparse canonical", "1 (ℓn² with n fixed)", f"{slopes['sparse canonical']['total']:.2f}"],
         [
             f"sparse conventional / sparse canonical at n = {n}",
@@ -184,7 +184,7 @@ def richard_table(name: str, parameters: str | None) -> str:
                 f"{row['published KFD']:.1f}",
                 f"{row['published SVM']:.1f}",
                 *(plus_minus(row[method]) for method in RICHARD),
-                f"{row['constant answer']:.0%}",
+                f"{100 * row['constant answer']:.0f} %",
             ]
         )
     header = ["set", *([parameters] if parameters else []), "published KFD", "published SVM", *RICHARD, "unit α: one answer to all rows"]
@@ -307,7 +307,7 @@ def treder2019_growth() -> str:
 def mueller2006_sketches() -> str:
     found = result("mueller2006_sketches")
     rows = [
-        [name, number(found["distance_of_means"][name]), number(found["criterion"][name]), f"{found['overlap'][name]:.1%}"]
+        [name, number(found["distance_of_means"][name]), number(found["criterion"][name]), f"{100 * found['overlap'][name]:.1f} %"]
         for name in found["criterion"]
     ]
     return markdown(["direction", "distance of the projected means", "J", "rows on the wrong side of the midpoint"], rows)
