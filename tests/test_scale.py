@@ -411,3 +411,17 @@ def test_estimators_on_the_band_form(monkeypatch, settings, weights):
     np.testing.assert_allclose(model.held_out_decision_.numpy(), reference.held_out_decision_, atol=1e-8)
     decision = model.at(1.0).decision_function(torch.asarray(rows)).numpy()
     np.testing.assert_allclose(decision, reference.at(1.0).decision_function(rows), atol=1e-8)
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+def test_weighted_folds_judge_by_their_own_models(penalty):
+    """The criterion of every alpha with weights and folds, from literal refits."""
+    alphas, folds = [0.1, 3.0, 50.0], list(sk.KFold(4, shuffle=True, random_state=0).split(X))
+    settings = {"gamma": 0.4, "penalty": penalty, "landmarks": X[:M]}
+    model = KernelRidge(alpha=alphas, cv=folds, **settings).fit(X, NUMBERS, sample_weight=WEIGHTS)
+    for alpha, score in zip(alphas, model.cv_results_["mean_test_score"], strict=True):
+        total = 0.0
+        for train, test in folds:
+            refit = KernelRidge(alpha=alpha, **settings).fit(X[train], NUMBERS[train], sample_weight=WEIGHTS[train])
+            total += np.sum(WEIGHTS[test] * (NUMBERS[test] - refit.predict(X[test])) ** 2)
+        np.testing.assert_allclose(-score, total / WEIGHTS.sum(), rtol=1e-9)
