@@ -130,8 +130,9 @@ def draw(sets: dict[str, Any], sizes: tuple[int, ...]) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    columns = min(3, len(sets))
+    columns = 2 if len(sets) == 4 else min(3, len(sets))
     rows = -(-len(sets) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.4 * rows), squeeze=False, layout="constrained")
     styles = dict(zip((*METHODS, *OTHERS), ("-o", "-s", "-^", "-D", "-v", "--P", "--X"), strict=True))
@@ -144,9 +145,9 @@ def draw(sets: dict[str, Any], sizes: tuple[int, ...]) -> None:
         ax.set_xticks([], minor=True)
         ax.set_xticklabels([str(m) for m in sizes])
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5)))
+        ax.yaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("{x:g}")
-        ax.tick_params(axis="y", which="minor", labelsize=7)
     for ax in axes.flat[len(sets) :]:
         ax.set_visible(False)
     axes.flat[0].legend(fontsize=7)
