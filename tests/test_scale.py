@@ -243,7 +243,7 @@ def test_unknown_columns_and_files(tmp_path):
     (tmp_path / "t.xlsx").write_text("?")
     with pytest.raises(ValueError, match=r"not a \.parquet"):
         open_rows(tmp_path / "t.xlsx")
-    with pytest.raises(ValueError, match="column 'label' is string, not numbers|cannot be read"):
+    with pytest.raises(ValueError, match=r"column 'label' is string, not numbers|cannot be read"):
         open_rows(path, target="weight").take(np.arange(3))
 
 

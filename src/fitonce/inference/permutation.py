@@ -137,8 +137,8 @@ def permutation_test_score(
     check_counts(n_permutations, stop_after, max_bytes, exact)
     if is_dask(X) or is_rows(X):
         raise ValueError(
-            "permutation_test_score needs the rows in memory: it goes over them many times. Gather them (X.compute() of a Dask collection), "
-            "or test a random part of them."
+            "permutation_test_score needs the rows in memory: it goes over them many times. Gather them (X.compute() of a Dask "
+            "collection), or test a random part of them."
         )
     estimator = with_shared_landmarks(estimator, X, y, params)
     problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
