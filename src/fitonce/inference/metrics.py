@@ -126,12 +126,17 @@ def roc_auc(scored: Scored) -> np.ndarray:
 
 
 def neg_log_loss(scored: Scored) -> np.ndarray:
-    """Mean log-probability of the true class, by the softmax of the scores."""
-    values = scored.values
-    values = np.stack([np.zeros_like(values), values], axis=2) if scored.binary else values
-    log_probability = values - scipy.special.logsumexp(values, axis=2, keepdims=True)
-    own = np.take_along_axis(log_probability, scored.truth[:, :, None, :].astype(np.intp), axis=2)[:, :, 0, :]
+    """Mean log-probability of the true class, by the softmax of the scores.
+
+    Two classes go by p and 1 - p, as scikit-learn's scorer does: at extreme scores the difference has fewer digits than the softmax.
+    """
     eps = np.finfo(np.float64).eps
+    if scored.binary:
+        p = scipy.special.expit(scored.values)
+        own = np.where(scored.truth == 1, p, 1.0 - p)
+        return np.asarray(np.mean(np.log(np.clip(own, eps, 1.0 - eps)), axis=2))
+    log_probability = scored.values - scipy.special.logsumexp(scored.values, axis=2, keepdims=True)
+    own = np.take_along_axis(log_probability, scored.truth[:, :, None, :].astype(np.intp), axis=2)[:, :, 0, :]
     return np.asarray(np.mean(np.clip(own, np.log(eps), np.log1p(-eps)), axis=2))
 
 
