@@ -69,7 +69,13 @@ class Run:
                 bar.skip()
                 continue
             bar.show(text)
-            self.cells[text] = compute(*key)
+            try:
+                self.cells[text] = compute(*key)
+            except KeyboardInterrupt:
+                bar.close()
+                raise SystemExit(
+                    f"interrupted at {text}; what was done is in {self.path}, and the same command goes on from there"
+                ) from None
             self.save()
             bar.advance(text)
         bar.close()
