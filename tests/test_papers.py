@@ -136,7 +136,7 @@ class TestRun:
                 raise KeyboardInterrupt
             return 10 * key
 
-        with pytest.raises(SystemExit, match="interrupted at 3; what was done is in .*some_table.json"):
+        with pytest.raises(SystemExit, match=r"interrupted at 3; what was done is in .*some_table\.json"):
             self.open(tmp_path, size=1).each(range(5), interrupted)
         assert [path.name for path in tmp_path.iterdir()] == ["some_table.json"]
         computed = []
