@@ -539,8 +539,10 @@ def _headline(data: _Data, rounds: list[Round], scores: np.ndarray, level: float
         pooled = float(np.mean([_metrics(data, round_)["accuracy" if data.classifier else "r2"] for round_ in rounds]))
         return Estimate(pooled, float("nan"), float("nan"), level, "no interval: fewer than two splits have a score")
     share = float(np.mean([round_.test_share for round_ in rounds]))
+    low, high = corrected_t(splits, share, level)
+    least = 0.0 if data.classifier else -np.inf  # neither accuracy nor R² exceeds one
     method = f"corrected resampled t over {len(splits)} splits"
-    return Estimate(float(np.mean(splits)), *corrected_t(splits, share, level), level, method)
+    return Estimate(float(np.mean(splits)), max(low, least), min(high, 1.0), level, method)
 
 
 def _mean(metrics: list[dict[str, float]]) -> dict[str, float]:
