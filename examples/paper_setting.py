@@ -24,18 +24,14 @@ exact = model.held_out_decision_
 smoother, Y = model._kept.problem.decomposition, model._kept.problem.scaled_targets  # private: only for the comparison with the paper
 approximate = (Y - smoother.leave_one_out_fixed_basis(Y, np.array([model.alpha_]))[0])[:, 0]
 print(f"\nleave-one-out, {len(y)} rows, against {len(y)} literal refits:")
-print(
-    f"exact             error rate {np.mean((exact > 0) != (y > 0)):.4f}   largest deviation of a value {np.abs(exact - literal).max():.1e}"
-)
-print(
-    f"the paper's       error rate {np.mean((approximate > 0) != (y > 0)):.4f}   largest deviation of a value {np.abs(approximate - literal).max():.1e}"
-)
+for name, values in (("exact", exact), ("the paper's", approximate)):
+    error, deviation = np.mean((values > 0) != (y > 0)), np.abs(values - literal).max()
+    print(f"{name:<14} error rate {error:.4f}   largest deviation of a value {deviation:.1e}")
 assert np.abs(exact - literal).max() < 1e-8
 
 X_new, y_new = make_torus(20_000, random_state=1)
-print(
-    f"\n20,000 new rows: error {np.mean(model.predict(X_new) != y_new):.4f}, Bayes's rule {np.mean((torus_bayes(X_new) > 0) != (y_new > 0)):.4f}"
-)
+bayes = np.where(torus_bayes(X_new) > 0, 1, -1)
+print(f"\n20,000 new rows: error {np.mean(model.predict(X_new) != y_new):.4f}, Bayes's rule {np.mean(bayes != y_new):.4f}")
 
 grid = np.linspace(-7.0, 7.0, 120)
 points = np.column_stack([axis.ravel() for axis in np.meshgrid(grid, grid)])

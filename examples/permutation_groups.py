@@ -7,6 +7,7 @@ session and class, and the test cries wolf; permuted within sessions they keep i
     python examples/permutation_groups.py
 """
 
+import warnings
 from time import perf_counter
 
 import matplotlib.pyplot as plt
@@ -24,6 +25,7 @@ X = rng.normal(size=(120, 6)) + 1.5 * rng.normal(size=(12, 6))[sessions]
 
 model = KernelFisherDiscriminant(gamma=0.05, alpha=1.0)
 cv = KFold(10, shuffle=True, random_state=0)  # ignores the labels, so that they may move freely over the rows
+warnings.filterwarnings("ignore", message="The groups parameter is ignored by KFold")  # they say what may be exchanged
 start = perf_counter()
 free = permutation_test_score(model, X, y, cv=cv, n_permutations=2000, random_state=0)
 within = permutation_test_score(model, X, y, groups=sessions, cv=cv, n_permutations=2000, random_state=0)
