@@ -48,6 +48,14 @@ def take(A: Array, rows: Any) -> Array:
     return namespace(A).take(A, index_like(rows, A), axis=0)
 
 
+def square_block(A: Array, rows: Any) -> Array:
+    """The block of a square matrix at the given rows and columns."""
+    if is_numpy(A):
+        rows = np.asarray(rows, dtype=np.intp)
+        return A[rows[:, None], rows]
+    return take(take(A, rows).T, rows).T
+
+
 def replace_rows(A: Array, rows: Any, values: Array) -> Array:
     """A copy of ``A`` with some of its rows replaced."""
     xp = namespace(A)

@@ -38,6 +38,7 @@ from ._arrays import (
     replace_rows,
     spd_inverse_overwriting,
     spd_solver,
+    square_block,
     take,
     zeros_like_shape,
 )
@@ -278,8 +279,7 @@ class FunctionNormAt:
 
     def leave_out(self, rows: Array, mu: float) -> Removal:
         """ρ solves (I - H)_TeTe ρ = r_Te."""
-        block = take(take(self.one_minus_H, rows).T, rows)
-        solve = spd_solver(block)
+        solve = spd_solver(square_block(self.one_minus_H, rows))
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
 
     def can_leave_out(self, n_rows: int) -> bool:
