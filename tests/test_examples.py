@@ -11,7 +11,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 ARGUMENTS = {"large_data": ["5000"]}  # fewer rows than by default
-SLOW = {"time_resolved_decoding", "gpu", "report_page"}
+SLOW = {"quickstart", "time_resolved_decoding", "gpu", "report_page"}
 
 
 def cases() -> list:

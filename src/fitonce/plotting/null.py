@@ -97,6 +97,7 @@ class PermutationNullDisplay:
         _, _, self.histogram_ = ax.hist(null, bins=self._bins(null), color=QUIET, edgecolor="white", linewidth=0.4)
         self.line_ = ax.axvline(self.score, color=COLOURS[1], linewidth=2.2)
         ax.margins(x=0.08)
+        ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the words
         low, high = ax.get_xlim()
         right = self.score > 0.5 * (low + high)
         text = f"observed {rounded(self.score)}\np = {rounded(self.pvalue)}"
