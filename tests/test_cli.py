@@ -60,6 +60,10 @@ def run(*args, input=None):
     return result
 
 
+def names_of(model):
+    return [column["name"] for column in fitonce.saving.read_metadata(model)["columns"]]
+
+
 def says(result, *words, code=1):
     """One sentence on standard error, and the exit code."""
     assert result.exit_code == code, result.output
@@ -403,7 +407,7 @@ def test_predictions_are_the_models(folder):
     assert result.exit_code == 0 and "predictions agree with the column 'label'" in result.stderr
     found = pl.read_parquet("labels.parquet")
     model = fitonce.load("good-fitonce.skops")
-    X = frame.select(model.feature_names_in_.tolist()).with_columns(pl.col(pl.Int64).cast(pl.Float64))
+    X = frame.select(names_of("good-fitonce.skops")).with_columns(pl.col(pl.Int64).cast(pl.Float64))
     assert found["prediction"].to_list() == model.predict(X).tolist()
     np.testing.assert_allclose(found["probability_yes"], model.predict_proba(X)[:, 1], rtol=1e-12)
     text = run("predict", "good-fitonce.skops", "new.parquet", "-q").stdout
@@ -418,7 +422,7 @@ def test_export_agrees_in_onnxruntime(folder):
     result = run("export", "good-fitonce.skops", "--rows", "good.csv")
     assert result.exit_code == 0 and result.stdout.splitlines()[-1] == "good-fitonce.onnx"
     model = fitonce.load("good-fitonce.skops")
-    X = table().select(model.feature_names_in_.tolist()).cast(pl.Float64)
+    X = table().select(names_of("good-fitonce.skops")).cast(pl.Float64)
     session = runtime.InferenceSession("good-fitonce.onnx")
     outputs = dict(
         zip([output.name for output in session.get_outputs()], session.run(None, {"X": X.to_numpy().astype(np.float32)}), strict=True)

@@ -64,12 +64,21 @@ def preprocessing(columns: Sequence[Column]) -> Any:
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    numbers = [column.name for column in columns if column.kind != CATEGORY]
-    categories = [column.name for column in columns if column.kind == CATEGORY]
+    called: list[Any] = [column.name for column in columns] if _knows_names() else list(range(len(columns)))
+    numbers = [name for name, column in zip(called, columns, strict=True) if column.kind != CATEGORY]
+    categories = [name for name, column in zip(called, columns, strict=True) if column.kind == CATEGORY]
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encode = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False)
     parts = [("numbers", Pipeline([("impute", impute), ("scale", StandardScaler())]), numbers), ("categories", encode, categories)]
     return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0.0)
+
+
+def _knows_names() -> bool:
+    """Whether the installed scikit-learn finds columns of polars' tables by name: older ones need a protocol that newer polars lacks."""
+    import polars as pl
+    import sklearn
+
+    return hasattr(pl.DataFrame, "__dataframe__") or tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 
 def estimator(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
