@@ -1,0 +1,264 @@
+"""Every measured figure of docs/*.md, written from benchmarks/results.
+
+A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the table of that name. A figure inside a
+sentence stands between ``<!-- figure: name -->`` and ``<!-- / -->``.
+
+python docs/_figures.py            # writes
+python docs/_figures.py --check    # says which pages are not up to date; the tests do that too
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+VERSIONS = {"python": "Python", "numpy": "NumPy", "sklearn": "scikit-learn"}
+RESULTS = DOCS.parent / "benchmarks" / "results"
+TABLE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FIGURE = re.compile(r"(<!-- figure: (\S+) -->)[^<]*(<!-- / -->)")
+
+
+def result(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
+
+
+def made_by(table: str, *names: str) -> str:
+    """The table with the scripts, and the versions that they ran with, in a line below it."""
+    found = [result(name) for name in names]
+    scripts = ", ".join(f"`{one['script']}`" for one in found)
+    versions = found[0]["versions"]
+    where = f", {found[0]['device']}" if "device" in found[0] else ", one thread"
+    return (
+        f"{table}\nMade by {scripts}; Python {versions['python']}, NumPy {versions['numpy']}, scikit-learn {versions['sklearn']}{where}.\n"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Two or three figures, in seconds, minutes or hours."""
+    if seconds < 1e-3:
+        return f"{seconds * 1e3:.2f} ms"
+    if seconds < 1:
+        return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------------------------
+
+
+def fits() -> str:
+    time, memory = result("fit_vs_eigh"), result("memory")
+    rows = []
+    for name, ratio in time["ratios"].items():
+        estimator, penalty = name.split(", ") if ", " in name else (name, "function")
+        matrices = memory["matrices"][f"{estimator}, {penalty}"]
+        rows.append([f"`{estimator}`", penalty, f"{ratio:.2f}", f"{matrices:.1f}"])
+    header = ["estimator", "penalty", f"time / one `eigh`, n = {time['n']}", f"peak memory / kernel matrix, n = {memory['n']}"]
+    return made_by(markdown(header, rows), "fit_vs_eigh", "memory")
+
+
+def cross_validation() -> str:
+    rows = [
+        [name, duration(row["fitonce"]), duration(row["sklearn"]), f"{row['ratio']:.0f}", f"{row['largest_relative_deviation']:.0e}"]
+        for name, row in result("cross_val_predict")["rows"].items()
+    ]
+    header = ["splits", "fitonce", "scikit-learn, same estimator", "times faster", "largest relative difference"]
+    return made_by(markdown(header, rows), "cross_val_predict")
+
+
+def search_growth() -> str:
+    found = result("search_growth")
+    rows = []
+    for penalty, values in found["penalties"].items():
+        n, last = max(((int(n), seconds) for n, seconds in values["seconds"].items()), key=lambda pair: pair[0])
+        share = last["search"] / (last["search"] + last["decomposition"])
+        slopes = values["slopes"]
+        rows.append([penalty, f"n^{slopes['decomposition']:.1f}", f"n^{slopes['search']:.1f}", f"{share:.1%} at n = {n}"])
+    header = ["penalty", "decomposition grows like", f"search over {found['candidates']} alphas grows like", "share of the search"]
+    return made_by(markdown(header, rows), "search_growth")
+
+
+def permutation() -> str:
+    found = result("permutation")
+    rows = []
+    for name in ("five classes", "two classes"):
+        case = found[name]
+        for mode, values in case["modes"].items():
+            what = f"n = {case['n']}, {name}, {case['permutations']:,} permutations"
+            rows.append([what, f"`{mode}`", duration(values["seconds"]), f"{values['ratio']:.1f}"])
+    table = markdown(["what", "`permute`", "time", "time / the bare matrix product"], rows)
+    refits = markdown(
+        ["five classes, by refitting (extrapolated)", "time", "beside `within-folds`"],
+        [
+            [name, duration(seconds), f"{seconds / found['five classes']['modes']['within-folds']['seconds']:.0f} times"]
+            for name, seconds in found["refits"].items()
+        ],
+    )
+    return made_by(table + "\n" + refits, "permutation")
+
+
+def positions() -> str:
+    found = result("positions")
+    clock = found["clock"]
+    rows = [[f"`{mode}`", duration(seconds), f"{clock['times_faster'][mode]}"] for mode, seconds in clock["seconds"].items()]
+    rows.append(["MNE, refitting (extrapolated)", duration(clock["mne_seconds_extrapolated"]), "1"])
+    what = f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, {found['permutations']:,} permutations"
+    table = markdown([what, "time", "times faster"], rows)
+    both = clock["generalization_seconds"]
+    rest = f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE {duration(both['mne'])}.\n"
+    return made_by(table + "\n" + rest, "positions")
+
+
+def raetsch() -> str:
+    def error(method: dict[str, Any]) -> str:
+        return f"{100 * method['error']['mean']:.1f} ± {100 * method['error']['sd']:.1f}"
+
+    columns = {
+        "default": "`KernelFisherDiscriminant()`",
+        "dual": '`penalty="dual"`',
+        "ls-svm": "`LeastSquaresSVC()`",
+        "svc": "GridSearchCV(SVC)",
+    }
+    rows = [
+        [name, *(error(found["methods"][column]) for column in columns), f"{found['speed_up']:.0f}"]
+        for name, found in result("raetsch")["sets"].items()
+    ]
+    return made_by(markdown(["set", *columns.values(), "selection: times faster than SVC's"], rows), "raetsch")
+
+
+def raetsch_counts() -> str:
+    rows = []
+    for name, value in result("raetsch")["targets"].items():
+        plain = re.sub(r" \(\d+\)$", "", name)
+        rows.append([plain, f"{value['yes']} of {value['of']}" if isinstance(value, dict) else f"{value:.0f} times"])
+    return made_by(markdown(["on Rätsch's 13 sets", "result"], rows), "raetsch")
+
+
+def large() -> str:
+    found = result("large")
+    rows = []
+    for case in (name for name in found if name.startswith("n=")):
+        n, m = re.findall(r"\d+", case)
+        ours, theirs, both = found["runs"][f"fitonce {case}"], found["runs"][f"sklearn {case}"], found[case]
+        rows.append(
+            [
+                f"{int(n):,}, {m}",
+                f"{duration(ours['seconds'])}, {ours['extra_gib']:.2g} GiB",
+                f"{duration(theirs['seconds'])}, {theirs['extra_gib']:.2g} GiB",
+                f"{both['times_faster']:.1f}",
+                f"{both['accuracy_difference']:+.4f}",
+            ]
+        )
+    header = ["rows, landmarks", "fitonce", "Nystroem + RidgeClassifierCV", "times faster", "difference in accuracy"]
+    return made_by(markdown(header, rows), "large")
+
+
+def gpu() -> str:
+    found = result("gpu")
+    rows = []
+    for n, path in sorted(found["path"].items(), key=lambda pair: int(pair[0])):
+        fit = found["fit"].get(n)
+        rows.append(
+            [
+                f"{int(n):,}",
+                duration(path["band"]),
+                duration(path["eigh"]) if "eigh" in path else "–",
+                duration(fit["seconds"]) if fit else "–",
+                f"{path['peak_GiB']:.1f} GiB",
+            ]
+        )
+    header = ["rows", f"leave-one-out for {found['alphas']} alphas", "eigh alone", "whole fit", "peak memory of the first"]
+    return made_by(markdown(header, rows), "gpu")
+
+
+def landmarks() -> str:
+    found = result("landmarks")
+    size = str(found["sizes"][-2])
+    methods = [name for name in next(iter(found["sets"].values())) if name != "exact"]
+
+    def cell(one: dict[str, Any]) -> str:
+        return f"{one['error']:.1f} ± {one['error_se']:.1f}"
+
+    rows = [[name, cell(one["exact"]), *(cell(one[method][size]) for method in methods)] for name, one in found["sets"].items()]
+    header = [f"error in %, {size} landmarks (± standard error)", "exact", *(f"`{method}`" for method in methods)]
+    return made_by(markdown(header, rows), "landmarks")
+
+
+def refinement() -> str:
+    rows = [
+        [
+            name,
+            f"{1 - row['criterion_refined'] / row['criterion_lattice']:.1%}",
+            f"{row['error_difference']:+.3f} ± {row['standard_error']:.3f}",
+        ]
+        for name, row in result("refinement")["rows"].items()
+    ]
+    return made_by(markdown(["model, generator", "criterion lower by", "test error in %, refined - lattice"], rows), "refinement")
+
+
+def defaults() -> str:
+    sets = result("defaults")["sets"]
+    criteria = list(next(iter(sets.values())))
+    rows = []
+    for criterion in criteria:
+        errors = [values[criterion]["temperature error"] for values in sets.values()]
+        rows.append([f'`"{criterion}"`', *(f"{error:.1f}" for error in errors), f"{sum(errors) / len(errors):.2f}"])
+    return made_by(markdown(["criterion", *sets, "mean"], rows), "defaults")
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    function.__name__: function
+    for function in (
+        fits, cross_validation, search_growth, permutation, positions, raetsch, raetsch_counts, large, gpu, landmarks, refinement, defaults
+    )
+}  # fmt: skip
+
+# ---- figures inside sentences ------------------------------------------------------------------------------------------------------
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
+    "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "ten_folds_faster": lambda: f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}",
+}
+
+
+def updated(text: str) -> str:
+    """The text with every marked table and figure as the results have it now."""
+    text = TABLE.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
+    return FIGURE.sub(lambda match: match[1] + FIGURES[match[2]]() + match[3], text)
+
+
+def pages() -> list[Path]:
+    """The pages of docs/ itself; benchmarks/papers/pages.py has those of the papers."""
+    return sorted(DOCS.glob("*.md"))
+
+
+def outdated() -> list[str]:
+    return [page.name for page in pages() if updated(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")]
+
+
+def main() -> None:
+    if "--check" in sys.argv[1:]:
+        names = outdated()
+        raise SystemExit(f"not up to date: {', '.join(names)}; run docs/_figures.py" if names else 0)
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        if updated(text) != text:
+            page.write_text(updated(text), encoding="utf-8")
+            print(f"wrote {page.name}")
+
+
+if __name__ == "__main__":
+    main()

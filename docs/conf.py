@@ -1,0 +1,190 @@
+"""Sphinx's settings for the documentation site.
+
+python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+The pages are plain Markdown that a code host shows as well. What the site needs beyond them is made here: the side bar from the tables of
+index.md, and the targets of links that lead out of docs/.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE)]
+
+import fitonce  # noqa: E402
+
+project = "fitonce"
+author = "the fitonce developers"
+copyright = author
+release = version = fitonce.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_copybutton",
+    "_gallery",
+]
+exclude_patterns = ["_build", "_templates"]
+nitpicky = False
+suppress_warnings = ["config.cache"]
+
+# ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not there is a warning --------------------
+
+myst_heading_anchors = 4
+
+# ---- API -------------------------------------------------------------------------------------------------------
+
+autosummary_generate = True
+autosummary_imported_members = False
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_preserve_defaults = True
+numpydoc_show_class_members = False
+numpydoc_use_plots = False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+# ---- appearance: nothing is fetched from elsewhere ----------------------------------------------------------------
+
+html_theme = "furo"
+html_title = f"fitonce {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+templates_path = ["_templates"]
+pygments_style = "friendly"
+pygments_dark_style = "native"
+
+# ---- links that lead out of docs/ -------------------------------------------------------------------------------
+
+ELSEWHERE = {  # path from docs/: page of the site
+    "../examples": "gallery/index",
+    "../benchmarks": "benchmarks",
+    "../CHANGELOG.md": "changelog",
+    "../CONTRIBUTING.md": "contributing",
+    "../README.md": "index",
+    "../benchmarks/results/raetsch.md": "raetsch",
+}
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
+
+
+def page_of(target: str, folder: Path) -> str | None:
+    """The page of the site that a link to somewhere outside docs/ means, None for other links."""
+    for path, page in ELSEWHERE.items():
+        if (folder / target).resolve() == (HERE / path).resolve():
+            return page
+    return None
+
+
+def lead_back(text: str, folder: Path) -> str:
+    """Links to folders and pages outside docs/, turned to their places on the site."""
+
+    def replaced(match: re.Match[str]) -> str:
+        page = page_of(match[2], folder)
+        return match[0] if page is None else f"[{match[1]}](/{page}{match[3] or ''})"
+
+    return LINK.sub(replaced, text)
+
+
+def side_bar(index: str) -> str:
+    """One hidden toctree for every section of the index whose table links to pages."""
+    trees = []
+    for title, body in SECTION.findall(index):
+        rows = [line for line in body.splitlines() if line.startswith("| [")]
+        links = [match for row in rows if (match := LINK.search(row))]
+        pages = [f"{match[1].replace('`', '')} <{page_of(match[2], HERE) or Path(match[2]).with_suffix('')}>" for match in links]
+        if pages:
+            trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```", ""]))
+    return "\n".join(trees)
+
+
+def read_source(app: Any, name: str, source: list[str]) -> None:
+    folder = HERE / Path(name).parent
+    original = source[0]
+    if name == "index":
+        source[0] = original + "\n" + side_bar(original)
+    if (HERE / f"{name}.md").exists():
+        source[0] = lead_back(source[0], folder)
+
+
+def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
+    """CHANGELOG.md and CONTRIBUTING.md: their links start at the root of the repository."""
+    folder = HERE.parent
+
+    def moved(match: re.Match[str]) -> str:
+        target = match[2]
+        if "://" in target:
+            return match[0]
+        page = page_of(target, folder)
+        return f"[{match[1]}](/{page}{match[3] or ''})" if page else f"[{match[1]}](../{target}{match[3] or ''})"
+
+    source[0] = LINK.sub(moved, source[0])
+
+
+# ---- docstrings are written for help(): plain text, equations indented -------------------------------------------------
+
+CODE = re.compile(r"(``.*?``|`[^`]+`)")
+NAME_WITH_UNDERSCORE = re.compile(r"(?<=\w)_(?!\w)")
+
+
+def show_equations(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """What stands indented after a colon and an empty line is an equation: keep its lines."""
+    for i in range(len(lines) - 2):
+        here, gap, following = lines[i : i + 3]
+        deeper = len(following) - len(following.lstrip()) > len(here) - len(here.lstrip())
+        introduces = here.endswith(":") and not here.endswith("::") and not gap.strip()
+        if introduces and deeper and not following.lstrip().startswith("- "):
+            lines[i] += ":"
+
+
+def escape_names(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Names that end in an underscore, |λ| and a lone * are plain text, not references, substitutions and emphasis."""
+    literal = -1  # the indentation of the line that a literal block belongs to
+    doctest = False
+    for i, line in enumerate(lines):
+        depth = len(line) - len(line.lstrip())
+        if not line.strip():
+            doctest = False
+            continue
+        doctest = doctest or line.lstrip().startswith(">>>")
+        if 0 <= literal < depth or doctest:
+            continue
+        literal = depth if line.endswith("::") else -1
+        if line.lstrip().startswith(".. "):
+            continue
+        parts = CODE.split(line)
+        for j in range(0, len(parts), 2):
+            plain = NAME_WITH_UNDERSCORE.sub(r"\_", parts[j]).replace("|", r"\|")
+            parts[j] = plain.replace("*", r"\*") if plain.count("*") % 2 and "**" not in plain else plain
+        lines[i] = "".join(parts)
+
+
+# ---- members of other libraries' base classes are documented there ---------------------------------------------------
+
+
+def is_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+    function = getattr(member, "fget", member)
+    module = getattr(function, "__module__", None) or ""
+    if what == "class" and (name.startswith("set_") or not module.startswith("fitonce")) and callable(function):
+        return True
+    return None
+
+
+def setup(app: Any) -> dict[str, Any]:
+    app.connect("source-read", read_source)
+    app.connect("include-read", read_include)
+    app.connect("autodoc-skip-member", is_foreign)
+    app.connect("autodoc-process-docstring", show_equations, priority=100)  # before numpydoc takes the sections apart
+    app.connect("autodoc-process-docstring", escape_names, priority=900)  # and after
+    return {"parallel_read_safe": True}

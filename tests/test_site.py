@@ -1,0 +1,143 @@
+"""The documentation site: links with their anchors, names that the API lists, figures that are those of the results, the side bar.
+
+Building the site itself is a part of .ci/run, with warnings as errors; these tests need no Sphinx.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import fitonce
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts),
+]
+FENCE = re.compile(r"^```.*?^```\s*$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*)\)")
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+MODULES = ("fitonce.positions", "fitonce.scale", "fitonce.plotting", "fitonce.report", "fitonce.datasets")
+CONSTANTS = {"BAYES_ERROR", "RAETSCH"}  # tables, described on the page of the data sets
+
+
+def load(name: str) -> ModuleType:
+    """A module of docs/, which is no package."""
+    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert specification and specification.loader
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[name] = module
+    specification.loader.exec_module(module)
+    return module
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that code hosts, and the site, give to headings."""
+    found: dict[str, int] = {}
+    names = set()
+    for heading in HEADING.findall(FENCE.sub("", text)):
+        plain = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()).replace(" ", "-")
+        count = found.get(plain, 0)
+        found[plain] = count + 1
+        names.add(plain if count == 0 else f"{plain}-{count}")
+    return names
+
+
+def broken_links(page: Path) -> list[str]:
+    """Links of a page to files or headings that are not there."""
+    text = page.read_text(encoding="utf-8")
+    broken = []
+    for target in LINK.findall(re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))):
+        if "://" in target or target.startswith("mailto:"):
+            continue
+        path, _, anchor = target.partition("#")
+        goal = page.parent / path if path else page
+        if not goal.exists() or (anchor and goal.suffix == ".md" and anchor not in anchors(goal.read_text(encoding="utf-8"))):
+            broken.append(target)
+    return broken
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_and_anchors_lead_somewhere(page):
+    assert broken_links(page) == []
+
+
+def test_broken_links_are_noticed(tmp_path):
+    (tmp_path / "other.md").write_text("# One heading: `x`\n\n## Twice\n\n## Twice\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    good = "[a](other.md#one-heading-x) [b](other.md#twice-1) [c](#here) [d](https://example.org/#no)\n\n# Here\n"
+    page.write_text(good, encoding="utf-8")
+    assert broken_links(page) == []
+    page.write_text(good + "[e](other.md#three) [f](no.md) [g](#nowhere)\n```text\n[h](no.md)\n```\n", encoding="utf-8")
+    assert broken_links(page) == ["other.md#three", "no.md", "#nowhere"]
+
+
+def test_the_api_lists_every_public_name():
+    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE))
+    public = set(fitonce.__all__)
+    for module in MODULES:
+        public |= set(importlib.import_module(module).__all__) - CONSTANTS
+    assert public - listed == set()
+
+
+def test_the_api_lists_nothing_else():
+    module, missing = "fitonce", []
+    for line in (DOCS / "api.rst").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split(":: ")[1]
+        elif match := re.fullmatch(r"   ([\w.]+)", line):
+            *inner, name = match[1].split(".")
+            if not hasattr(importlib.import_module(".".join([module, *inner])), name):
+                missing.append(f"{module}.{match[1]}")
+    assert missing == []
+
+
+def test_measured_figures_are_those_of_the_results():
+    assert load("_figures").outdated() == [], "run docs/_figures.py"
+
+
+def test_a_changed_figure_is_noticed():
+    figures = load("_figures")
+    text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    ratio = f"{figures.result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}"
+    assert ratio in text
+    assert figures.updated(text.replace(ratio, "0.01")) == text
+    assert figures.updated("<!-- figure: fit_over_eigh -->9<!-- / -->") == f"<!-- figure: fit_over_eigh -->{ratio}<!-- / -->"
+
+
+def test_every_result_names_a_script_that_exists():
+    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
+        script = json.loads(path.read_text(encoding="utf-8"))["script"].split()[0]
+        assert (ROOT / script).is_file(), f"{path.name} names {script}"
+
+
+def test_every_table_of_the_figures_is_used():
+    figures = load("_figures")
+    text = "".join(page.read_text(encoding="utf-8") for page in figures.pages())
+    assert set(figures.TABLE.findall(text)) and {name for _, name, _ in figures.TABLE.findall(text)} == set(figures.TABLES)
+    assert {name for _, name, _ in figures.FIGURE.findall(text)} == set(figures.FIGURES)
+
+
+def test_the_side_bar_has_every_page_of_the_index():
+    bar = load("conf").side_bar((DOCS / "index.md").read_text(encoding="utf-8"))
+    pages = set(re.findall(r"<([^>]+)>", bar))
+    expected = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md") if "_build" not in page.parts} - {"index"}
+    assert expected | {"api", "changelog", "contributing", "gallery/index"} == pages
+    assert bar.count(":caption:") >= 4
+
+
+def test_every_example_has_a_place_in_the_gallery():
+    gallery = load("_gallery")
+    names = [example.name for example in gallery.examples()]
+    assert sorted(names) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+    assert set(gallery.FIRST) | set(gallery.NOT_RUN) | set(gallery.ARGUMENTS) <= set(names)
+    assert all(example.summary and example.title in gallery.page(example) for example in gallery.examples())
