@@ -12,6 +12,7 @@ import html
 import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,12 @@ class Example:
         return ast.get_docstring(ast.parse(self.path.read_text(encoding="utf-8"))) or ""
 
     @property
+    def first_line(self) -> int:
+        """Where the code begins, after the docstring."""
+        docstring = ast.parse(self.path.read_text(encoding="utf-8")).body[0]
+        return (docstring.end_lineno or 0) + 2
+
+    @property
     def summary(self) -> str:
         return " ".join(self.documentation.split("\n\n")[0].split())
 
@@ -101,7 +108,10 @@ def run(example: Example) -> None:
         return
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
     command = [sys.executable, "-c", RUNNER, str(example.path), str(example.figure), *ARGUMENTS.get(example.name, [])]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=TIME_LIMIT, env=environment, cwd=PAGES)
+    example.figure.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as folder:  # for what it writes
+        options: dict[str, Any] = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": TIME_LIMIT, "env": environment}
+        done = subprocess.run(command, cwd=folder, **options)
     if done.returncode:
         raise RuntimeError(f"examples/{example.path.name} failed:\n{done.stderr}")
     example.output.write_text(done.stdout, encoding="utf-8")
@@ -114,7 +124,8 @@ def indented(text: str) -> str:
 
 def page(example: Example) -> str:
     """The page of an example: what it is about, its figure, its words, its code."""
-    parts = [example.title, "=" * len(example.title), "", example.documentation, ""]
+    text = [f".. code-block:: sh\n\n{part}" if part.startswith("    ") else part for part in example.documentation.split("\n\n")]
+    parts = [example.title, "=" * len(example.title), "", "\n\n".join(text), ""]
     if example.figure.exists():
         parts += [f".. image:: {example.figure.name}", f"   :alt: {example.summary}", ""]
     if example.name in NOT_RUN:
@@ -122,7 +133,7 @@ def page(example: Example) -> str:
     elif words := example.words:
         parts += [".. rubric:: Output", "", ".. code-block:: text", "", indented(words), ""]
     parts += [".. rubric:: Code", "", f":download:`examples/{example.path.name} <../../examples/{example.path.name}>`", ""]
-    parts += [f".. literalinclude:: ../../examples/{example.path.name}", "   :language: python", ""]
+    parts += [f".. literalinclude:: ../../examples/{example.path.name}", "   :language: python", f"   :lines: {example.first_line}-", ""]
     return "\n".join(parts)
 
 

@@ -33,7 +33,7 @@ extensions = [
     "_gallery",
 ]
 exclude_patterns = ["_build", "_templates"]
-nitpicky = False
+default_role = "code"
 suppress_warnings = ["config.cache"]
 
 # ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not there is a warning --------------------
@@ -63,7 +63,7 @@ html_copy_source = False
 html_show_sourcelink = False
 templates_path = ["_templates"]
 pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_dark_style = "github-dark"
 
 # ---- links that lead out of docs/ -------------------------------------------------------------------------------
 
@@ -76,6 +76,7 @@ ELSEWHERE = {  # path from docs/: page of the site
     "../benchmarks/results/raetsch.md": "raetsch",
 }
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
+DOCTEST_END = re.compile(r"\n\n```$", re.MULTILINE)
 SECTION = re.compile(r"^## (.+?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -115,7 +116,8 @@ def read_source(app: Any, name: str, source: list[str]) -> None:
     if name == "index":
         source[0] = original + "\n" + side_bar(original)
     if (HERE / f"{name}.md").exists():
-        source[0] = lead_back(source[0], folder)
+        # doctests want an empty line before the closing fence; readers do not
+        source[0] = DOCTEST_END.sub("\n```", lead_back(source[0], folder))
 
 
 def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
