@@ -50,7 +50,7 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1e3:.2f} ms"
     if seconds < 1:
         return f"{seconds:.2g} s" if seconds >= 0.1 else f"{seconds * 1e3:.0f} ms"
-    if seconds < 120:
+    if seconds < 600:
         return f"{seconds:.3g} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
@@ -196,6 +196,24 @@ def landmarks() -> str:
     return made_by(markdown(header, rows), "landmarks")
 
 
+def landmark_path() -> str:
+    """Errors at every number of landmarks, and how long the choice of the largest took over the sets."""
+    found = result("landmarks")
+    sizes = [str(size) for size in found["sizes"]]
+    sets = found["sets"]
+    rows = []
+    for method in (name for name in next(iter(sets.values())) if name != "exact"):
+        errors = [" / ".join(f"{one[method][size]['error']:.1f}" for size in sizes) for one in sets.values()]
+        seconds = [one[method][sizes[-1]].get("choosing_seconds") for one in sets.values()]
+        rows.append([method, *errors, "" if None in seconds else between(seconds)])
+    header = [f"m = {' / '.join(sizes)}", *(f"{name} (exact {one['exact']['error']:.1f})" for name, one in sets.items())]
+    return markdown([*header, f"s to choose {sizes[-1]}"], rows)
+
+
+def between(seconds: Sequence[float]) -> str:
+    return "< 0.01" if max(seconds) < 0.01 else f"{min(seconds):.2f} to {max(seconds):.2f}"
+
+
 def refinement() -> str:
     rows = [
         [
@@ -221,15 +239,41 @@ def defaults() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
-        fits, cross_validation, search_growth, permutation, positions, raetsch, raetsch_counts, large, gpu, landmarks, refinement, defaults
+        fits,
+        cross_validation,
+        search_growth,
+        permutation,
+        positions,
+        raetsch,
+        raetsch_counts,
+        large,
+        gpu,
+        landmarks,
+        landmark_path,
+        refinement,
+        defaults,
     )
-}  # fmt: skip
+}
 
 # ---- figures inside sentences ------------------------------------------------------------------------------------------------------
+
+
+def gpu_folds(n: str, way: str) -> str:
+    """Ten folds, decomposition included."""
+    found = result("gpu")["folds"][n]
+    return f"{found[f'{way}, decomposition'] + found[f'{way}, folds']:.2g} s"
+
 
 FIGURES: dict[str, Callable[[], str]] = {
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "gpu_peak": lambda: f"{result('gpu')['path']['65536']['peak_GiB']:.1f} GiB",
+    "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(**result("gpu")["landmarks"]["1000000"]),
+    "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
+    "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
+    "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),
+    "gpu_folds_eigh_4096": lambda: gpu_folds("4096", "eigh"),
+    "large_growth": lambda: f"{result('large')['growth']['slope']:.2f}",
     "ten_folds_faster": lambda: f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}",
 }
 

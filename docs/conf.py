@@ -43,7 +43,7 @@ myst_heading_anchors = 4
 # ---- API -------------------------------------------------------------------------------------------------------
 
 autosummary_generate = True
-autosummary_imported_members = False
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_preserve_defaults = True
