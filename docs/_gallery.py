@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,9 @@ def run(example: Example) -> None:
         options: dict[str, Any] = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": TIME_LIMIT, "env": environment}
         done = subprocess.run(command, cwd=folder, **options)
     if done.returncode:
-        raise RuntimeError(f"examples/{example.path.name} failed:\n{done.stderr}")
+        from sphinx.errors import ExtensionError
+
+        raise ExtensionError(f"examples/{example.path.name} failed:\n{done.stderr}")
     example.output.write_text(done.stdout, encoding="utf-8")
     stamp.write_text(example.stamp)
 
@@ -180,9 +183,9 @@ def write_if_changed(path: Path, text: str) -> None:
 def build(app: Any) -> None:
     PAGES.mkdir(exist_ok=True)
     all_examples = examples()
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # each waits for a process of its own
+        list(pool.map(run, [example for example in all_examples if example.name not in NOT_RUN]))
     for example in all_examples:
-        if example.name not in NOT_RUN:
-            run(example)
         write_if_changed(PAGES / f"{example.name}.rst", page(example))
     write_if_changed(PAGES / "index.rst", index(all_examples))
 
