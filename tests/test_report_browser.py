@@ -262,6 +262,17 @@ def test_moving_the_sliders_changes_the_figure(bare, show):
     assert not opened.complaints
 
 
+def test_a_decomposition_that_was_cut_says_so(bare, show, monkeypatch):
+    monkeypatch.setattr("fitonce.report.explorer.WIDTH_ENTRIES", 4800)
+    X, y = make_classification(120, 8, n_informative=5, random_state=0)
+    model = fitonce.KernelFisherDiscriminant(gamma=0.02, alpha=1.0).fit(X, y)
+    opened = show(model, X, y)
+    stated = opened.page.inner_text("#explorer-exact")
+    exact = 100 * np.mean((model.held_out_decision_ > 0) != y)
+    assert "directions are embedded" in stated and f"exact error here is {exact:.1f} %" in stated
+    assert not opened.page.is_visible("#explorer-warning")
+
+
 def test_nothing_is_asked_of_the_network(show):
     model = fitonce.KernelFisherDiscriminant().fit(*wine())
     opened = show(model, *wine())

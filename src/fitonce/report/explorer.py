@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,9 @@ from ..estimators.base import KernelModel
 from ..estimators.problem import LandmarkProblem, Problem
 from ..kernels import PARAMETERS
 
-WIDTH_ENTRIES = 1_200_000  # of V that one width may have: a page multiplies them at every move
+WIDTH_ENTRIES = 1_200_000  # of V: up to here a width is embedded whole; a page multiplies them at every move
+CUT_SHARE = 0.6  # of all entries that a chosen width gets where it must be cut
+MOST_DEVIATION = 0.25  # of a held-out value, relative to their spread: positions of the slider beyond are not offered
 OCTAVES, STEPS = 10, 4  # the alpha slider: so many powers of two to either side of the choice, in so many steps each
 WIDTH_REACH = 3  # the gamma slider: so many powers of two to either side
 NEGLIGIBLE = 1e-13  # of the smallest mu: directions below are dropped without a trace
@@ -164,7 +166,26 @@ def build_explorer(model: KernelModel, X: Any, y: Any, sample_weight: Any, entri
     )
     explorer.widths.extend(_strip(explorer, model, chosen, X, y, sample_weight, entries))
     explorer.widths.sort(key=lambda width: width.factor)
-    return explorer
+    return _where_it_holds(explorer)
+
+
+def _where_it_holds(explorer: Explorer) -> Explorer | str:
+    """Without the smallest alphas, where a decomposition that was cut is too far from the exact one to show anything."""
+    width = explorer.widths[explorer.chosen_width]
+    deviations = width.deviations
+    own = float(deviations[explorer.table == explorer.chosen][0])
+    if own > MOST_DEVIATION:
+        return (
+            f"There is no explorer: with {width.V.shape[1]:,} of {width.full_rank:,} directions, which fit into the page, held-out values would "
+            f"be off by {own:.1g} of their spread. Allow a larger page (max_megabytes)."
+        )
+    poor = np.flatnonzero(deviations > MOST_DEVIATION)
+    start = 0 if len(poor) == 0 else int(min(explorer.table[min(poor[-1] + 1, len(deviations) - 1)], explorer.chosen))
+    kept = explorer.table >= start
+    widths = [replace(width, errors=width.errors[kept], deviations=width.deviations[kept]) for width in explorer.widths]
+    return replace(
+        explorer, alphas=explorer.alphas[start:], chosen=explorer.chosen - start, table=explorer.table[kept] - start, widths=widths
+    )
 
 
 def _row_weights(problem: Problem) -> np.ndarray:
@@ -233,7 +254,8 @@ def _stops(model: KernelModel, problem: Problem) -> tuple[np.ndarray, int]:
 def _strip(explorer: Explorer, model: KernelModel, chosen: Any, X: Any, y: Any, weights: Any, entries: int) -> Iterator[Width]:
     """The chosen width with up to half of the entries, then its neighbours, nearest first, while there is room for them whole."""
     n = explorer.n_samples
-    limit = max(min(entries // 2, WIDTH_ENTRIES), n) // n
+    fits = n * (n - 1) <= min(entries, WIDTH_ENTRIES)
+    limit = n if fits else max(min(int(CUT_SHARE * entries), 2 * WIDTH_ENTRIES), n) // n
     first = _pack(explorer, model, chosen, 1.0, limit)
     yield first
     left = entries - first.V.size
