@@ -176,8 +176,8 @@ def _where_it_holds(explorer: Explorer) -> Explorer | str:
     own = float(deviations[explorer.table == explorer.chosen][0])
     if own > MOST_DEVIATION:
         return (
-            f"There is no explorer: with {width.V.shape[1]:,} of {width.full_rank:,} directions, which fit into the page, held-out values would "
-            f"be off by {own:.1g} of their spread. Allow a larger page (max_megabytes)."
+            f"There is no explorer: with {width.V.shape[1]:,} of {width.full_rank:,} directions, which fit into the page, held-out "
+            f"values would be off by {own:.1g} of their spread. Allow a larger page (max_megabytes)."
         )
     poor = np.flatnonzero(deviations > MOST_DEVIATION)
     start = 0 if len(poor) == 0 else int(min(explorer.table[min(poor[-1] + 1, len(deviations) - 1)], explorer.chosen))
