@@ -126,16 +126,16 @@ def raetsch() -> str:
         return f"{100 * method['error']['mean']:.1f} ± {100 * method['error']['sd']:.1f}"
 
     columns = {
-        "default": "`KernelFisherDiscriminant()`",
-        "dual": '`penalty="dual"`',
-        "ls-svm": "`LeastSquaresSVC()`",
+        "default": "discriminant",
+        "dual": "dual norm",
+        "ls-svm": "LS-SVM",
         "svc": "GridSearchCV(SVC)",
     }
     rows = [
         [name, *(error(found["methods"][column]) for column in columns), f"{found['speed_up']:.0f}"]
         for name, found in result("raetsch")["sets"].items()
     ]
-    return made_by(markdown(["set", *columns.values(), "selection: times faster than SVC's"], rows), "raetsch")
+    return made_by(markdown(["set", *columns.values(), "selection, times faster"], rows), "raetsch")
 
 
 def raetsch_counts() -> str:
@@ -179,7 +179,7 @@ def gpu() -> str:
                 f"{path['peak_GiB']:.1f} GiB",
             ]
         )
-    header = ["rows", f"leave-one-out for {found['alphas']} alphas", "eigh alone", "whole fit", "peak memory of the first"]
+    header = ["rows", f"leave-one-out for {found['alphas']} alphas", "eigh alone", "whole fit", "peak memory of leave-one-out"]
     return made_by(markdown(header, rows), "gpu")
 
 
