@@ -81,6 +81,23 @@ def test_broken_links_are_noticed(tmp_path):
     assert broken_links(page) == ["other.md#three", "no.md", "#nowhere"]
 
 
+def test_broken_links_of_a_built_site_are_noticed(tmp_path):
+    links = load("_links")
+    good = '<h1 id="a">x</h1><a href="#a"></a><a href="sub/two.html#b"></a><a href="https://example.org"></a><img src="one.html">'
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "two.html").write_text('<p id="b"></p><a href="../one.html#a">', encoding="utf-8")
+    (tmp_path / "one.html").write_text(good, encoding="utf-8")
+    assert links.broken(tmp_path) == []
+    bad = '<a href="#c"></a><a href="three.html"></a><script src="https://example.org/x.js"></script><img src="x.png">'
+    (tmp_path / "one.html").write_text(good + bad, encoding="utf-8")
+    assert links.broken(tmp_path) == [
+        "one.html loads https://example.org/x.js",
+        "one.html links to #c",
+        "one.html links to three.html",
+        "one.html links to x.png",
+    ]
+
+
 def test_the_api_lists_every_public_name():
     listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE))
     public = set(fitonce.__all__)
