@@ -56,6 +56,23 @@ def test_data_frames_equal_memory():
     np.testing.assert_array_equal(model.predict(parts[["u", "v", "w"]]).compute(), model.predict(frame[["u", "v", "w"]]))
 
 
+def test_numbered_columns_are_no_names():
+    pandas, frames = require("pandas"), require("dask.dataframe")
+    parts = frames.from_pandas(pandas.DataFrame(X), npartitions=3)
+    model = clone(CASES[0][0]).fit(parts, LABELS)
+    assert not hasattr(model, "feature_names_in_")
+    np.testing.assert_array_equal(model.predict(parts).compute(), model.predict(X))
+
+
+def test_projections_of_data_frames():
+    pandas, frames = require("pandas"), require("dask.dataframe")
+    parts = frames.from_pandas(pandas.DataFrame(X, columns=["u", "v", "w"]), npartitions=3)
+    estimator = KernelFisherDiscriminant(gamma=0.4, alpha=1.0, landmarks=X[:25])
+    options = {"cv": sk.KFold(4, shuffle=True, random_state=0), "method": "transform"}
+    projected = fitonce.cross_val_predict(estimator, parts, LABELS, **options)
+    np.testing.assert_allclose(projected, fitonce.cross_val_predict(estimator, X, LABELS, **options), atol=1e-9)
+
+
 def test_arrays_of_unknown_length():
     rows = da.from_array(X, chunks=(100, 3))
     unknown = rows[da.from_array(np.ones(N, dtype=bool), chunks=100)]

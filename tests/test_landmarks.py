@@ -12,7 +12,16 @@ import scipy.sparse as sp
 import sklearn.model_selection
 from sklearn.base import clone
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, RepeatedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -193,6 +202,22 @@ def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted
     tested = count > 0
     close(held_out_of(model)[tested], (total.T / np.maximum(count, 1)).T[tested])
     assert np.isnan(held_out_of(model)[~tested]).all()
+
+
+@every_estimator
+@every_penalty
+def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
+    X, y = problem(estimator, n_classes=2)
+    fold = np.arange(N) % 4
+    weights = np.where(fold == 1, 0.0, weights_with_zeros() + 0.1)
+    candidates = [0.01, 1.0, 100.0]
+    model = make(estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold)).fit(X, y, sample_weight=weights)
+    inside = fold != 1
+    alone = make(estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold[inside]))
+    alone.fit(X[inside], y[inside], sample_weight=weights[inside])
+    assert model.alpha_ == alone.alpha_
+    close(held_out_of(model)[inside], held_out_of(alone))
+    close(held_out_of(model)[~inside], output(alone, X[~inside]))
 
 
 @every_estimator

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn.model_selection as sk
 from sklearn.base import clone
 
@@ -158,6 +159,18 @@ def test_cross_validation_of_blocks(cv, shared):
         np.testing.assert_allclose(streamed, sk.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12)
 
 
+@pytest.mark.parametrize("landmarks", [M, X[:M]], ids=["chosen", "given"])
+@pytest.mark.parametrize("source", ["blocks", "iterator"])
+@pytest.mark.parametrize("cv", [sk.KFold(4), sk.KFold(4, shuffle=True, random_state=0)], ids=["in order", "shuffled"])
+def test_weights_that_came_with_the_rows_go_into_every_fold(landmarks, source, cv):
+    blocks = list(zip(*(cut(array, UNEQUAL) for array in (X, NUMBERS, WEIGHTS)), strict=True))
+    rows = open_rows(blocks if source == "blocks" else iter(blocks))
+    estimator = KernelRidge(gamma=0.4, alpha=1.0, landmarks=landmarks, random_state=0)
+    streamed = fitonce.cross_val_predict(estimator, rows, cv=cv)
+    weighted = sk.cross_val_predict(estimator, X, NUMBERS, cv=cv, params={"sample_weight": WEIGHTS})
+    np.testing.assert_allclose(streamed, weighted, atol=1e-9)
+
+
 def test_verify_and_at_read_the_blocks_again():
     model = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), open_rows(cut(X, UNEQUAL)), LABELS)
     other = model.at(5.0)
@@ -200,6 +213,31 @@ def test_a_source_that_changes_between_passes():
     rows = BlockRows(lambda: next(passes), N)
     with pytest.raises(ValueError, match="another number of rows than before"):
         fitted(ESTIMATORS[0][0], rows, LABELS)
+
+
+def test_a_source_that_grows_between_passes():
+    passes = iter([[X[:100]], [X[:100]], [X[:100], X[100:]]])
+    rows = BlockRows(lambda: next(passes), 100, step=50)  # full blocks only: the last row expected ends one
+    assert len(rows.take(np.arange(100))) == 100
+    with pytest.raises(ValueError, match="another number of rows than before"):
+        rows.take(np.arange(100))
+
+
+def test_arrays_that_are_no_rows():
+    for bad in (X[:, 0], X[:0], X[None]):
+        with pytest.raises(ValueError, match="must be two-dimensional, rows by features, and not empty"):
+            open_rows(bad)
+
+
+def test_sparse_blocks_are_told():
+    with pytest.raises(TypeError, match=r"block 0 of the blocks .* is a sparse matrix"):
+        open_rows(lambda: [scipy.sparse.csr_array(X)]).take(np.arange(3))
+
+
+def test_the_target_is_no_feature(tmp_path):
+    require("pyarrow")
+    with pytest.raises(ValueError, match="columns names 'weight', which is the target or the weight"):
+        open_rows(table(tmp_path, "csv"), target="weight", columns=["u", "weight"])
 
 
 def test_targets_of_another_length():
@@ -371,6 +409,51 @@ def test_accumulation_says_what_it_cannot():
         job.fit([])
     with pytest.raises(ValueError, match="the block contains NaN"):
         job.accumulate([[np.nan, 0, 0]], [1])
+
+
+BAD_PARTS = [
+    ({"sample_weight": -WEIGHTS}, "finite and not negative"),
+    ({"sample_weight": WEIGHTS * np.nan}, "finite and not negative"),
+    ({"sample_weight": WEIGHTS[:7]}, r"one weight for each of the block's 400 rows, got shape \(7,\)"),
+    ({"sample_weight": WEIGHTS[:, None]}, "one weight for each"),
+    ({"fold": np.linspace(0, 3, N)}, "fold must be a whole number"),
+    ({"fold": [0, 1]}, "fold must be a whole number"),
+    ({"y": np.where(np.arange(N) == 3, np.nan, NUMBERS)}, "y contains NaN"),
+]
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD_PARTS)
+def test_accumulation_refuses_bad_blocks(bad, message):
+    job = Accumulation(KernelRidge(gamma=0.4, alpha=1.0), X[:M])
+    with pytest.raises(ValueError, match=message):
+        job.accumulate(X, **{"y": NUMBERS, **bad})
+
+
+def test_accumulation_refuses_weights_that_are_all_zero():
+    job = Accumulation(KernelRidge(gamma=0.4, alpha=1.0), X[:M])
+    nothing = job.accumulate(X[:9], NUMBERS[:9], np.zeros(9))
+    with pytest.raises(ValueError, match="zero for every row"):
+        job.fit(nothing)
+    some = job.accumulate(X[9:], NUMBERS[9:], WEIGHTS[9:])
+    model = clone(job.model).set_params(landmarks=X[:M]).fit(X[9:], NUMBERS[9:], sample_weight=WEIGHTS[9:])
+    np.testing.assert_allclose(job.fit([nothing, some]).predict(X), model.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [KernelFisherDiscriminant, LeastSquaresSVC])
+@pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c"]])
+def test_accumulation_refuses_classes_without_rows(kind, classes):
+    job = Accumulation(kind(gamma=0.4, alpha=1.0, calibration=None), X[:M], classes=classes)
+    inside = np.isin(LABELS, classes)
+    assert set(job.fit(job.accumulate(X[inside], LABELS[inside], WEIGHTS[inside])).predict(X)) <= set(classes)
+    for missing in classes:
+        weights = np.where(LABELS[inside] == missing, 0.0, WEIGHTS[inside])
+        with pytest.raises(ValueError, match=rf"no row of positive weight has the labels \['{missing}'\]"):
+            job.fit(job.accumulate(X[inside], LABELS[inside], weights))
+
+
+def test_accumulation_checks_the_widths_of_features():
+    with pytest.raises(ValueError, match=r"one width per feature \(3\), got 2"):
+        Accumulation(KernelRidge(gamma=[0.4, 0.1], alpha=1.0), X[:M])
 
 
 def test_moments_merge_in_any_order_and_come_apart():

@@ -206,6 +206,8 @@ class FeatureNorm:
 
     def scores(self, rows: np.ndarray) -> Array:
         """S at some rows (k, r)."""
+        if len(rows) == 0:
+            return zeros_like_shape((0, self.solved.W.shape[1]), self.targets)
         scale = None if self.row_scale is None else take(self.row_scale, rows)
         return self._scores_job(self.data.take(rows), scale)
 
@@ -414,7 +416,8 @@ class FeatureNorm:
             total = self.data.reduce(partial(_moments_job, self.features), Moments.merge, Y, self.row_scale)
         models = {}
         for number in layer:
-            trained = MomentFit(total.without(own[number]), self.free_bias)
+            rest = total.without(own[number]) if number in own else total  # a deletion may be empty: all its rows have weight zero
+            trained = MomentFit(rest, self.free_bias)
             coef = trained.coef(mus, self._constraint(deletions[number][0]))
             intercept = trained.intercept(coef)
             flat = xp.reshape(xp.permute_dims(coef, (1, 0, 2)), (coef.shape[1], -1))

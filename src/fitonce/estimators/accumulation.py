@@ -12,9 +12,10 @@ from sklearn.base import clone, is_classifier
 
 from ..approx.features import LandmarkMap, landmark_map
 from ..core.moments import MomentFit, Moments
-from ..kernels import PARAMETERS, Kernel
+from ..kernels import PARAMETERS
 from ..scale.rows import block_rows, checked_block, rechunked
 from ..selection import Search, Trial, alpha_lattice
+from .base import Prepared
 from .problem import Solution
 from .validation import as_numbers, check_alpha, check_landmarks
 
@@ -104,13 +105,7 @@ class Accumulation:
 
     def _feature_map(self, points: np.ndarray) -> LandmarkMap:
         model = self.model
-        if callable(model.kernel):
-            kernel = Kernel(model.kernel, dict(model.kernel_params or {}))
-        else:
-            parameters = {name: getattr(model, name) for name in PARAMETERS[model.kernel]}
-            if parameters.get("gamma", 0.0) is None:
-                parameters["gamma"] = 1.0 / points.shape[1]
-            kernel = Kernel(model.kernel, parameters)
+        kernel = model._kernel(Prepared(points, np.empty(0), np.empty((0, 0)), None, None), {})
         return landmark_map(kernel, points, model.penalty, model._intercept_option)
 
     def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
@@ -119,8 +114,8 @@ class Accumulation:
         Y = self._targets(np.asarray(y))
         if len(Y) != len(X):
             raise ValueError(f"the block has {len(X)} rows but {len(Y)} targets.")
-        weights = None if sample_weight is None else as_numbers("sample_weight", sample_weight)[:, None]
-        fold = np.broadcast_to(np.asarray(fold, dtype=int), (len(X),))
+        weights = None if sample_weight is None else _block_weights(sample_weight, len(X))[:, None]
+        fold = _block_folds(fold, len(X))
         parts: list[Part] = []
         start = 0
         for rows in rechunked([X], block_rows(self.features.M.shape[1])):
@@ -136,6 +131,8 @@ class Accumulation:
     def _targets(self, y: np.ndarray) -> np.ndarray:
         if self.classes is None:
             numbers = as_numbers("y", y)
+            if not np.all(np.isfinite(numbers)):
+                raise ValueError("the block's y contains NaN or infinity: no model fits such a target. Leave out those rows.")
             return numbers[:, None] if numbers.ndim == 1 else numbers
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
@@ -151,6 +148,9 @@ class Accumulation:
         if self.classes is not None:
             model.classes_ = self.classes
         total = reduce(Moments.merge, part.folds.values())
+        if not total.weight > 0:
+            raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+        self._check_classes(total)
         solved = MomentFit(total, model._intercept_option is True)
         self._choose(model, part, total, solved)
         mu = np.array([model.alpha_])
@@ -160,6 +160,17 @@ class Accumulation:
         coef = self.features.landmarks.T @ dual_coef if self.features.kernel.linear else None
         self._set(model, Solution(dual_coef, intercept, coef), solved, float(mu[0]))
         return model
+
+    def _check_classes(self, total: Moments) -> None:
+        """Every class must have rows: its size follows from Σw and the sums of the targets, which are linear in the sizes."""
+        if self.classes is None:
+            return
+        targets = self.model._codes_to_targets(np.arange(len(self.classes)))
+        system = np.column_stack([targets, np.ones(len(targets))]).T
+        sizes = np.linalg.lstsq(system, np.append(total.sum_Y, total.weight))[0]
+        missing = self.classes[sizes <= 1e-13 * total.weight]
+        if len(missing):
+            raise ValueError(f"no row of positive weight has the labels {missing.tolist()[:5]}, which classes names: leave them out there.")
 
     def _choose(self, model: Any, part: Part, total: Moments, solved: MomentFit) -> None:
         given = check_alpha(model.alpha)
@@ -189,6 +200,23 @@ class Accumulation:
         z = solved.z
         residual = solved.target_scatter - (z * solved.inverse(np.array([mu]))).T @ z
         model._set_from_moments(solution, solved.moments.YY - residual, np.diagonal(solved.moments.YY))
+
+
+def _block_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Weights of a block, all of which may be zero: other blocks can have others."""
+    weights = as_numbers("sample_weight", sample_weight)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"sample_weight must have one weight for each of the block's {n_rows} rows, got shape {weights.shape} instead.")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("sample_weight must be finite and not negative: a weight counts how often a row is there.")
+    return weights
+
+
+def _block_folds(fold: Any, n_rows: int) -> np.ndarray:
+    numbers = np.asarray(fold) if n_rows else np.empty(0, dtype=int)
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (n_rows,)):
+        raise ValueError(f"fold must be a whole number, or one for each of the block's {n_rows} rows, got {fold!r} instead.")
+    return np.broadcast_to(numbers, (n_rows,))
 
 
 @dataclass(frozen=True)

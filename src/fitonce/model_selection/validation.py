@@ -235,7 +235,9 @@ def cross_val_predict(
     plan = _Plan(estimator, X, y, cv, params, method=method)
     if by_fold or method == "transform":
         pairs = _outputs_by_fold(plan, groups, method)
-        outputs = [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, n_rows(X)), X)
+        outputs = (
+            [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
+        )
     else:
         predictions = sklearn.model_selection.cross_val_predict(
             plan.estimator,

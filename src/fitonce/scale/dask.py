@@ -40,7 +40,8 @@ class DaskRows(Rows):
 
     def __init__(self, X: Any, step: int = 4096) -> None:
         self.step = step
-        self.names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+        names = list(getattr(X, "columns", []))
+        self.names = names if names and all(isinstance(name, str) for name in names) else None  # only text is a name, as in scikit-learn
         array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         if array.ndim != 2:
             raise ValueError(f"Expected 2D array, got {array.ndim}D array instead: rows by features.")
@@ -84,10 +85,8 @@ class DaskRows(Rows):
         (result,) = dask.compute(level[0])
         return result
 
-    def subset(self, rows: np.ndarray) -> DaskRows:
-        part = DaskRows(self.array[np.asarray(rows)], self.step)
-        part.names = self.names
-        return part
+    def _subset(self, rows: np.ndarray) -> DaskRows:
+        return DaskRows(self.array[rows], self.step)
 
 
 def _boxed(part: Any) -> list[Any]:

@@ -65,7 +65,15 @@ class Rows:
         return found[position[wanted]] if len(order) else found
 
     def subset(self, rows: np.ndarray) -> Rows:
-        """A source of some of the rows."""
+        """A source of some of the rows, with the names, targets and weights that belong to them."""
+        rows = np.asarray(rows)
+        part = self._subset(rows)
+        part.names = self.names
+        part.y = None if self.y is None else self.y[rows]
+        part.sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
+        return part
+
+    def _subset(self, rows: np.ndarray) -> Rows:
         raise NotImplementedError
 
 
@@ -100,7 +108,7 @@ class ArrayRows(Rows):
         block = take(self.X, rows)
         return np.asarray(block, dtype=np.float64) if is_numpy(block) else block
 
-    def subset(self, rows: np.ndarray) -> ArrayRows:
+    def _subset(self, rows: np.ndarray) -> ArrayRows:
         return ArrayRows(take(self.X, rows), self.step)
 
 
@@ -148,25 +156,22 @@ class BlockRows(Rows):
         start = 0
         for X in rechunked(self._checked_blocks(), self.step):
             rows = slice(start, start + len(X))
-            if rows.stop > self.n_samples:
+            start = rows.stop
+            if start > self.n_samples:
                 break
             yield function(X, *[None if part is None else part[rows] for part in per_row])
-            start = rows.stop
         if start != self.n_samples:
             raise ValueError(
                 f"{self.name} gave another number of rows than before ({self.n_samples} expected): it must yield the same rows at every "
                 "pass. Was the file changed or cut short in the meantime?"
             )
 
-    def subset(self, rows: np.ndarray) -> Rows:
-        rows = np.asarray(rows)
+    def _subset(self, rows: np.ndarray) -> Rows:
         if np.any(np.diff(rows) <= 0):  # another order: those rows have to be in memory
             return ArrayRows(self.take(rows), self.step)
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[rows] = True
-        part = BlockRows(lambda: self.map(_chosen, mask[:, None]), len(rows), name=self.name, step=self.step)
-        part.names = self.names
-        return part
+        return BlockRows(lambda: self.map(_chosen, mask[:, None]), len(rows), name=self.name, step=self.step)
 
 
 def _numbered_errors(blocks: Iterable[Any], name: str) -> Iterator[Any]:
@@ -182,6 +187,8 @@ def _numbered_errors(blocks: Iterable[Any], name: str) -> Iterator[Any]:
 
 def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
     """A block as float64 (k, n_features), or an error that says where it is and what is wrong with it."""
+    if sp.issparse(block):
+        raise TypeError(f"{where} is a sparse matrix: pass blocks as dense arrays (block.toarray()), or the whole matrix to fit.")
     try:
         X = np.asarray(block, dtype=np.float64)
     except (TypeError, ValueError) as error:

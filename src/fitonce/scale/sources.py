@@ -74,6 +74,10 @@ def open_rows(
             "target, weight and columns name columns of a file; give the targets of arrays and blocks as y, or with the blocks."
         )
     if isinstance(source, np.ndarray):
+        if source.ndim != 2 or source.shape[0] == 0:
+            raise ValueError(
+                f"an array of rows must be two-dimensional, rows by features, and not empty, got shape {source.shape} instead."
+            )
         return ArrayRows(source, batch_rows)
     if callable(source):
         return _block_rows(source, "the blocks")
@@ -101,11 +105,12 @@ def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
     n = 0
     for number, block in enumerate(blocks()):
         X, y, w = _parts(block)
-        n += len(X)
+        size = np.shape(X)[0]  # whatever the block is: what kind it may be is checked when it is read
+        n += size
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
-                if len(given) != len(X):
-                    raise ValueError(f"block {number} of {name} has {len(X)} rows but {len(given)} {what}.")
+                if len(given) != size:
+                    raise ValueError(f"block {number} of {name} has {size} rows but {len(given)} {what}.")
                 collected.append(np.asarray(given))
             elif collected:
                 raise ValueError(f"block {number} of {name} has no {what}, the blocks before it had.")
@@ -163,6 +168,9 @@ def _file_rows(path: Path, target: str | None, weight: str | None, columns: list
     for name in [*special, *(columns or [])]:
         if name not in names:
             raise ValueError(f"{str(path)!r} has no column {name!r}; it has {', '.join(map(repr, names[:20]))}.")
+    for name in special:
+        if name in (columns or []):
+            raise ValueError(f"columns names {name!r}, which is the target or the weight: a model that sees it learns nothing else.")
     features = columns if columns is not None else [name for name in names if name not in special]
     if not features:
         raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
@@ -209,16 +217,7 @@ class _Table:
     def __init__(self, path: Path, batch_rows: int) -> None:
         self.path, self.batch_rows, self.arrow = path, batch_rows, _pyarrow()
         suffix = path.suffix.lower()
-        kinds = {
-            ".parquet": "parquet",
-            ".pq": "parquet",
-            ".arrow": "arrow",
-            ".feather": "arrow",
-            ".ipc": "arrow",
-            ".csv": "csv",
-            ".tsv": "csv",
-        }
-        if suffix not in kinds:
+        if suffix not in KINDS:
             raise ValueError(f"{str(path)!r} is not a .parquet, .arrow, .feather, .csv or .tsv file.")
         self.kind = KINDS[suffix]
 
