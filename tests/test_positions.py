@@ -332,7 +332,9 @@ def test_a_checkpoint_is_gone_on_from(tmp_path, monkeypatch):
     test = permutation_test(LINEAR, X, y, checkpoint=path, **options)
     np.testing.assert_array_equal(test.null, whole.null)
     assert len(calls) == 5 + 9 - 4
-    np.testing.assert_array_equal(permutation_test(LINEAR, X, y, checkpoint=path, **options).score, whole.score)
+    known = permutation_test(LINEAR, X, y, checkpoint=path, **options)
+    np.testing.assert_array_equal(known.score, whole.score)
+    assert (known.route.name, known.route.reason) == (whole.route.name, "known from the checkpoint")
     assert len(calls) == 5 + 9 - 4
     with pytest.raises(ValueError, match="another test"):
         permutation_test(LINEAR, X + 1e-9, y, checkpoint=path, **options)

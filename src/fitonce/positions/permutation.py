@@ -160,7 +160,9 @@ def permutation_test(
     work = Work(replace(question, X=None, cv=None), [unpermuted(question), *drawn], scoring_, params, max_bytes)
     table = _finish(work, slices, path, mark, n_jobs, verbose)
     scores, routes, fitted = table[:, :-2], table[:, -2], table[:, -1]
-    route = Route(ROUTES[int(routes.max())], work.reasons.get(int(routes.max()), "positions differ"), int(fitted.sum()))
+    slowest = int(routes.max())
+    reason = work.reasons.get(slowest, "positions differ" if work.reasons else "known from the checkpoint")
+    route = Route(ROUTES[slowest], reason, int(fitted.sum()))
     logger.info("route %s", route)
     score, null = scores[:, 0].reshape(slices.shape), scores[:, 1:].T.reshape(-1, *slices.shape)
     return PositionTest(
