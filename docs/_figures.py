@@ -258,6 +258,13 @@ TABLES: dict[str, Callable[[], str]] = {
 # ---- figures inside sentences ------------------------------------------------------------------------------------------------------
 
 
+def gpu_agreement(kind: str) -> str:
+    """The largest difference from NumPy, over torch and CuPy, fixed and tuned models."""
+    found = result("gpu_agreement")
+    differences = [value for library in ("torch", "cupy") for name, value in found[library]["largest difference"].items() if kind in name]
+    return f"{max(differences):.0e}"
+
+
 def gpu_folds(n: str, way: str) -> str:
     """Ten folds, decomposition included."""
     found = result("gpu")["folds"][n]
@@ -267,6 +274,8 @@ def gpu_folds(n: str, way: str) -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "gpu_agreement_exact": lambda: gpu_agreement("exact"),
+    "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
     "gpu_peak": lambda: f"{result('gpu')['path']['65536']['peak_GiB']:.1f} GiB",
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(**result("gpu")["landmarks"]["1000000"]),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),

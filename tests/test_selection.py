@@ -356,7 +356,7 @@ def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> 
     def evaluate(parameters: dict[str, Any]) -> Trial:
         return Trial(parameters, np.ones(1), np.array([1.0 + (np.log2(parameters["gamma"]) - 3 - bottom) ** 2]))
 
-    result = search(evaluate, [{}], lattice)
+    result = search(lambda several: [evaluate(parameters) for parameters in several], [{}], lattice)
     assert np.log2(result.winner.parameters["gamma"]) - 3 == found
     assert len({trial.parameters["gamma"] for trial in result.trials}) == len(result.trials) <= 7 + 8 + 2
 
@@ -376,7 +376,7 @@ def test_noise_free_targets_warn_that_the_window_of_alphas_ended() -> None:
 
 
 def test_flat_loss_ends_the_walk_after_one_step_with_the_smoothest_kernel() -> None:
-    result = search(lambda p: Trial(p, np.ones(1), np.ones(1)), [{}], GammaLattice.around(1.0))
+    result = search(lambda several: [Trial(p, np.ones(1), np.ones(1)) for p in several], [{}], GammaLattice.around(1.0))
     tried = sorted(trial.parameters["gamma"] for trial in result.trials)
     assert result.winner.parameters["gamma"] == tried[0] >= 2.0**-9
 

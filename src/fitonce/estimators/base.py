@@ -398,7 +398,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             elif problem.decomposition.lower_bound > 0:
                 reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
             else:
-                reason = "float64 does not carry a smaller one; the targets may be free of noise"
+                reason = "float64 does not carry a smaller one; the targets may be free of noise, or nothing here predicts them"
             warn_numerical(f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}.")
         tried = [trial.parameters["gamma"] for trial in found.trials if np.ndim(trial.parameters.get("gamma", [])) == 0]
         gamma = winner.parameters.get("gamma", np.nan)
