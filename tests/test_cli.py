@@ -24,6 +24,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 import fitonce  # noqa: E402
 import fitonce._public  # noqa: E402
+from fitonce.cli import columns  # noqa: E402
 from fitonce.cli.app import app  # noqa: E402
 from fitonce.cli.columns import ABSENT, design  # noqa: E402
 from fitonce.cli.errors import UserError  # noqa: E402
@@ -371,6 +372,53 @@ def test_bad_weights_are_refused(folder, weights):
 
 
 # ---- evaluate, permute --------------------------------------------------------------------------------------------------
+
+
+def test_report_keeps_the_groups_and_weights_of_the_fit(folder):
+    """A page of a grouped model that divides groups between folds would show scores that are too good."""
+    table().with_columns(w=pl.col("id") % 3 + 1).write_csv("grouped.csv")
+    run("fit", "grouped.csv", "-t", "label", "--group", "site", "--weight", "w", "--no-page", *FAST)
+    result = run("report", "grouped-fitonce.skops", "grouped.csv", "--folds", 3, "--permutations", 0)
+    assert result.exit_code == 0, result.output
+    page = Path("grouped-fitonce.html").read_text()
+    assert "keep groups together" in page and "effective size" in page
+    table().drop("site").write_csv("without.csv")
+    says(run("report", "grouped-fitonce.skops", "without.csv"), "no column 'site' (--group)")
+
+
+def test_a_column_that_may_name_groups_is_mentioned(folder):
+    notes = design(read_table("good.csv"), "label").notes
+    assert [note for note in notes if "'site' is used as a feature" in note and "--group site" in note]
+    grouped = design(read_table("good.csv"), "label", group="site").notes
+    assert "6 groups in 'site': rows of one group are tested together" in grouped and not any("used as a feature" in n for n in grouped)
+    alone = table().with_columns(subject=pl.col("id") * 7 % 61, website=pl.col("id") % 5)  # one row each; another word
+    alone.drop("site").write_csv("alone.csv")
+    assert not any("used as a feature" in note for note in design(read_table("alone.csv"), "label").notes)
+
+
+def test_predict_says_which_categories_are_new(folder):
+    run("fit", "good.csv", "-t", "label", "--drop", "price", "--no-page", *FAST)
+    table().head(4).with_columns(colour=pl.Series(["red", "pink", "pink", None])).write_csv("new.csv")
+    result = run("predict", "good-fitonce.skops", "new.csv")
+    assert "3 values of 'colour' did not occur when the model was fitted ('pink', '(missing)')" in result.stderr
+    assert len(result.stdout.splitlines()) == 5 and "pink" not in result.stdout
+    assert "did not occur" not in run("predict", "good-fitonce.skops", "good.csv").stderr
+
+
+def test_repeats_say_whose_confusions_are_shown(folder):
+    shown = run("evaluate", "good.csv", "-t", "label", "--repeats", 2, *FAST).stdout
+    assert "by column (first of 2 repeats)" in shown and re.search(r"expected error [\d.]+ \(first of 2 repeats\)", shown)
+    assert "repeats" not in run("evaluate", "good.csv", "-t", "label", *FAST).stdout
+
+
+@pytest.mark.parametrize("values", [["1.5", "2", "-3e2"], [" 1.5", "2 ", "3"], ["1.5", None, "2"], ["1.5", "inf", "2"], ["1", "nan", "2"]])
+def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
+    series = pl.Series("x", values * 4)
+    quick_notes = []
+    quick = columns._kind(series), columns._as_number(series, quick_notes).to_list()
+    monkeypatch.setattr(columns, "_plain_numbers", lambda series: None)
+    notes = []
+    assert quick == (columns._kind(series), columns._as_number(series, notes).to_list()) and quick_notes == notes
 
 
 def test_versus_is_the_corrected_paired_test(folder):

@@ -640,4 +640,21 @@ def _own_doubts(
     untested = int(np.sum(~round_.tested))
     if untested:
         doubts.append(f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out prediction.")
+    doubts += _unlearned(data, round_)
     return [(doubt, UserWarning) for doubt in doubts]
+
+
+def _unlearned(data: _Data, round_: Round) -> list[str]:
+    """A word about rows whose class is in no row of their training set: no model can be right about them."""
+    if data.classes is None:
+        return []
+    rows = [test[~np.isin(data.y[test], data.y[train])] for train, test in round_.splits]
+    lost = np.concatenate(rows)
+    if not len(lost):
+        return []
+    labels = np.unique(data.y[lost])
+    listed = ", ".join(map(str, labels[:3])) + (", …" if len(labels) > 3 else "")
+    return [
+        f"{len(lost)} of {len(data.y)} rows are of a class ({listed}) that their training rows lack: they count as wrong, with probability "
+        "0, which weighs heavily in the log-loss. Leave such classes out, put them together, or use other folds."
+    ]

@@ -24,6 +24,11 @@ FEWEST_ROWS = 4
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
 CONTINUOUS_ABOVE = 20  # distinct numbers in a target that make it a regression
 TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text or an identifier
+GROUP_NAME = re.compile(  # what an experiment repeats itself in: a subject's rows are alike
+    r"(^|.*[_\s.-])(sub|subj|subject|participant|proband|patient|person|individual|donor|animal|mouse|rat|monkey|litter|cage|family|site|"
+    r"cent(re|er)|hospital|session|batch|plate)s?([_\s.-]?(id|ids|nr|no|number|name|code))?$",
+    re.IGNORECASE,
+)
 ID_NAME = re.compile(r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$", re.IGNORECASE)
 DATE_TEXT = re.compile(r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([ T]\d{1,2}:\d{2}.*)?\s*$")
 DECIMAL_COMMA, THOUSANDS = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$", r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
@@ -49,6 +54,8 @@ class Design:
     target: str
     columns: list[Column]
     notes: list[str] = field(default_factory=list)
+    group: str | None = None
+    weight: str | None = None
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -64,7 +71,8 @@ class Design:
     @property
     def identity(self) -> dict[str, Any]:
         """What a model file remembers of the table, so that later rows are read alike."""
-        return {"target": self.target, "task": self.task, "columns": [{"name": c.name, "kind": c.kind} for c in self.columns]}
+        columns = [{"name": c.name, "kind": c.kind} for c in self.columns]
+        return {"target": self.target, "task": self.task, "group": self.group, "weight": self.weight, "columns": columns}
 
 
 def design(
@@ -96,7 +104,8 @@ def design(
     columns, series = _features(frame.select([name for name in frame.columns if name not in others]), keep, categorical, notes)
     if not columns:
         raise UserError(f"no column of {table.name} is left to predict {target!r} from. " + " ".join(f"{note}." for note in notes))
-    return Design(pl.DataFrame(series), y, groups, weights, task, target, columns, notes)
+    notes.extend(_about_groups(group, groups) if groups is not None else _possible_groups(series))
+    return Design(pl.DataFrame(series), y, groups, weights, task, target, columns, notes, group, weight)
 
 
 def features_of(frame: pl.DataFrame, columns: Sequence[Column], name: str) -> tuple[pl.DataFrame, list[str]]:
@@ -202,6 +211,20 @@ def _labels(series: pl.Series) -> np.ndarray:
     return np.array(series.cast(pl.String).str.strip_chars().to_list(), dtype=np.str_)
 
 
+def _about_groups(name: str | None, groups: np.ndarray) -> list[str]:
+    return [f"{len(np.unique(groups)):,} groups in {name!r}: rows of one group are tested together"]
+
+
+def _possible_groups(features: Sequence[pl.Series]) -> list[str]:
+    """A word about features that seem to name what rows belong to: tested apart, rows of one subject give its labels away."""
+    return [
+        f"{values.name!r} is used as a feature; if rows that share its value belong together, --group {values.name} tests them together, "
+        "and held-out scores are not too good"
+        for values in features
+        if GROUP_NAME.match(values.name) and 2 < values.n_unique() <= values.len() / 2
+    ]
+
+
 def _weights(series: pl.Series, name: str) -> np.ndarray:
     values = None if series.null_count() else _numbers(series)
     if values is None:
@@ -267,7 +290,7 @@ def _kind(series: pl.Series) -> str:
         return NESTED
     if series.null_count() == series.len():
         return EMPTY
-    if dtype.is_numeric() or dtype == pl.Boolean:
+    if dtype.is_numeric() or dtype == pl.Boolean or _plain_numbers(series) is not None:
         return NUMBERS
     values = series.cast(pl.String).drop_nulls().str.strip_chars()
     values = values.filter(~values.is_in(list(MISSING)))
@@ -284,6 +307,12 @@ def _kind(series: pl.Series) -> str:
             f"write them with a point or without commas, or leave the column out with --drop {series.name}."
         )
     return NUMBERS if values.cast(pl.Float64, strict=False).is_not_null().mean() >= MOSTLY else CATEGORY  # type: ignore[operator]
+
+
+def _plain_numbers(series: pl.Series) -> pl.Series | None:
+    """Text as floats, None unless every value is one as it stands: soon known, and true of nearly all columns of a wide table."""
+    values = series.cast(pl.String).cast(pl.Float64, strict=False)
+    return values if values.null_count() == series.null_count() else None
 
 
 def _decimal_comma(values: pl.Series) -> bool:
@@ -306,6 +335,8 @@ def _as_number(series: pl.Series, notes: list[str]) -> pl.Series:
     """Floats, with null for what is no finite number; told where that is more than the usual marks of a missing value."""
     if series.dtype == pl.Boolean or series.dtype.is_numeric():
         values = series.cast(pl.Float64)
+    elif (plain := _plain_numbers(series)) is not None:
+        values = plain
     else:
         text = series.cast(pl.String).str.strip_chars()
         text = text.set(text.is_in(list(MISSING)), None)
@@ -317,6 +348,8 @@ def _as_number(series: pl.Series, notes: list[str]) -> pl.Series:
         if others.len():
             examples = ", ".join(repr(value) for value in others.unique(maintain_order=True).head(3))
             notes.append(f"{others.len():,} values of {series.name!r} are no numbers ({examples}) and count as missing")
+    if not values.null_count() and values.is_finite().all():
+        return values
     infinite = values.is_infinite() & values.is_not_null()
     if infinite.any():
         notes.append(f"{int(infinite.sum()):,} infinite values of {series.name!r} count as missing")

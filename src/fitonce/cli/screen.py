@@ -202,7 +202,7 @@ def confusion(screen: Screen, answer: Any) -> RenderableType:
     """The confusion matrix, or for many classes the commonest confusions."""
     classes, matrix = [str(label) for label in answer.classes], answer.confusion
     if len(classes) > MOST_CLASSES:
-        return _common_confusions(screen, classes, matrix)
+        return _common_confusions(screen, classes, matrix, _of_repeats(answer))
     table = screen.table("", *map(_escaped, classes), "recall")
     for column in table.columns[1:]:
         column.justify = "right"
@@ -210,14 +210,19 @@ def confusion(screen: Screen, answer: Any) -> RenderableType:
         cells = [Text(_count(value), style="bold" if row == column else "") for column, value in enumerate(matrix[row])]
         total = matrix[row].sum()
         table.add_row(Text(label), *cells, number(matrix[row, row] / total) if total else "–")
-    return titled("Confusion: true class by row, held-out prediction by column", table)
+    return titled(f"Confusion: true class by row, held-out prediction by column{_of_repeats(answer)}", table)
+
+
+def _of_repeats(answer: Any) -> str:
+    """What is counted by row comes from one repeat; scores are means of all."""
+    return f" (first of {answer.repeats} repeats)" if answer.repeats > 1 else ""
 
 
 def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _common_confusions(screen: Screen, classes: list[str], matrix: np.ndarray) -> RenderableType:
+def _common_confusions(screen: Screen, classes: list[str], matrix: np.ndarray, said: str) -> RenderableType:
     wrong = matrix - np.diag(np.diag(matrix))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
     table = screen.table("true class", "taken for", "rows")
@@ -227,8 +232,8 @@ def _common_confusions(screen: Screen, classes: list[str], matrix: np.ndarray) -
         if wrong[row, column] > 0:
             table.add_row(Text(classes[row]), Text(classes[column]), _count(wrong[row, column]))
     if not table.row_count:
-        return Text("No held-out row was taken for another class.")
-    return titled(f"Commonest confusions among {len(classes)} classes", table)
+        return Text(f"No held-out row was taken for another class{said}.")
+    return titled(f"Commonest confusions among {len(classes)} classes{said}", table)
 
 
 def _count(value: float) -> str:
@@ -240,7 +245,9 @@ def calibration(answer: Any) -> RenderableType:
     curve = answer.calibration
     picked = sorted({0, len(curve.count) // 2, len(curve.count) - 1})
     examples = "; ".join(f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked)
-    return Text.assemble(("Calibration: ", "bold"), f"expected error {curve.error:.3f}   ", (f"{curve.of}: {examples}", "dim"))
+    return Text.assemble(
+        ("Calibration: ", "bold"), f"expected error {curve.error:.3f}{_of_repeats(answer)}   ", (f"{curve.of}: {examples}", "dim")
+    )
 
 
 def chosen(choice: dict[str, Any], answer: Any, tuned: Sequence[str]) -> RenderableType:

@@ -294,7 +294,7 @@ def predict_rows(
     if unknown:
         raise UserError(f"{rows} has no column {unknown[0]!r} (--keep). Its columns are {', '.join(map(repr, table.frame.columns[:12]))}.")
     X, notes = features_of(table.frame, columns, rows)
-    for note in [*table.notes, *notes]:
+    for note in [*table.notes, *notes, *_unknown_categories(estimator, X)]:
         screen.aside(note)
     predictions = _predictions(estimator, X)
     frame = pl.DataFrame([*(table.frame[name] for name in keep), *predictions])
@@ -319,6 +319,23 @@ def columns_of(model: str, estimator: Any) -> tuple[list[Column], str | None]:
             "on a table with names."
         )
     return [Column(str(name), "number") for name in names], None
+
+
+def _unknown_categories(estimator: Any, X: pl.DataFrame) -> list[str]:
+    """A word about values that the categories of the model's rows do not have; only pipelines of `fit` are known from the inside."""
+    steps = getattr(estimator, "named_steps", {})
+    encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("categories")
+    if encoder is None:
+        return []
+    said = []
+    text = [values for values in X if values.dtype == pl.String]
+    for values, known, rare in zip(text, encoder.categories_, encoder.infrequent_categories_, strict=True):
+        others = values.filter(~values.is_in(known.tolist()))
+        if others.len():
+            examples = ", ".join(repr(value) for value in others.unique(maintain_order=True).head(3))
+            taken_as = "they count as none of its values" if rare is None else "they count with its rare values"
+            said.append(f"{others.len():,} values of {values.name!r} did not occur when the model was fitted ({examples}): {taken_as}")
+    return said
 
 
 def _predictions(estimator: Any, X: pl.DataFrame) -> list[pl.Series]:
@@ -385,11 +402,12 @@ def report_page(screen: Screen, model: str, request: Request, out: str | None, c
     if "target" not in metadata:
         raise UserError(f"{model} does not name its target: pages are for models that `fitonce fit` wrote.")
     table = read_table(request.table, separator=mark_of(request.separator), header=request.header, expected=(metadata["target"],))
+    group, weight = request.group or metadata.get("group"), request.weight or metadata.get("weight")
     columns, _ = columns_of(model, estimator)
     names = {column.name for column in columns}
-    others = [name for name in table.frame.columns if name not in names and name not in (metadata["target"], request.group, request.weight)]
+    others = [name for name in table.frame.columns if name not in names and name not in (metadata["target"], group, weight)]
     parts = design(
-        table, metadata["target"], task=metadata["task"], group=request.group, weight=request.weight, drop=others, keep=sorted(names),
+        table, metadata["target"], task=metadata["task"], group=group, weight=weight, drop=others, keep=sorted(names),
         categorical=[column.name for column in columns if column.kind == "category"],
     )  # fmt: skip
     if [column.name for column in parts.columns] != [column.name for column in columns]:
