@@ -21,6 +21,7 @@ import fitonce
 import reference
 from fitonce import KernelAveraging, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Subsampling
 from fitonce.estimators.averaging import draw_blocks, shares
+from fitonce.scale import open_rows
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 PENALTIES = ("function", "dual")
@@ -362,6 +363,19 @@ def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
         close(getattr(model, how)(X), getattr(plain, how)(X))
         name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
         close(getattr(model.estimator_, name)[rows], getattr(plain, name))
+
+
+def test_subsampling_needs_rows_in_memory():
+    X, y = problem()
+    with pytest.raises(ValueError, match="Subsampling needs the rows in memory"):
+        Subsampling(LeastSquaresSVC(landmarks=5), max_samples=20).fit(open_rows([X]), y)
+
+
+def test_averages_are_not_verified():
+    X, y = problem()
+    model = KernelAveraging(LeastSquaresSVC(gamma=0.3, alpha=1.0, cv=3), n_average=3, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="would draw other blocks"):
+        model.estimator_.verify()
 
 
 def test_subsampling_keeps_the_shares_of_the_classes():

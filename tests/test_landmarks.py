@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.approx.landmarks import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 from fitonce.core.moments import Moments, merge
+from fitonce.estimators.validation import NumericalWarning
 from fitonce.kernels import Kernel
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
@@ -656,6 +658,27 @@ def test_verify_notices_a_wrong_value(estimator):
     assert model.verify(N).passed and model.verify(N).n_refits > N // 2
     held_out_of(model)[...] *= 1.001
     assert not model.verify(N).passed
+
+
+@every_estimator
+def test_verify_drops_all_landmarks_that_do_not_train(estimator):
+    X, y = problem(estimator)
+    cv = ShuffleSplit(4, train_size=0.6, test_size=0.2, random_state=0)  # some rows neither train nor test
+    model = make(estimator, landmarks=12, random_state=0, shared_landmarks="drop", cv=cv).fit(X, y)
+    assert model.verify(4).passed
+
+
+@pytest.mark.parametrize("cv", [None, KFold(4)], ids=["leave-one-out", "folds"])
+def test_a_row_that_outweighs_all_others_is_warned_of(cv):
+    """Its mean takes the others' digits, though what is left about the mean is small."""
+    X, y = problem(KernelRidge)
+    heavy = make(KernelRidge, landmarks=points(), cv=cv)
+    with pytest.warns(NumericalWarning, match="held-out values may be wrong"):
+        model = heavy.fit(X, y, sample_weight=np.where(np.arange(N) == 7, 1e10, 1.0))
+    assert model.verify(N).passed and model.verify(N).tolerance > 1e-4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        heavy.fit(X, y, sample_weight=np.where(np.arange(N) == 7, 1e3, 1.0))
 
 
 @every_estimator

@@ -175,6 +175,11 @@ def test_verify_and_at_read_the_blocks_again():
     model = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), open_rows(cut(X, UNEQUAL)), LABELS)
     other = model.at(5.0)
     agree(other, fitted(KernelFisherDiscriminant(gamma=0.4, alpha=5.0), X, LABELS))
+    in_memory = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), X, LABELS)
+    for fit, reference in ((model, in_memory), (fitted(in_memory, open_rows(X), LABELS, cv=3), None)):
+        verified = fit.verify(3)
+        assert verified.passed and verified.n_refits == 3
+        assert reference is None or verified.max_deviation == pytest.approx(reference.verify(3).max_deviation, abs=1e-10)
 
 
 # ---- faults ------------------------------------------------------------------------------------------------------------

@@ -137,7 +137,10 @@ class MomentFit:
 
     @property
     def conditioning(self) -> float:
-        return machine_epsilon(self.moments.ZZ) * self.largest
+        """eps times the largest of λ and of the diagonal of ZᵀWZ, which the means are taken off: a single heavy row is in its own mean."""
+        xp = namespace(self.moments.ZZ)
+        before = float(xp.max(xp.linalg.diagonal(self.moments.ZZ))) if self.eigenvalues.shape[0] else 0.0
+        return machine_epsilon(self.moments.ZZ) * max(self.largest, before)
 
     @cached_property
     def mean_Z(self) -> Array:

@@ -38,11 +38,13 @@ from ..core.holdout import complement
 from ..core.smoother import DualNorm, Fitted, FunctionNorm, HeldOut, unpenalised_coef
 from ..core.spectrum import machine_epsilon
 from ..kernels import Kernel
+from ..scale.rows import is_rows
 from .base import Folds, KernelModel, Prepared, Training
 from .fisher import KernelFisherDiscriminant, Readout
 from .problem import FitIntercept, Problem, Solution, Without, decompose, row_scale_of
 from .svc import LeastSquaresSVC
 from .validation import OVERFLOW, check_options, check_square
+from .verification import Verification
 
 KERNEL_ELEMENTS = 1 << 23  # kernel entries computed at a time
 
@@ -330,6 +332,12 @@ class _Averaged(KernelModel):
 
     def _row_dependence(self) -> str | None:
         return "rows are averaged on each training set"
+
+    def verify(self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0) -> Verification:
+        """Not for averages: a refit on fewer rows would draw other blocks."""
+        raise ValueError(
+            "verify() compares with refits on fewer rows, which would draw other blocks to average: it has nothing to compare."
+        )
 
 
 class AveragedFisher(_Averaged, KernelFisherDiscriminant):
@@ -640,6 +648,8 @@ class Subsampling(ReducedTraining):
             raise TypeError(f"estimator must be one of fitonce's, got {type(self.estimator).__name__} instead.")
         model = _copy(self.estimator)
         training = model._training(X, y, sample_weight, groups)  # what the estimator has to say of the data, it says here
+        if is_rows(training.X):
+            raise ValueError("Subsampling needs the rows in memory, got rows in files, blocks or Dask: use an estimator with landmarks=.")
         drawn = self._draw(training)
         weights = np.zeros(training.n_samples)
         weights[drawn] = 1.0 if training.weights is None else training.weights[drawn]

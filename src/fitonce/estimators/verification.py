@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..core._arrays import namespace, take, to_numpy
+from ..scale.rows import is_rows
 
 
 @dataclass(frozen=True)
@@ -96,14 +97,14 @@ def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: n
     # held-out decisions are those before calibration, and class weights are those of all rows
     settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
     if estimator.landmarks is not None:
-        settings["landmarks"] = _landmarks_without(estimator, test)
+        settings["landmarks"] = _landmarks_of(estimator, train)
     weights = np.zeros(training.n_samples)
     weights[training.active] = to_numpy(kept.problem.row_weights)[:, 0]
     if hasattr(estimator, "classes_"):
         present = np.unique(training.y[train][weights[train] > 0])
         if len(present) < len(estimator.classes_) or weights[train].sum() <= len(present):
             return None
-    X_train, X_test = take(X, train), take(X, test)
+    X_train, X_test = (X.subset(train), X.subset(test)) if is_rows(X) else (take(X, train), take(X, test))
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T
     model = clone(estimator).set_params(**settings).fit(X_train, training.y[train], sample_weight=weights[train])
@@ -111,8 +112,9 @@ def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: n
     return to_numpy(outputs)
 
 
-def _landmarks_without(estimator: Any, test: np.ndarray) -> Any:
-    """The landmarks of the fit; less those that are test rows, where they are dropped with them."""
+def _landmarks_of(estimator: Any, train: np.ndarray) -> Any:
+    """The landmarks of the fit; less those that are rows which do not train, where they are dropped with them."""
     if estimator.shared_landmarks != "drop":
         return estimator.landmarks_
-    return take(estimator.landmarks_, np.flatnonzero(~np.isin(estimator.landmark_indices_, test)))
+    kept = (estimator.landmark_indices_ < 0) | np.isin(estimator.landmark_indices_, train)
+    return take(estimator.landmarks_, np.flatnonzero(kept))
