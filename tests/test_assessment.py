@@ -400,7 +400,7 @@ def test_rows_of_a_class_that_is_never_learned_are_mentioned():
     y = np.array(["a"] * 12 + ["b"] * 12 + ["c"])
     X = rng.normal(size=(25, 2)) + (y == "b")[:, None]
     model = KernelFisherDiscriminant(gamma=0.5, alpha=1.0)
-    with pytest.warns(UserWarning, match=r"1 of 25 rows are of a class \(c\) that their training rows lack"):
+    with pytest.warns(UserWarning, match=r"rows of a class \(c\) that their training rows lack: 1 of 25"):
         answer = assess(model, X, y, permutations=0)
     assert answer.predictions[-1] != "c" and answer.probabilities[-1, 2] == 0
     assert not any("training rows lack" in doubt for doubt in assess(model, X[:24], y[:24], permutations=0).warnings)

@@ -421,6 +421,26 @@ def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
     assert quick == (columns._kind(series), columns._as_number(series, notes).to_list()) and quick_notes == notes
 
 
+@pytest.mark.parametrize(("values", "task"), [([1.5, 2.5], "classification"), ([-1, 1], "classification"), ([1.5, 2.5, 3.5], "regression")])
+def test_two_numbers_are_classes(folder, values, task):
+    text = "x,y\n" + rows(lambda i: i % 7, lambda i: values[i % len(values)])
+    assert columns_of(text, "y").task == task
+
+
+@pytest.mark.parametrize(
+    ("values", "said"), [(["1.5 mg", "2 mg", "3,5 mg"], True), (["5%", "6%", "7.5%"], True), (["1a", "2b", "3c"], False)]
+)
+def test_numbers_with_a_unit_are_mentioned(folder, values, said):
+    text = "x;z;y\n" + "".join(f"{values[i % 3]};{i % 5};{'ab'[i % 2]}\n" for i in range(20))
+    assert any("numbers with a unit" in note for note in columns_of(text).notes) is said
+
+
+def test_changed_names_are_those_that_the_table_has(folder):
+    parts = columns_of("x,x,,,y\n" + "".join(f"{i},{i % 3},{i % 4},{i % 7},{'ab'[i % 2]}\n" for i in range(20)))
+    note = next(note for note in parts.notes if "were changed" in note)
+    assert all(name.strip("'") in parts.X.columns for name in note.split(": ")[1].split(", "))
+
+
 def test_versus_is_the_corrected_paired_test(folder):
     options = ["--folds", 3, "--repeats", 2, "--alpha", 1, "--gamma", "scale"]
     result = run("evaluate", "good.csv", "-t", "label", "--versus", "kernel=linear", "--json", *options)

@@ -655,6 +655,6 @@ def _unlearned(data: _Data, round_: Round) -> list[str]:
     labels = np.unique(data.y[lost])
     listed = ", ".join(map(str, labels[:3])) + (", …" if len(labels) > 3 else "")
     return [
-        f"{len(lost)} of {len(data.y)} rows are of a class ({listed}) that their training rows lack: they count as wrong, with probability "
-        "0, which weighs heavily in the log-loss. Leave such classes out, put them together, or use other folds."
+        f"rows of a class ({listed}) that their training rows lack: {len(lost)} of {len(data.y)}. They count as wrong, with probability 0, "
+        "which weighs heavily in the log-loss. Leave such classes out, put them together, or use other folds."
     ]

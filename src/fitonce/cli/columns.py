@@ -30,6 +30,7 @@ GROUP_NAME = re.compile(  # what an experiment repeats itself in: a subject's ro
     re.IGNORECASE,
 )
 ID_NAME = re.compile(r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$", re.IGNORECASE)
+NUMBER_UNIT = re.compile(r"^[-+]?\d+(?:[.,]\d+)?\s*([^\d\s].*)$")
 DATE_TEXT = re.compile(r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([ T]\d{1,2}:\d{2}.*)?\s*$")
 DECIMAL_COMMA, THOUSANDS = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$", r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
 
@@ -167,7 +168,8 @@ def _target(series: pl.Series, task: str, notes: list[str]) -> tuple[np.ndarray,
         raise UserError(f"the target {name!r} must be numbers for --task regression, got values such as {str(series[0])!r}.")
     whole = numbers is not None and bool(np.all(numbers == np.round(numbers)))
     if task == "auto":
-        task = "classification" if numbers is None or (whole and distinct <= min(CONTINUOUS_ABOVE, series.len() // 2)) else "regression"
+        few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, series.len() // 2))
+        task = "classification" if numbers is None or few else "regression"
         if numbers is not None and task == "regression":
             notes.append(f"the target {name!r} looks continuous ({distinct:,} distinct numbers): regression (else --task classification)")
         elif numbers is not None and distinct > 2:
@@ -254,6 +256,8 @@ def _features(
             (dates if kind == DATE else nested).append(values.name)
             continue
         typed = _as_category(values) if kind == CATEGORY else _as_number(values, mixed)
+        if kind == CATEGORY and (example := _with_unit(values)):
+            mixed.append(f"{values.name!r} holds numbers with a unit ({example}), which are taken for text: write them without it")
         reason = _left_out(values, typed, kind)
         if reason and values.name not in keep:
             left_out.setdefault(reason, []).append(values.name)
@@ -275,6 +279,14 @@ def _features(
         share = gaps / (len(series) * frame.height)
         notes.append(f"{gaps:,} missing values ({share:.1%}): medians and a mark for numbers, a category of their own for categories")
     return columns, series
+
+
+def _with_unit(values: pl.Series) -> str | None:
+    """An example of numbers with the same unit behind all of them: text as it stands, but hardly meant so."""
+    text = values.cast(pl.String).drop_nulls().str.strip_chars()
+    parts = [NUMBER_UNIT.match(value) for value in text.unique(maintain_order=True)]
+    units = {part[1] if part else None for part in parts}
+    return repr(text[0]) if len(parts) > 2 and len(units) == 1 and None not in units else None
 
 
 def _holds(names: Sequence[str]) -> str:

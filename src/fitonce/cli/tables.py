@@ -186,10 +186,9 @@ def _named(names: list[str], notes: list[str]) -> list[str]:
         while unique in result:
             unique = f"{unique}_{number + 1}"
         result.append(unique)
-    changed = [f"{new!r}" for old, new in zip(names, result, strict=True) if old != new]
-    repeated = [name for name in names if re.search(r"_duplicated_\d+$", name)]
-    if changed or repeated:
-        notes.append(f"names that were empty or repeated were changed: {', '.join([*changed, *repeated][:5])}")
+    changed = [repr(new) for old, new in zip(names, result, strict=True) if old != new or re.search(r"_duplicated_\d+$", new)]
+    if changed:
+        notes.append(f"names that were empty or repeated were changed: {', '.join(changed[:5])}{', …' if len(changed) > 5 else ''}")
     return result
 
 

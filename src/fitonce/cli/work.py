@@ -138,7 +138,10 @@ def announce(command: str, screen: Screen, table: Table, parts: Design, estimato
         target = f"{parts.target}: numbers from {parts.y.min():.4g} to {parts.y.max():.4g}"
     model = f"model: {TITLES[NAMES[type(estimator[-1]).__name__]]}, {estimator[-1].kernel} kernel"
     name = "standard input" if table.name == STDIN else table.name
-    screen.show(shown.heading(command, f"{name}: {rows:,} rows, {features} features; target {target}"), shown.notes([model, *notes]))
+    screen.show(
+        shown.heading(command, f"{name}: {rows:,} rows, {features:,} {'feature' if features == 1 else 'features'}; target {target}"),
+        shown.notes([model, *notes]),
+    )
 
 
 def assessed(estimator: Any, parts: Design, check: Check, bars: Any) -> Any:
