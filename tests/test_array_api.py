@@ -274,3 +274,24 @@ def test_torch_tensors_that_need_gradients():
     model = LeastSquaresSVC(alpha=0.4).fit(torch.asarray(X).requires_grad_(), torch.asarray(y))
     expected = LeastSquaresSVC(alpha=0.4).fit(X, y).decision_function(X)
     np.testing.assert_allclose(model.decision_function(torch.asarray(X)).detach().numpy(), expected, atol=1e-10)
+
+
+@pytest.mark.torch
+def test_names_of_an_earlier_table_are_forgotten():
+    import torch
+
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = KernelRidge(gamma=0.3, alpha=1.0).fit(pandas.DataFrame(X, columns=["u", "v", "w"]), X[:, 0])
+    model.fit(torch.asarray(X), X[:, 0])
+    assert not hasattr(model, "feature_names_in_")
+
+
+@pytest.mark.torch
+def test_landmarks_of_another_namespace_than_the_rows():
+    import torch
+
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    model = KernelRidge(gamma=0.3, alpha=1.0, landmarks=torch.asarray(X[:5], requires_grad=True)).fit(X, X[:, 0])
+    reference = KernelRidge(gamma=0.3, alpha=1.0, landmarks=X[:5]).fit(X, X[:, 0])
+    np.testing.assert_array_equal(model.predict(X), reference.predict(X))

@@ -250,6 +250,9 @@ def test_targets_of_another_length():
         fitted(ESTIMATORS[0][0], open_rows([X]), LABELS[:-1])
     with pytest.raises(ValueError, match="block 1 of the blocks has 200 rows but 199 targets"):
         open_rows([(X[:200], LABELS[:200]), (X[200:], LABELS[200:399])])
+    for kind in (list, iter):
+        with pytest.raises(ValueError, match="the blocks have 400 rows but 200 targets"):
+            open_rows(kind([(X[:200],), (X[200:], LABELS[200:])]))
 
 
 def test_a_file_cut_short(tmp_path):
@@ -274,6 +277,20 @@ def test_a_missing_value_in_a_file(tmp_path):
     rows = open_rows(tmp_path / "t.parquet", target="label", batch_rows=10)
     with pytest.raises(ValueError, match=r"block 3 of .* first in its row 3 \(counted from 0\), column 1"):
         fitted(ESTIMATORS[0][0], rows, None)
+
+
+def test_a_missing_label_in_a_csv_is_no_class(tmp_path):
+    require("pyarrow")
+    (tmp_path / "t.csv").write_text("a,label\n1,yes\n2,\n3,no\n")
+    with pytest.raises(ValueError, match="1 missing values in 'label'"):
+        open_rows(tmp_path / "t.csv", target="label")
+
+
+def test_columns_of_the_same_name(tmp_path):
+    require("pyarrow")
+    (tmp_path / "t.csv").write_text("a,a,y\n1,2,0\n3,4,1\n")
+    with pytest.raises(ValueError, match="more than one column 'a'"):
+        open_rows(tmp_path / "t.csv", target="y")
 
 
 def test_unknown_columns_and_files(tmp_path):

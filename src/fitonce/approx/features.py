@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import Array, asarray_like, eigh_overwriting, eye_like, is_numpy, namespace, take
+from ..core._arrays import Array, asarray_like, eigh_overwriting, eye_like, is_numpy, namespace, take, to_numpy
 from ..kernels import Kernel
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K_mm: directions below carry only rounding
@@ -118,4 +118,4 @@ def as_points(points: Array, like: Array) -> Array:
     if sp.issparse(points):
         return points.tocsr()
     host = sp.issparse(like) or hasattr(like, "map") or is_numpy(like)
-    return np.array(points, dtype=np.float64) if host else asarray_like(points, like)
+    return np.array(to_numpy(points), dtype=np.float64) if host else asarray_like(points, like)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ..approx.features import LandmarkMap, landmark_map
-from ..core.moments import MomentFit, Moments
+from ..core.moments import MomentFit, Moments, merge
 from ..kernels import PARAMETERS
 from ..scale.rows import block_rows, checked_block, rechunked
 from ..selection import Search, Trial, alpha_lattice
@@ -147,7 +147,7 @@ class Accumulation:
         model = clone(self.model)
         if self.classes is not None:
             model.classes_ = self.classes
-        total = reduce(Moments.merge, part.folds.values())
+        total = merge(part.folds.values())
         if not total.weight > 0:
             raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
         self._check_classes(total)

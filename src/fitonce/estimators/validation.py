@@ -276,6 +276,7 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
         raise ValueError(f"Input X contains NaN or infinity. {name} does not accept missing values: impute them first, in a pipeline.")
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
+        estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a table
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
     return X

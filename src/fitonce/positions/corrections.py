@@ -30,7 +30,7 @@ ALTERNATIVES = ("greater", "less", "two-sided")
 BLOCK_ELEMENTS = 1 << 22  # of permutations times positions (or edges) looked at together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cluster:
     """Neighbouring positions that pass the threshold together.
 

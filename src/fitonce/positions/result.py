@@ -53,8 +53,6 @@ class JointTest:
     exact: bool
     rules: Rules
 
-    _threshold_name = "cluster_score"
-
     @property
     def n_permutations_done(self) -> int:
         return len(self.null)
@@ -154,7 +152,6 @@ class GroupTest(JointTest):
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     chance: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    _threshold_name = "cluster_t"
     _standardised = True
 
     @property

@@ -115,9 +115,18 @@ def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
             elif collected:
                 raise ValueError(f"block {number} of {name} has no {what}, the blocks before it had.")
     rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name=name)
-    rows.y = np.concatenate(targets) if targets else None
-    rows.sample_weight = np.concatenate(weights) if weights else None
+    rows.y, rows.sample_weight = _of_all_blocks(targets, n, "targets"), _of_all_blocks(weights, n, "weights")
     return rows
+
+
+def _of_all_blocks(parts: list[np.ndarray], n_rows: int, what: str) -> np.ndarray | None:
+    """What came with the blocks, of all rows or of none."""
+    if not parts:
+        return None
+    values = np.concatenate(parts)
+    if len(values) != n_rows:
+        raise ValueError(f"the blocks have {n_rows} rows but {len(values)} {what}.")
+    return values
 
 
 def _spooled(blocks: Iterator[Any]) -> ArrayRows:
@@ -137,11 +146,7 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
         raise ValueError("the iterator has no rows: there is nothing to learn from.")
     spool.flush()
     rows = ArrayRows(np.memmap(spool, dtype=np.float64, mode="r", shape=(n, width)), BATCH_ROWS)
-    for what, collected in (("targets", targets), ("weights", weights)):
-        if collected and sum(map(len, collected)) != n:
-            raise ValueError(f"the blocks have {n} rows but {sum(map(len, collected))} {what}.")
-    rows.y = np.concatenate(targets) if targets else None
-    rows.sample_weight = np.concatenate(weights) if weights else None
+    rows.y, rows.sample_weight = _of_all_blocks(targets, n, "targets"), _of_all_blocks(weights, n, "weights")
     return rows
 
 
@@ -164,6 +169,9 @@ def _file_rows(path: Path, target: str | None, weight: str | None, columns: list
         raise FileNotFoundError(f"there is no file {str(path)!r} to read rows from.")
     table = _Table(path, batch_rows)
     names = table.names()
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{str(path)!r} has more than one column {twice[0]!r}: give every column a name of its own.")
     special = [name for name in (target, weight) if name is not None]
     for name in [*special, *(columns or [])]:
         if name not in names:
@@ -244,13 +252,14 @@ class _Table:
                 yield from self._csv(columns, tuple(columns or ()) if numbers else ())
 
     def _csv(self, columns: list[str] | None, numbers: tuple[str, ...] = ()) -> Any:
-        """Columns known to be numbers are read as such: the first block may have whole ones only."""
+        """Columns known to be numbers are read as such: the first block may have whole ones only. A label that is not there is missing."""
         csv = self.arrow.csv
+        types = {name: self.arrow.float64() for name in numbers}
         return csv.open_csv(
             self.path,
             read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
             parse_options=csv.ParseOptions(delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","),
-            convert_options=csv.ConvertOptions(include_columns=columns, column_types={name: self.arrow.float64() for name in numbers}),
+            convert_options=csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True),
         )
 
     def _readable(self) -> Any:
