@@ -42,6 +42,13 @@ __all__ = [
 ]
 
 
+_SUBPACKAGES = ("conversions", "datasets", "plotting", "positions", "report", "scale")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_SUBPACKAGES, "__version__"})
+
+
 def __getattr__(name: str) -> Any:
     """Public names and subpackages on demand, so that the command line can show its help before scikit-learn is imported."""
     if name in __all__:
@@ -57,7 +64,3 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

@@ -127,8 +127,8 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
 
     A matrix that rounding has pushed out of the positive cone is solved as a general one.
     """
-    if A.shape[0] == 1:
-        return lambda B: B / A
+    if A.shape[0] <= 1:  # SciPy before 1.14 refuses empty ones
+        return lambda B: B / A if A.shape[0] else B
     if is_numpy(A):
         try:
             factor = scipy.linalg.cho_factor(A, lower=True, check_finite=False)
