@@ -405,7 +405,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
         if at_the_end and np.log2(max(tried) / min(tried)) >= GammaLattice.limit + GammaLattice.reach:  # extended as far as it goes
             smooth = gamma == min(tried)
-            advice = "so smooth a kernel is nearly linear: kernel='linear' may do as well" if smooth else "scale the features, or give gamma"
+            advice = "so smooth a kernel is nearly linear: try kernel='linear'" if smooth else "scale the features, or give gamma"
             warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}.")
 
     @property
