@@ -13,7 +13,7 @@ from sklearn.base import clone
 import fitonce
 from conftest import require
 from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.core.memory import NotEnoughMemoryError, explanation
+from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.core.moments import Moments, merge
 from fitonce.estimators import guidance
 from fitonce.scale import BlockRows, open_rows
@@ -349,6 +349,16 @@ def test_an_exact_fit_that_cannot_fit_is_refused(monkeypatch):
     big = np.lib.stride_tricks.as_strided(rng.normal(size=(1, 2)), shape=(300_000, 2), strides=(0, 8))
     with pytest.raises(NotEnoughMemoryError, match=r"300,000 rows: one .* takes 670\.6 GiB.*Use landmarks="):
         KernelRidge(gamma=1.0, alpha=1.0).fit(big, np.arange(300_000.0))
+
+
+def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
+    def kernel(left, right):
+        raise AssertionError("the kernel was computed")
+
+    rows = np.zeros((6000, 2))
+    monkeypatch.setattr(guidance, "memory_of", lambda like: Memory("this machine", 2**20, 2**30))
+    with pytest.raises(NotEnoughMemoryError, match="6,000 rows"):
+        KernelRidge(kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
 def test_the_advice_names_what_would_fit():
