@@ -167,7 +167,7 @@ class Accumulation:
             return
         targets = self.model._codes_to_targets(np.arange(len(self.classes)))
         system = np.column_stack([targets, np.ones(len(targets))]).T
-        sizes = np.linalg.lstsq(system, np.append(total.sum_Y, total.weight))[0]
+        sizes = np.linalg.lstsq(system, np.append(total.sum_Y, total.weight), rcond=None)[0]
         missing = self.classes[sizes <= 1e-13 * total.weight]
         if len(missing):
             raise ValueError(f"no row of positive weight has the labels {missing.tolist()[:5]}, which classes names: leave them out there.")
