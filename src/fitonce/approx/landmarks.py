@@ -51,7 +51,7 @@ def pool_size(n_landmarks: int, method: str) -> int:
 
 
 def choose_landmarks(pool: Pool, kernel: Kernel, n_landmarks: int, method: str, random: np.random.RandomState) -> Landmarks:
-    """m landmarks from a pool of at least m rows."""
+    """m landmarks from a pool of at least m rows; fewer where k-means finds fewer distinct rows."""
     if method == "kmeans":
         return _kmeans(pool, n_landmarks, random)
     chosen = np.sort(_CHOICES[method](pool, kernel, n_landmarks, random))

@@ -1,4 +1,4 @@
-r"""The smoother of explicit features, read block by block: nothing of size n×n, nor n×p, is ever kept.
+r"""The smoother of explicit features, read block by block: nothing of size n×n is formed, and n×p only where asked for.
 
 Features Z (n, p) of rows with scale s = √w (1 without weights) have the scores and the one decomposition
 

@@ -475,6 +475,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self.leverage_ = problem.decomposition.leverage(mu)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
         self._finish(problem, fitted, mu)
+        if isinstance(problem, LandmarkProblem):
+            problem.forget()
 
     def _warn_if_doubtful(self, problem: Problem, mu: float) -> None:
         error = 1e3 * problem.smoother.conditioning / mu
@@ -623,7 +625,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         estimator
-            A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``). Cost: O(n²).
+            A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``). Cost: O(n²); with landmarks a pass
+            over the rows.
         """
         check_is_fitted(self)
         kept = self._require_kept("at")

@@ -167,6 +167,10 @@ class LandmarkProblem(Problem):
     def _feature_norm(self) -> FeatureNorm:
         return cast(FeatureNorm, self.smoother)
 
+    def forget(self) -> None:
+        """Let go of what a search has kept for the fit at its winner: numbers for every row and alpha."""
+        self._feature_norm._kept.clear()
+
     def solution(self, fitted: Fitted, mu: float) -> Solution:
         """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""
         smoother, features = self._feature_norm, self.features

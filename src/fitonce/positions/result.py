@@ -34,7 +34,7 @@ class JointTest:
     clusters : tuple of Cluster or None
         The observed clusters, most massive first.
     threshold : array of shape (positions,)
-        What a score has to exceed to enter a cluster (of a two-sided test the upper one).
+        What a score has to reach to enter a cluster (of a two-sided test the upper one).
     alternative : {"greater", "less", "two-sided"}
         Which effects count.
     exact : bool
