@@ -158,3 +158,10 @@ def test_every_example_has_a_place_in_the_gallery():
     assert sorted(names) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
     assert set(gallery.FIRST) | set(gallery.NOT_RUN) | set(gallery.ARGUMENTS) <= set(names)
     assert all(example.summary and example.title in gallery.page(example) for example in gallery.examples())
+
+
+def test_badges_say_what_the_settings_say():
+    sys.path.insert(0, str(DOCS))
+    badges = importlib.import_module("_badges")
+    for stem, words in badges.badges().items():
+        assert (DOCS / "_static" / f"{stem}.svg").read_text(encoding="utf-8") == badges.drawn(*words), "run docs/_badges.py"
