@@ -93,8 +93,8 @@ def explanation(n_samples: int, matrices: float, memory: Memory | None) -> str:
     """What the error says."""
     each = 8 * n_samples**2
     asked = (
-        f"not enough memory for {n_samples:,} rows: one {n_samples:,} × {n_samples:,} float64 matrix takes {_size(each)}, "
-        f"and about {matrices:g} of them are needed ({_size(matrices * each)})"
+        f"not enough memory for {n_samples:,} rows: one {n_samples:,} × {n_samples:,} float64 matrix takes {size_text(each)}, "
+        f"and about {matrices:g} of them are needed ({size_text(matrices * each)})"
     )
     advice = (
         "Use landmarks= (say 4096), which needs no matrix of that size and gives the same held-out values, tuning and permutations "
@@ -105,7 +105,8 @@ def explanation(n_samples: int, matrices: float, memory: Memory | None) -> str:
     fits = rows_that_fit(memory.free, matrices)
     if fits >= n_samples:  # what else was held took more than the estimate
         fits = n_samples * 3 // 4
-    return f"{asked}; {_size(memory.free)} of {_size(memory.total)} were free on {memory.place}. About {fits:,} rows would fit. {advice}"
+    free = f"{size_text(memory.free)} of {size_text(memory.total)} were free on {memory.place}"
+    return f"{asked}; {free}. About {fits:,} rows would fit. {advice}"
 
 
 def rows_that_fit(free: int, matrices: float = 2.0) -> int:
@@ -115,5 +116,6 @@ def rows_that_fit(free: int, matrices: float = 2.0) -> int:
     return rows // unit * unit
 
 
-def _size(n_bytes: float) -> str:
+def size_text(n_bytes: float) -> str:
+    """Bytes for people."""
     return f"{n_bytes / GIB:.1f} GiB" if n_bytes >= GIB / 10 else f"{n_bytes / 2**20:.1f} MiB"

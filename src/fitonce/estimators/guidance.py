@@ -12,21 +12,17 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..approx.landmarks import Landmarks
-from ..core._arrays import eigh_overwriting, is_numpy, on_gpu
-from ..core.memory import NotEnoughMemoryError, explanation, memory_of, out_of_memory_explained
+from ..core._arrays import eigh_overwriting, on_gpu
+from ..core.memory import NotEnoughMemoryError, explanation, memory_of, out_of_memory_explained, size_text
 from ..kernels import Kernel
+from ..scale.rows import on_host
 from ..selection import Trial
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band form of a GPU
 MATRICES = {"all": 3.2, "one": 2.2, "band": 1.4}
 LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
-
-
-def _on_host(X: Any) -> bool:
-    return sp.issparse(X) or hasattr(X, "map") or is_numpy(X)
 
 
 @contextmanager
@@ -37,8 +33,8 @@ def check_fits(X: Any, kernel: Kernel, penalty: str, mu: float | None) -> Iterat
     if few_features or 8 * n**2 < LONG:
         yield
         return
-    like = np.empty(0) if _on_host(X) else X
-    band = mu is None and penalty == "function" and not _on_host(X) and on_gpu(X)
+    like = np.empty(0) if on_host(X) else X
+    band = mu is None and penalty == "function" and not on_host(X) and on_gpu(X)
     matrices = MATRICES["band" if band else "all" if mu is None else "one"] - (1.0 if kernel.precomputed else 0.0)
     memory = memory_of(like)
     if memory is not None and matrices * 8 * n**2 > memory.free:
@@ -82,19 +78,19 @@ class Progress:
         n, p = X.shape
         kernels = f"{self.expected} kernels" if self.expected > 1 else "one kernel"
         head = f"{n:,} rows, {p:,} features, {kernels}"
-        if not _on_host(X):
+        if not on_host(X):
             self._say(head)
             return
         if landmarks is not None:
             m = landmarks.points.shape[0]
             seconds, size = landmark_cost(n, m, 43 * n_targets)
-            self._say(f"{head}, {m:,} landmarks: about {_duration(self.expected * seconds)} and {_size(size)}")
+            self._say(f"{head}, {m:,} landmarks: about {_duration(self.expected * seconds)} and {size_text(size)}")
             return
         seconds, size = exact_cost(n)
-        line = f"{head}, exact: about {_duration(self.expected * seconds)} and {_size(size)}"
+        line = f"{head}, exact: about {_duration(self.expected * seconds)} and {size_text(size)}"
         if self.expected * seconds > 60:
             quick, less = landmark_cost(n, 500, 43 * n_targets)
-            line += f"; landmarks=500 would take about {_duration(self.expected * quick)} and {_size(less)}"
+            line += f"; landmarks=500 would take about {_duration(self.expected * quick)} and {size_text(less)}"
         self._say(line)
 
     def tried(self, trial: Trial) -> None:
@@ -113,7 +109,3 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def _size(n_bytes: float) -> str:
-    return f"{n_bytes / 2**30:.1f} GiB" if n_bytes >= 2**30 / 10 else f"{n_bytes / 2**20:.0f} MiB"

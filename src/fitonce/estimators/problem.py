@@ -27,7 +27,7 @@ from ..core.smoother import (
 )
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
-from ..scale.rows import ArrayRows, block_rows, is_rows
+from ..scale.rows import ArrayRows, block_rows, is_rows, on_host
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included (benchmarks/gpu.py)
@@ -204,7 +204,7 @@ def landmark_problem(
 ) -> LandmarkProblem:
     """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and an eigh of m×m."""
     features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
-    step = block_rows(int(features.M.shape[1]), host=_on_host(X))
+    step = block_rows(int(features.M.shape[1]), host=on_host(X))
     rows = X.with_step(step) if is_rows(X) else ArrayRows(X, step)
     Y = asarray_like(targets, rows.like)
     scaled = Y if row_scale is None else row_scale * Y
@@ -218,10 +218,6 @@ def landmark_problem(
     problem = LandmarkProblem(kernel, landmarks.points, smoother, row_scale, fit_intercept, Y, features)
     problem.__dict__["scaled_targets"] = scaled  # the very array that the moments know
     return problem
-
-
-def _on_host(X: Any) -> bool:
-    return sp.issparse(X) or isinstance(X, np.ndarray) or is_rows(X)
 
 
 @dataclass(frozen=True)

@@ -226,3 +226,8 @@ def rechunked(blocks: Iterable[np.ndarray], step: int) -> Iterator[np.ndarray]:
 
 def is_rows(X: Any) -> bool:
     return isinstance(X, Rows)
+
+
+def on_host(X: Any) -> bool:
+    """Whether work on X happens in this machine's memory: NumPy, sparse and rows in blocks."""
+    return sp.issparse(X) or is_rows(X) or is_numpy(X)
