@@ -1,6 +1,7 @@
 """What a fit will cost, said before it starts; and an error that proposes landmarks where a kernel matrix would not fit.
 
-Costs are scaled from a small decomposition or product timed on the spot, so they are rough: right to a factor of two or three on a quiet machine.
+Costs are scaled from a small decomposition or product timed on the spot, so they are rough: right to a factor of two or three on a
+quiet machine.
 """
 
 from __future__ import annotations
