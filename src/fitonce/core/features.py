@@ -31,7 +31,7 @@ import numpy as np
 
 from ._arrays import Array, eigh_overwriting, eye_like, namespace, replace_rows, spd_solver, take, zeros_like_shape
 from .holdout import row_numbers
-from .moments import MomentFit, Moments
+from .moments import MomentFit, Moments, merge_folds
 from .smoother import Fitted, HeldOut, Removal
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
@@ -410,7 +410,7 @@ class FeatureNorm:
     ) -> dict[int, tuple[Array, Array]]:
         """Coefficients (p, m·t) and intercepts (m·t) of every deletion of a layer, from the total less the fold's moments."""
         xp = namespace(Y)
-        own = self.data.reduce(partial(_fold_moments_job, self.features), _merge_folds, fold[:, None], Y, self.row_scale)
+        own = self.data.reduce(partial(_fold_moments_job, self.features), merge_folds, fold[:, None], Y, self.row_scale)
         total = self.solved.moments
         if Y is not self.targets:
             total = self.data.reduce(partial(_moments_job, self.features), Moments.merge, Y, self.row_scale)
@@ -504,13 +504,6 @@ def _fold_moments_job(features: FeatureMap, X: Array, fold: np.ndarray, Y: Array
         own_Y = take(Y, rows) if own_scale is None else take(Y, rows) / own_scale
         parts[int(number)] = Moments.of(take(Z, rows), own_Y, None if own_scale is None else own_scale**2)
     return parts
-
-
-def _merge_folds(some: dict[int, Moments], others: dict[int, Moments]) -> dict[int, Moments]:
-    both = dict(some)
-    for number, moments in others.items():
-        both[number] = both[number].merge(moments) if number in both else moments
-    return both
 
 
 def _fold_values_job(

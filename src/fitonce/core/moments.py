@@ -15,6 +15,7 @@ So the training moments of a fold are the total less the fold's own, whatever th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
@@ -92,6 +93,14 @@ def merge(parts: Any) -> Moments:
     if not moments:
         raise ValueError("there are no moments to merge: accumulate at least one block of rows first.")
     return reduce(Moments.merge, moments)
+
+
+def merge_folds(some: Mapping[int, Moments], others: Mapping[int, Moments]) -> dict[int, Moments]:
+    """The moments of both sets of rows, fold by fold."""
+    both = dict(some)
+    for number, moments in others.items():
+        both[number] = both[number].merge(moments) if number in both else moments
+    return both
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ..approx.features import LandmarkMap, landmark_map
-from ..core.moments import MomentFit, Moments, merge
+from ..core.moments import MomentFit, Moments, merge, merge_folds
 from ..kernels import PARAMETERS
 from ..scale.rows import block_rows, checked_block, rechunked
 from ..selection import Search, Trial, alpha_lattice
@@ -28,10 +28,7 @@ class Part:
 
     def merge(self, other: Part) -> Part:
         """Both sets of rows together."""
-        both = dict(self.folds)
-        for number, moments in other.folds.items():
-            both[number] = both[number].merge(moments) if number in both else moments
-        return Part(both)
+        return Part(merge_folds(self.folds, other.folds))
 
     @property
     def n_rows(self) -> int:
