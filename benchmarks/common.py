@@ -1,4 +1,7 @@
-"""What the benchmark scripts share: pinned threads, interleaved timing, results as JSON beside the script's name."""
+"""What the benchmark scripts share.
+
+Pinned threads, interleaved timing, results as JSON beside the script's name.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,17 @@ from pathlib import Path
 from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")  # before NumPy is imported: contended cores make threaded LAPACK erratic
+    os.environ.setdefault(
+        _name, "1"
+    )  # before NumPy is imported: contended cores make threaded LAPACK erratic
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def interleaved(repeats: int, **tasks: Callable[[], Any]) -> dict[str, float]:
-    """The shortest time of each task over rounds in which all of them run in turn, so that load hits them alike."""
+    """The shortest time of each task over rounds in which all of them run in turn, so that load
+    hits them alike.
+    """
     best = dict.fromkeys(tasks, float("inf"))
     for _ in range(repeats):
         for name, task in tasks.items():
@@ -29,7 +36,10 @@ def interleaved(repeats: int, **tasks: Callable[[], Any]) -> dict[str, float]:
 
 
 def write(script: str, results: dict[str, Any]) -> Path:
-    """Results as JSON, naming the script that made them, the versions and the threads; written atomically."""
+    """Results as JSON, naming the script that made them, the versions and the threads.
+
+    Written atomically.
+    """
     import numpy
     import scipy
     import sklearn

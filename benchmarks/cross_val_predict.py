@@ -1,7 +1,8 @@
 """How much sooner does 10-fold cross-validation arrive than scikit-learn's, on the same estimator?
 
-n = 2000, fixed parameters: `fitonce.cross_val_predict` (one decomposition) against `sklearn.model_selection.cross_val_predict`
-(ten fits), in turn in one process, for 10 folds and, at a smaller n, leave-one-out. Ratios last.
+n = 2000, fixed parameters: `fitonce.cross_val_predict` (one decomposition) against
+`sklearn.model_selection.cross_val_predict` (ten fits), in turn in one process, for 10 folds and, at
+a smaller n, leave-one-out. Ratios last.
 """
 
 from __future__ import annotations
@@ -31,8 +32,14 @@ def compare(n: int, cv: object, repeats: int, classes: int) -> dict[str, float]:
         fitonce=lambda: run("fitonce", fitonce.cross_val_predict),
         sklearn=lambda: run("sklearn", sklearn.model_selection.cross_val_predict),
     )
-    deviation = np.max(np.abs(outputs["fitonce"] - outputs["sklearn"])) / np.max(np.abs(outputs["sklearn"]))
-    return {**seconds, "ratio": seconds["sklearn"] / seconds["fitonce"], "largest_relative_deviation": float(deviation)}
+    deviation = np.max(np.abs(outputs["fitonce"] - outputs["sklearn"])) / np.max(
+        np.abs(outputs["sklearn"])
+    )
+    return {
+        **seconds,
+        "ratio": seconds["sklearn"] / seconds["fitonce"],
+        "largest_relative_deviation": float(deviation),
+    }
 
 
 def main() -> None:
@@ -44,7 +51,9 @@ def main() -> None:
     results = {
         f"10 folds, n = {arguments.n}, 2 classes": compare(arguments.n, 10, arguments.repeats, 2),
         f"10 folds, n = {arguments.n}, 5 classes": compare(arguments.n, 10, arguments.repeats, 5),
-        f"leave-one-out, n = {arguments.n_leave_one_out}, 2 classes": compare(arguments.n_leave_one_out, LeaveOneOut(), 1, 2),
+        f"leave-one-out, n = {arguments.n_leave_one_out}, 2 classes": compare(
+            arguments.n_leave_one_out, LeaveOneOut(), 1, 2
+        ),
     }
     for name, row in results.items():
         print(

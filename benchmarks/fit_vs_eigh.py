@@ -1,8 +1,8 @@
 """How much more than one eigendecomposition does a whole tuned fit cost?
 
-`LeastSquaresSVC` with 21 candidate alphas, n = 2000: kernel matrix, decomposition, leave-one-out predictions for all
-candidates, choice, model, calibration; against `scipy.linalg.eigh` (divide and conquer) of the same kernel matrix, in turn
-in one process. The ratio is printed last.
+`LeastSquaresSVC` with 21 candidate alphas, n = 2000: kernel matrix, decomposition, leave-one-out
+predictions for all candidates, choice, model, calibration; against `scipy.linalg.eigh` (divide and
+conquer) of the same kernel matrix, in turn in one process. The ratio is printed last.
 """
 
 from __future__ import annotations
@@ -35,13 +35,21 @@ def main() -> None:
     tasks = {name: (lambda model=model: model.fit(X, y)) for name, model in models.items()}
     seconds = common.interleaved(
         arguments.repeats,
-        eigh=lambda: scipy.linalg.eigh(K.T.copy(order="F"), driver="evd", overwrite_a=True, check_finite=False),
+        eigh=lambda: scipy.linalg.eigh(
+            K.T.copy(order="F"), driver="evd", overwrite_a=True, check_finite=False
+        ),
         **tasks,
     )
     ratios = {name: seconds[name] / seconds["eigh"] for name in models}
     for name, value in seconds.items():
-        print(f"{name:28s} {value:7.3f} s" + (f"   {ratios[name]:.3f} x eigh" if name in ratios else ""))
-    path = common.write(__file__, {"n": arguments.n, "candidates": len(alphas), "seconds": seconds, "ratios": ratios})
+        print(
+            f"{name:28s} {value:7.3f} s"
+            + (f"   {ratios[name]:.3f} x eigh" if name in ratios else "")
+        )
+    path = common.write(
+        __file__,
+        {"n": arguments.n, "candidates": len(alphas), "seconds": seconds, "ratios": ratios},
+    )
     print(f"written to {path.name}")
     print(f"ratio {ratios['LeastSquaresSVC']:.3f}")
 

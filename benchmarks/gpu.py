@@ -1,11 +1,15 @@
-"""Absolute times on one GPU, float64: the exact leave-one-out path, k-fold, a whole fit, and landmarks on a million rows.
+"""Absolute times on one GPU, float64: the exact leave-one-out path, k-fold, a whole fit, and
+landmarks on a million rows.
 
-Everything is for 21 values of alpha, an rbf kernel of 10 features and a free bias, and starts from the kernel matrix on the device:
+Everything is for 21 values of alpha, an rbf kernel of 10 features and a free bias, and starts from
+the kernel matrix on the device:
 
-- `path`: leave-one-out residuals of every row for every alpha through the block band form (`BandNorm`), beside one bare
-  `torch.linalg.eigh` of the same matrix and beside the same path through eigenvectors (`FunctionNorm`); how far the two differ,
-  over all alpha and over those of at least 1e-4 of the largest eigenvalue. No eigh above 40,000 rows;
-- `refit`: the path's value for the last row, and the k-fold values of the last tenth, beside models solved without those rows;
+- `path`: leave-one-out residuals of every row for every alpha through the block band form
+  (`BandNorm`), beside one bare `torch.linalg.eigh` of the same matrix and beside the same path
+  through eigenvectors (`FunctionNorm`); how far the two differ, over all alpha and over those of at
+  least 1e-4 of the largest eigenvalue. No eigh above 40,000 rows;
+- `refit`: the path's value for the last row, and the k-fold values of the last tenth, beside models
+  solved without those rows;
 - `folds`: 10-fold held-out residuals for every alpha, by both forms;
 - `fit`: `LeastSquaresSVC.fit` from the rows, kernel matrix and everything after it included;
 - `landmarks`: `KernelRidge(landmarks=4096)` on 1,000,000 rows of 20 features.
@@ -122,13 +126,19 @@ def path(n: int, device: Device, repeats: int) -> dict[str, Any]:
         device.forget()
         elapsed, held_out = device.timed(lambda K=K: band_path(K, Q0, Y))
         seconds.append(elapsed)
-    row: dict[str, Any] = {"band": min(seconds), "band, all runs": seconds, "peak_matrices": device.peak_bytes() / (8 * n * n)}
+    row: dict[str, Any] = {
+        "band": min(seconds),
+        "band, all runs": seconds,
+        "peak_matrices": device.peak_bytes() / (8 * n * n),
+    }
     row["peak_GiB"] = device.peak_bytes() / 2**30
     del K
     if n > EIGH_UP_TO:
         return row
     K = kernel_of(X)
-    row["eigh"] = min(device.timed(lambda: torch.linalg.eigh(K))[0] for _ in range(1 if n > 20_000 else repeats))
+    row["eigh"] = min(
+        device.timed(lambda: torch.linalg.eigh(K))[0] for _ in range(1 if n > 20_000 else repeats)
+    )
     row["eigenvalue form"], (expected, largest) = device.timed(lambda: eigen_path(K, Q0, Y))
     error = (held_out - expected).abs().amax(dim=(1, 2)) / expected.abs().amax(dim=(1, 2))
     well = torch.asarray(1e-4 * largest <= ALPHAS, device=error.device)
@@ -140,13 +150,18 @@ def path(n: int, device: Device, repeats: int) -> dict[str, Any]:
 
 
 def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
-    """A Cholesky factor of K + alpha·I holds that of every leading block: models without the last rows, solved literally."""
+    """A Cholesky factor of K + alpha·I holds that of every leading block.
+
+    Models without the last rows, solved literally.
+    """
     X, y = rows_of(n, 10, device)
     Q0, Y = bias(n, device), y[:, None]
     alpha = float(ALPHAS[len(ALPHAS) // 2])
     tenth = np.arange(n - n // 10, n)
     smoother = BandNorm.of_kernel(kernel_of(X), Q0)
-    leave_one_out = float(Y[-1, 0] - smoother.leave_one_out(Y, np.array([alpha])).residual[0, -1, 0])
+    leave_one_out = float(
+        Y[-1, 0] - smoother.leave_one_out(Y, np.array([alpha])).residual[0, -1, 0]
+    )
     removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(Y, alpha)
     fold = Y[tenth] - removal.held_out(fitted).residual
     del smoother, removal, fitted
@@ -164,15 +179,25 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     }
 
 
-def literal(L: torch.Tensor, X: torch.Tensor, y: torch.Tensor, n_train: int, alpha: float) -> torch.Tensor:
-    """Predictions for the rows after the first n_train by the model of those: (K + alpha I) a + b = y, 1ᵀa = 0."""
+def literal(
+    L: torch.Tensor, X: torch.Tensor, y: torch.Tensor, n_train: int, alpha: float
+) -> torch.Tensor:
+    """Predictions for the rows after the first n_train by the model of those.
+
+    (K + alpha I) a + b = y, 1ᵀa = 0.
+    """
     L = L[:n_train, :n_train]
     right = torch.stack([y[:n_train], torch.ones_like(y[:n_train])], dim=1)
     solved = torch.linalg.solve_triangular(L, right, upper=False)
     solved = torch.linalg.solve_triangular(L.mT, solved, upper=True)
     b = solved[:, 0].sum() / solved[:, 1].sum()
     dual = solved[:, 0] - b * solved[:, 1]
-    new = torch.cdist(X[n_train:], X[:n_train], compute_mode="donot_use_mm_for_euclid_dist").square_().mul_(-GAMMA).exp_()
+    new = (
+        torch.cdist(X[n_train:], X[:n_train], compute_mode="donot_use_mm_for_euclid_dist")
+        .square_()
+        .mul_(-GAMMA)
+        .exp_()
+    )
     return new @ dual + b
 
 
@@ -186,7 +211,11 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
         parts = []
         for alpha in ALPHAS.tolist():
             fitted = smoother.fit(Y, alpha)
-            parts.append(torch.cat([smoother.leave_out(test, alpha).held_out(fitted).residual for test in tests]))
+            parts.append(
+                torch.cat(
+                    [smoother.leave_out(test, alpha).held_out(fitted).residual for test in tests]
+                )
+            )
         return torch.stack(parts)
 
     row: dict[str, Any] = {}
@@ -194,7 +223,9 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
     row["band, decomposition"], band = device.timed(lambda: BandNorm.of_kernel(K.clone(), Q0))
     row["band, folds"], ours = device.timed(lambda: held_out(band))
     band = None
-    row["eigh, decomposition"], eigen = device.timed(lambda: FunctionNorm(spectrum_of_kernel(K.clone(), Q0), K @ Q0))
+    row["eigh, decomposition"], eigen = device.timed(
+        lambda: FunctionNorm(spectrum_of_kernel(K.clone(), Q0), K @ Q0)
+    )
     row["eigh, folds"], theirs = device.timed(lambda: held_out(eigen))
     well = torch.asarray(1e-4 * eigen.largest <= ALPHAS, device=ours.device)
     error = (ours - theirs).abs().amax(dim=(1, 2)) / theirs.abs().amax(dim=(1, 2))
@@ -209,9 +240,15 @@ def fit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     for _ in range(repeats):
         model = None
         device.forget()
-        elapsed, model = device.timed(lambda: LeastSquaresSVC(gamma=GAMMA, alpha=ALPHAS).fit(X, labels))
+        elapsed, model = device.timed(
+            lambda: LeastSquaresSVC(gamma=GAMMA, alpha=ALPHAS).fit(X, labels)
+        )
         seconds.append(elapsed)
-    return {"seconds": min(seconds), "alpha": float(model.alpha_), "peak_matrices": device.peak_bytes() / (8 * n * n)}
+    return {
+        "seconds": min(seconds),
+        "alpha": float(model.alpha_),
+        "peak_matrices": device.peak_bytes() / (8 * n * n),
+    }
 
 
 def landmarks(n: int, device: Device, repeats: int) -> dict[str, Any]:
@@ -242,7 +279,9 @@ PARTS: dict[str, Callable[[int, Device, int], dict[str, Any]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--n", type=int, nargs="+", help="instead of each part's own sizes")
     parser.add_argument("--device", default="cuda")
@@ -252,7 +291,12 @@ def main() -> None:
     device = Device(arguments.device)
     file = common.RESULTS / "gpu.json"
     results: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    results |= {"device": device.title, "torch": torch.__version__, "alphas": len(ALPHAS), "width": WIDTH}
+    results |= {
+        "device": device.title,
+        "torch": torch.__version__,
+        "alphas": len(ALPHAS),
+        "width": WIDTH,
+    }
     for part in arguments.parts:
         rows = results.setdefault(part, {})
         for n in arguments.n or SIZES[part]:

@@ -23,8 +23,13 @@ def result(name: str) -> dict[str, Any]:
 
 
 def rows() -> list[tuple[str, str, str]]:
-    fit, folds, memory, permutation, raetsch = map(result, ("fit_vs_eigh", "cross_val_predict", "memory", "permutation", "raetsch"))
-    ten, leave_one_out = folds["rows"]["10 folds, n = 2000, 2 classes"], folds["rows"]["leave-one-out, n = 500, 2 classes"]
+    fit, folds, memory, permutation, raetsch = map(
+        result, ("fit_vs_eigh", "cross_val_predict", "memory", "permutation", "raetsch")
+    )
+    ten, leave_one_out = (
+        folds["rows"]["10 folds, n = 2000, 2 classes"],
+        folds["rows"]["leave-one-out, n = 500, 2 classes"],
+    )
     within = permutation["five classes"]["modes"]["within-folds"]["seconds"]
     refits = permutation["refits"]
     targets = raetsch["targets"]
@@ -33,47 +38,69 @@ def rows() -> list[tuple[str, str, str]]:
     better = targets["better than SVC (6)"]["yes"]
     return [
         (
-            f"LS-SVM fit with {fit['candidates']} candidates of alpha chosen by leave-one-out, n = {fit['n']}",
+            f"LS-SVM fit with {fit['candidates']} candidates of alpha chosen by leave-one-out, n "
+            f"= {fit['n']}",
             "one eigendecomposition of the kernel matrix",
             f"{fit['ratios']['LeastSquaresSVC']:.2f} × its time",
         ),
-        ("10-fold cross-validation of kernel FDA, n = 2000", "scikit-learn refitting the same estimator", f"{ten['ratio']:.0f} × faster"),
-        ("leave-one-out of kernel FDA, n = 500", "scikit-learn refitting the same estimator", f"{leave_one_out['ratio']:.0f} × faster"),
+        (
+            "10-fold cross-validation of kernel FDA, n = 2000",
+            "scikit-learn refitting the same estimator",
+            f"{ten['ratio']:.0f} × faster",
+        ),
+        (
+            "leave-one-out of kernel FDA, n = 500",
+            "scikit-learn refitting the same estimator",
+            f"{leave_one_out['ratio']:.0f} × faster",
+        ),
         (
             f"1000 permutations of 10-fold kernel FDA, n = 1000, 5 classes: {within:.2f} s",
             "scikit-learn refitting the same estimator; SVC (both extrapolated)",
-            f"{refits['sklearn with kernel FDA'] / within:.0f} × and {refits['sklearn with SVC'] / within:.0f} × faster",
+            f"{refits['sklearn with kernel FDA'] / within:.0f} × and "
+            f"{refits['sklearn with SVC'] / within:.0f} × faster",
         ),
         (
             "kernel width and alpha chosen by default, Rätsch's 13 benchmarks",
-            f"GridSearchCV(SVC): better on {better}, not worse by more than one standard error on {not_worse} of 13",
+            f"GridSearchCV(SVC): better on {better}, not worse by more than one standard error on "
+            f"{not_worse} of 13",
             f"{speed:.0f} × faster (median)",
         ),
         *large_rows(),
-        ("peak extra memory of a fit, n = 4000", "the kernel matrix", f"{max(memory['matrices'].values()):.1f} × its size"),
+        (
+            "peak extra memory of a fit, n = 4000",
+            "the kernel matrix",
+            f"{max(memory['matrices'].values()):.1f} × its size",
+        ),
     ]
 
 
 def large_rows() -> list[tuple[str, str, str]]:
     """Positions, many rows, a GPU."""
     positions, large, gpu = map(result, ("positions", "large", "gpu"))
-    shape = f"{positions['epochs']} epochs × {positions['channels']} channels × {positions['times']} time points"
+    shape = (
+        f"{positions['epochs']} epochs × {positions['channels']} channels × {positions['times']} "
+        "time points"
+    )
     run, size = large["runs"]["fitonce n=1000000 m=500"], large["n=1000000 m=500"]
     path = gpu["path"]["32768"]
     return [
         (
-            f"decoding over time, {shape}, {positions['folds']} folds, {positions['permutations']} permutations: "
+            f"decoding over time, {shape}, {positions['folds']} folds, "
+            f"{positions['permutations']} permutations: "
             f"{positions['clock']['seconds']['within-folds']:.1f} s",
             "MNE's SlidingEstimator with LDA (extrapolated)",
             f"{positions['clock']['times_faster']['within-folds']} × faster",
         ),
         (
-            f"1,000,000 rows × 20 features, 500 landmarks, 21 candidates of alpha by leave-one-out: {run['seconds']:.0f} s",
+            "1,000,000 rows × 20 features, 500 landmarks, 21 candidates of alpha by "
+            f"leave-one-out: {run['seconds']:.0f} s",
             "Nystroem + RidgeClassifierCV, in a process of its own",
-            f"{size['times_faster']:.1f} × faster, {100 * size['share_of_memory']:.0f} % of its extra memory",
+            f"{size['times_faster']:.1f} × faster, {100 * size['share_of_memory']:.0f} % of its "
+            "extra memory",
         ),
         (
-            f"exact leave-one-out of 32,768 rows, 21 candidates of alpha, one H200: {path['band']:.1f} s",
+            "exact leave-one-out of 32,768 rows, 21 candidates of alpha, one H200: "
+            f"{path['band']:.1f} s",
             "one eigendecomposition of the kernel matrix there",
             f"{path['eigh / band']:.1f} × faster",
         ),
@@ -81,8 +108,15 @@ def large_rows() -> list[tuple[str, str, str]]:
 
 
 def table() -> str:
-    lines = ["| what | beside | result |", "| --- | --- | --- |", *(f"| {' | '.join(row)} |" for row in rows())]
-    note = "One thread, both sides in turn in one process unless said otherwise; made by the scripts in [`benchmarks/`](benchmarks)."
+    lines = [
+        "| what | beside | result |",
+        "| --- | --- | --- |",
+        *(f"| {' | '.join(row)} |" for row in rows()),
+    ]
+    note = (
+        "One thread, both sides in turn in one process unless said otherwise; made by the scripts "
+        "in [`benchmarks/`](benchmarks)."
+    )
     return "\n".join([BEGIN, "", *lines, "", note, "", END])
 
 
@@ -95,7 +129,9 @@ def main() -> None:
     end = text.index(END) + len(END) if END in text else start + len(BEGIN)
     updated = text[:start] + table() + text[end:]
     if arguments.check:
-        raise SystemExit(0 if updated == text else "README.md is not up to date: run benchmarks/headline.py")
+        raise SystemExit(
+            0 if updated == text else "README.md is not up to date: run benchmarks/headline.py"
+        )
     README.write_text(updated)
 
 

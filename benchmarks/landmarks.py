@@ -1,9 +1,11 @@
-"""Which landmarks pay? Error on test rows against the number of points that stand for the training rows.
+"""Which landmarks pay? Error on test rows against the number of points that stand for the training
+rows.
 
-For every set and seed: n training rows, the others for testing, features standardised on the training rows. A LeastSquaresSVC with an
-rbf kernel tunes gamma and alpha by leave-one-out on m landmarks chosen by each method, on m averages of n/m rows of one class, and on
-m rows alone. The exact model on all n training rows is the line to reach. Times: of choosing the landmarks alone, and of the whole fit.
-Averages over the seeds; JSON and a figure.
+For every set and seed: n training rows, the others for testing, features standardised on the
+training rows. A LeastSquaresSVC with an rbf kernel tunes gamma and alpha by leave-one-out on m
+landmarks chosen by each method, on m averages of n/m rows of one class, and on m rows alone. The
+exact model on all n training rows is the line to reach. Times: of choosing the landmarks alone, and
+of the whole fit. Averages over the seeds; JSON and a figure.
 
     FITONCE_RAETSCH=folder python benchmarks/landmarks.py            # all sets; those of the folder are left out without it
     python benchmarks/landmarks.py --sets digits --seeds 1 --quick
@@ -84,7 +86,10 @@ def evaluate(model: Any, data: tuple[np.ndarray, ...]) -> dict[str, float]:
     start = time.perf_counter()
     model.fit(X, y)
     seconds = time.perf_counter() - start
-    return {"error": 100.0 * float(np.mean(model.predict(X_test) != y_test)), "fit_seconds": seconds}
+    return {
+        "error": 100.0 * float(np.mean(model.predict(X_test) != y_test)),
+        "fit_seconds": seconds,
+    }
 
 
 def run(name: str, seed: int, sizes: tuple[int, ...], quick: bool) -> dict[str, Any]:
@@ -106,7 +111,11 @@ def summary(runs: list[dict[str, Any]], sizes: tuple[int, ...]) -> dict[str, Any
 
     def mean(cells: list[dict[str, float]]) -> dict[str, float]:
         result = {key: float(np.mean([cell[key] for cell in cells])) for key in cells[0]}
-        result["error_se"] = float(np.std([cell["error"] for cell in cells], ddof=1) / np.sqrt(len(cells))) if len(cells) > 1 else 0.0
+        result["error_se"] = (
+            float(np.std([cell["error"] for cell in cells], ddof=1) / np.sqrt(len(cells)))
+            if len(cells) > 1
+            else 0.0
+        )
         return result
 
     table: dict[str, Any] = {"exact": mean([run["exact"] for run in runs])}
@@ -116,10 +125,21 @@ def summary(runs: list[dict[str, Any]], sizes: tuple[int, ...]) -> dict[str, Any
 
 
 def excess(sets: dict[str, Any], sizes: tuple[int, ...]) -> dict[str, dict[str, float]]:
-    """Error in points above the exact model's, averaged over the sets: one row per method, one column per size."""
+    """Error in points above the exact model's, averaged over the sets.
+
+    One row per method, one column per size.
+    """
     return {
         method: {
-            str(m): float(np.mean([table[method][str(m)]["error"] - table["exact"]["error"] for table in sets.values()])) for m in sizes
+            str(m): float(
+                np.mean(
+                    [
+                        table[method][str(m)]["error"] - table["exact"]["error"]
+                        for table in sets.values()
+                    ]
+                )
+            )
+            for m in sizes
         }
         for method in (*METHODS, *OTHERS)
     }
@@ -134,14 +154,24 @@ def draw(sets: dict[str, Any], sizes: tuple[int, ...]) -> None:
 
     columns = 2 if len(sets) == 4 else min(3, len(sets))
     rows = -(-len(sets) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(4.2 * columns, 3.4 * rows), squeeze=False, layout="constrained")
-    styles = dict(zip((*METHODS, *OTHERS), ("-o", "-s", "-^", "-D", "-v", "--P", "--X"), strict=True))
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(4.2 * columns, 3.4 * rows), squeeze=False, layout="constrained"
+    )
+    styles = dict(
+        zip((*METHODS, *OTHERS), ("-o", "-s", "-^", "-D", "-v", "--P", "--X"), strict=True)
+    )
     for ax, (name, table) in zip(axes.flat, sets.items(), strict=False):
         for method, style in styles.items():
             errors = [table[method][str(m)]["error"] for m in sizes]
             ax.plot(sizes, errors, style, label=method, markersize=4, linewidth=1.2)
         ax.axhline(table["exact"]["error"], color="black", linewidth=1, label="exact")
-        ax.set(xscale="log", title=name, xlabel="landmarks, averages or rows", ylabel="test error, %", xticks=sizes)
+        ax.set(
+            xscale="log",
+            title=name,
+            xlabel="landmarks, averages or rows",
+            ylabel="test error, %",
+            xticks=sizes,
+        )
         ax.set_xticks([], minor=True)
         ax.set_xticklabels([str(m) for m in sizes])
         ax.set_yscale("log")
@@ -158,11 +188,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="a third of the training rows, small numbers of landmarks")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a third of the training rows, small numbers of landmarks",
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     sizes = SIZES[:3] if arguments.quick else SIZES
-    at_hand = [name for name in arguments.sets if name not in ("banana", "splice", "image") or os.environ.get("FITONCE_RAETSCH")]
+    at_hand = [
+        name
+        for name in arguments.sets
+        if name not in ("banana", "splice", "image") or os.environ.get("FITONCE_RAETSCH")
+    ]
     sets: dict[str, Any] = {}
     for done, name in enumerate(at_hand, 1):
         runs = []
@@ -171,13 +209,20 @@ def main() -> None:
             common.progress(seed + 1, arguments.seeds, f"{name} ({done}/{len(at_hand)})")
         sets[name] = summary(runs, sizes)
         settings = {"seeds": arguments.seeds, "quick": arguments.quick, "sizes": list(sizes)}
-        common.write(__file__, {**settings, "sets": sets, "excess_error_over_exact": excess(sets, sizes)})
+        common.write(
+            __file__, {**settings, "sets": sets, "excess_error_over_exact": excess(sets, sizes)}
+        )
         draw(sets, sizes)
         print(f"{name}: exact {sets[name]['exact']['error']:.2f} %", flush=True)
         for method in (*METHODS, *OTHERS):
             cells = sets[name][method].values()
             seconds = [cell.get("choosing_seconds", 0.0) for cell in cells]
-            print(f"  {method:12s}" + "".join(f"{cell['error']:8.2f}" for cell in cells) + f"   choosing {max(seconds):.3f} s", flush=True)
+            print(
+                f"  {method:12s}"
+                + "".join(f"{cell['error']:8.2f}" for cell in cells)
+                + f"   choosing {max(seconds):.3f} s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

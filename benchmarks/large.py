@@ -1,8 +1,10 @@
-"""Leave-one-out over 21 alphas on landmark features of many rows: fitonce against Nystroem + RidgeClassifierCV.
+"""Leave-one-out over 21 alphas on landmark features of many rows: fitonce against Nystroem +
+RidgeClassifierCV.
 
-Each contender runs in a process of its own, which makes the data, notes its memory, fits and predicts; reported are seconds, the peak of
-memory above that note, and the accuracy on unseen rows. The growth of our time with n comes last. Resumable: finished runs are kept in
-the result file. The peer needs about 16 GiB at a million rows.
+Each contender runs in a process of its own, which makes the data, notes its memory, fits and
+predicts; reported are seconds, the peak of memory above that note, and the accuracy on unseen rows.
+The growth of our time with n comes last. Resumable: finished runs are kept in the result file. The
+peer needs about 16 GiB at a million rows.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ N_FEATURES, GAMMA, N_TEST = 20, 0.02, 50_000
 
 
 def data(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Two classes apart by the sign of a smooth function of six of twenty features, with noise: best accuracy about .92."""
+    """Two classes apart by the sign of a smooth function of six of twenty features, with noise.
+
+    Best accuracy about .92.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n + N_TEST, N_FEATURES))
     signal = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3] ** 2 - 1 + X[:, 4] * X[:, 5]
@@ -42,7 +47,14 @@ def contender(name: str, m: int):
     if name == "fitonce":
         from fitonce import LeastSquaresSVC
 
-        return LeastSquaresSVC(gamma=GAMMA, alpha=ALPHAS, landmarks=m, random_state=0, criterion="squared_error", calibration=None)
+        return LeastSquaresSVC(
+            gamma=GAMMA,
+            alpha=ALPHAS,
+            landmarks=m,
+            random_state=0,
+            criterion="squared_error",
+            calibration=None,
+        )
     if name == "fitonce_default_criterion":
         from fitonce import LeastSquaresSVC
 
@@ -51,7 +63,9 @@ def contender(name: str, m: int):
     from sklearn.linear_model import RidgeClassifierCV
     from sklearn.pipeline import make_pipeline
 
-    return make_pipeline(Nystroem(gamma=GAMMA, n_components=m, random_state=0), RidgeClassifierCV(alphas=ALPHAS))
+    return make_pipeline(
+        Nystroem(gamma=GAMMA, n_components=m, random_state=0), RidgeClassifierCV(alphas=ALPHAS)
+    )
 
 
 def run(name: str, n: int, m: int) -> dict[str, float]:
@@ -66,7 +80,11 @@ def run(name: str, n: int, m: int) -> dict[str, float]:
     model.fit(X, y)
     seconds = time.perf_counter() - start
     extra = peak() - before
-    return {"seconds": seconds, "extra_gib": extra, "accuracy": float(np.mean(model.predict(X_test) == y_test))}
+    return {
+        "seconds": seconds,
+        "extra_gib": extra,
+        "accuracy": float(np.mean(model.predict(X_test) == y_test)),
+    }
 
 
 def measure(results: dict, name: str, n: int, m: int) -> dict[str, float]:
@@ -99,7 +117,10 @@ def main() -> None:
     if arguments.quick:
         common.write = lambda *_: path
     for n, m in SIZES:
-        ours, peer = measure(results, "fitonce", n // scale, m), measure(results, "sklearn", n // scale, m)
+        ours, peer = (
+            measure(results, "fitonce", n // scale, m),
+            measure(results, "sklearn", n // scale, m),
+        )
         measure(results, "fitonce_default_criterion", n // scale, m)
         results[f"n={n} m={m}"] = {
             "times_faster": peer["seconds"] / ours["seconds"],
@@ -111,7 +132,10 @@ def main() -> None:
     results["growth"] = {"n": GROWTH, "seconds": times, "slope": slope}
     common.write(__file__, results)
     for n, m in SIZES:
-        print(f"n = {n:,}, m = {m}:", {name: round(value, 3) for name, value in results[f"n={n} m={m}"].items()})
+        print(
+            f"n = {n:,}, m = {m}:",
+            {name: round(value, 3) for name, value in results[f"n={n} m={m}"].items()},
+        )
     print(f"slope of log time in log n: {slope:.2f}")
 
 

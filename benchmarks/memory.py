@@ -1,7 +1,7 @@
 """How many n×n matrices does a fit need at its peak?
 
-Peak resident memory of a child process that fits at n = 4000, less the same process's memory before the fit, in units of one
-n×n float64 matrix; the largest is printed last (the promise is 4).
+Peak resident memory of a child process that fits at n = 4000, less the same process's memory before
+the fit, in units of one n×n float64 matrix; the largest is printed last (the promise is 4).
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ print((after - before) * 1024 / (8 * n * n))
 
 
 def matrices(n: int, penalty: str, kind: str) -> float:
-    result = subprocess.run([sys.executable, "-c", CHILD, str(n), penalty, kind], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", CHILD, str(n), penalty, kind],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return float(result.stdout)
 
 

@@ -1,11 +1,14 @@
 """What do 1,000 honest permutations cost, in matrix products?
 
-n = 1000, 5 classes, 10 folds, 1000 permutations, precomputed kernel, fixed alpha, everything included (validation, factorisation,
-drawing, splitting, scoring), in one process with pinned threads: each mode of `permutation_test_score` beside the bare product of
-n×n with n×5000, in turn. Then two classes with 10,000 permutations beside their product of n×n with n×10000. Refitting is timed on a
-few permutations and multiplied: scikit-learn's function with SVC on the same kernel, and with our kernel discriminant. Ratios last.
+n = 1000, 5 classes, 10 folds, 1000 permutations, precomputed kernel, fixed alpha, everything
+included (validation, factorisation, drawing, splitting, scoring), in one process with pinned
+threads: each mode of `permutation_test_score` beside the bare product of n×n with n×5000, in turn.
+Then two classes with 10,000 permutations beside their product of n×n with n×10000. Refitting is
+timed on a few permutations and multiplied: scikit-learn's function with SVC on the same kernel, and
+with our kernel discriminant. Ratios last.
 
-``--torch cuda`` instead runs n = 16,384, two classes, 10,000 permutations on that device and reports the seconds.
+``--torch cuda`` instead runs n = 16,384, two classes, 10,000 permutations on that device and
+reports the seconds.
 """
 
 from __future__ import annotations
@@ -26,7 +29,11 @@ from fitonce import KernelFisherDiscriminant
 from fitonce.inference import permutation_test_score
 
 FOLDS = 10
-MODES = {"free": KFold(FOLDS, shuffle=True, random_state=0), "within-folds": StratifiedKFold(FOLDS), "resplit": StratifiedKFold(FOLDS)}
+MODES = {
+    "free": KFold(FOLDS, shuffle=True, random_state=0),
+    "within-folds": StratifiedKFold(FOLDS),
+    "resplit": StratifiedKFold(FOLDS),
+}
 
 
 def problem(n: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,7 +55,9 @@ def seconds(function: Callable[[], Any], repeats: int = 1) -> float:
     return min(times)
 
 
-def modes(n: int, n_classes: int, n_permutations: int, repeats: int, names: list[str]) -> dict[str, Any]:
+def modes(
+    n: int, n_classes: int, n_permutations: int, repeats: int, names: list[str]
+) -> dict[str, Any]:
     """Every mode beside the product, in turn."""
     K, y = problem(n, n_classes)
     columns = n_permutations * (n_classes if n_classes > 2 else 1)
@@ -56,11 +65,22 @@ def modes(n: int, n_classes: int, n_permutations: int, repeats: int, names: list
     model = KernelFisherDiscriminant("precomputed", alpha=1.0)
 
     def run(name: str) -> Callable[[], Any]:
-        return lambda: permutation_test_score(model, K, y, cv=MODES[name], permute=name, n_permutations=n_permutations)
+        return lambda: permutation_test_score(
+            model, K, y, cv=MODES[name], permute=name, n_permutations=n_permutations
+        )
 
-    best = common.interleaved(repeats, product=lambda: K @ right, **{name: run(name) for name in names})
+    best = common.interleaved(
+        repeats, product=lambda: K @ right, **{name: run(name) for name in names}
+    )
     rows = {name: {"seconds": best[name], "ratio": best[name] / best["product"]} for name in names}
-    return {"n": n, "classes": n_classes, "permutations": n_permutations, "columns": columns, "product": best["product"], "modes": rows}
+    return {
+        "n": n,
+        "classes": n_classes,
+        "permutations": n_permutations,
+        "columns": columns,
+        "product": best["product"],
+        "modes": rows,
+    }
 
 
 def refits(n: int, n_classes: int, n_permutations: int, few: int) -> dict[str, float]:
@@ -82,7 +102,10 @@ def refits(n: int, n_classes: int, n_permutations: int, few: int) -> dict[str, f
 
 
 def on_device(name: str, n: int, n_permutations: int, repeats: int) -> dict[str, Any]:
-    """Two classes where the data live on a torch device: the whole call, and the bare product there."""
+    """Two classes where the data live on a torch device.
+
+    The whole call, and the bare product there.
+    """
     import torch
 
     rng = np.random.default_rng(0)
@@ -101,7 +124,12 @@ def on_device(name: str, n: int, n_permutations: int, repeats: int) -> dict[str,
 
     product()
     best = common.interleaved(repeats, product=product, free=test)
-    return {"n": n, "permutations": n_permutations, "device": torch.cuda.get_device_name() if "cuda" in name else name, **best}
+    return {
+        "n": n,
+        "permutations": n_permutations,
+        "device": torch.cuda.get_device_name() if "cuda" in name else name,
+        **best,
+    }
 
 
 def main() -> None:
@@ -109,24 +137,55 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=1000)
     parser.add_argument("--permutations", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--refitted", type=int, default=2, help="labellings that are refitted literally; 0 leaves refitting out")
-    parser.add_argument("--torch", metavar="DEVICE", help="run the large two-class problem on this device instead")
+    parser.add_argument(
+        "--refitted",
+        type=int,
+        default=2,
+        help="labellings that are refitted literally; 0 leaves refitting out",
+    )
+    parser.add_argument(
+        "--torch", metavar="DEVICE", help="run the large two-class problem on this device instead"
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if arguments.torch:
-        row = on_device(arguments.torch, 16 * 1024 if arguments.n == 1000 else arguments.n, 10 * arguments.permutations, arguments.repeats)
+        row = on_device(
+            arguments.torch,
+            16 * 1024 if arguments.n == 1000 else arguments.n,
+            10 * arguments.permutations,
+            arguments.repeats,
+        )
         row["script"] = f"benchmarks/permutation.py --torch {arguments.torch}"
         common.write(__file__.replace("permutation.py", "permutation_gpu.py"), row)
-        print(f"n = {row['n']}, {row['permutations']} permutations on {row['device']}: {row['free']:.2f} s, product {row['product']:.3f} s")
+        print(
+            f"n = {row['n']}, {row['permutations']} permutations on {row['device']}: "
+            f"{row['free']:.2f} s, product {row['product']:.3f} s"
+        )
         return
     many = modes(arguments.n, 5, arguments.permutations, arguments.repeats, list(MODES))
-    two = modes(arguments.n, 2, 10 * arguments.permutations, max(1, arguments.repeats - 1), ["free", "within-folds"])
-    refitted = refits(arguments.n, 5, arguments.permutations, arguments.refitted) if arguments.refitted else {}
+    two = modes(
+        arguments.n,
+        2,
+        10 * arguments.permutations,
+        max(1, arguments.repeats - 1),
+        ["free", "within-folds"],
+    )
+    refitted = (
+        refits(arguments.n, 5, arguments.permutations, arguments.refitted)
+        if arguments.refitted
+        else {}
+    )
     common.write(__file__, {"five classes": many, "two classes": two, "refits": refitted})
     for name, value in refitted.items():
-        print(f"{name:26s} {value:9.1f} s (extrapolated)   {value / many['modes']['within-folds']['seconds']:8.0f} × within-folds")
+        print(
+            f"{name:26s} {value:9.1f} s (extrapolated)   "
+            f"{value / many['modes']['within-folds']['seconds']:8.0f} × within-folds"
+        )
     for part in (many, two):
-        print(f"{part['classes']} classes, {part['permutations']} permutations, product {part['product']:.3f} s")
+        print(
+            f"{part['classes']} classes, {part['permutations']} permutations, product "
+            f"{part['product']:.3f} s"
+        )
         for name, row in part["modes"].items():
             print(f"    {name:14s} {row['seconds']:8.3f} s   ratio {row['ratio']:.2f}")
 

@@ -1,11 +1,14 @@
 """What does a night of time-resolved decoding cost?
 
-300 epochs × 64 channels × 200 times, two classes, 5 folds, 1000 permutations, in one process with pinned threads. `fitonce.positions`
-runs all of it, in every mode (validation, drawing, splitting, scoring and all corrections included). MNE's SlidingEstimator with
-scikit-learn's LDA is cross-validated literally on a few permuted label sets, at all times, and the seconds per permutation are multiplied.
-The same for `permute="resplit"`, whose folds are made again for every permutation as scikit-learn's function does, and for the
-generalisation matrix against MNE's GeneralizingEstimator (one pass, no permutations). Both sides run in turn and the shortest time of each
-counts, on the clock and of the processor, which other work on the machine disturbs less. Ratios last.
+300 epochs × 64 channels × 200 times, two classes, 5 folds, 1000 permutations, in one process with
+pinned threads. `fitonce.positions` runs all of it, in every mode (validation, drawing, splitting,
+scoring and all corrections included). MNE's SlidingEstimator with scikit-learn's LDA is
+cross-validated literally on a few permuted label sets, at all times, and the seconds per
+permutation are multiplied. The same for `permute="resplit"`, whose folds are made again for every
+permutation as scikit-learn's function does, and for the generalisation matrix against MNE's
+GeneralizingEstimator (one pass, no permutations). Both sides run in turn and the shortest time of
+each counts, on the clock and of the processor, which other work on the machine disturbs less.
+Ratios last.
 
 ``--quick`` takes 20 times and 100 permutations, and does not write a result.
 """
@@ -46,11 +49,15 @@ def epochs(n_times: int) -> tuple[np.ndarray, np.ndarray]:
 def theirs(estimator: BaseEstimator, X: np.ndarray, y: np.ndarray) -> np.ndarray:
     from mne.decoding import cross_val_multiscore
 
-    return np.asarray(cross_val_multiscore(estimator, X, y, cv=StratifiedKFold(FOLDS), verbose="ERROR"))
+    return np.asarray(
+        cross_val_multiscore(estimator, X, y, cv=StratifiedKFold(FOLDS), verbose="ERROR")
+    )
 
 
 def timed(rounds: int, **tasks: Any) -> dict[str, dict[str, float]]:
-    """The shortest time of each task over rounds in which all of them run in turn, on the clock and of the processor."""
+    """The shortest time of each task over rounds in which all of them run in turn, on the clock and
+    of the processor.
+    """
     best = {name: {"clock": float("inf"), "processor": float("inf")} for name in tasks}
     for _ in range(rounds):
         for name, task in tasks.items():
@@ -66,22 +73,37 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=2, help="rounds in turn; MNE and LDA are timed on one permutation in each")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=2,
+        help="rounds in turn; MNE and LDA are timed on one permutation in each",
+    )
     options = parser.parse_args()
     n_times, n_permutations = (20, 100) if options.quick else (200, 1000)
     X, y = epochs(n_times)
     sliding = SlidingEstimator(LinearDiscriminantAnalysis(), scoring="accuracy", verbose="ERROR")
-    generalizing = GeneralizingEstimator(LinearDiscriminantAnalysis(), scoring="accuracy", verbose="ERROR")
+    generalizing = GeneralizingEstimator(
+        LinearDiscriminantAnalysis(), scoring="accuracy", verbose="ERROR"
+    )
     rng = np.random.default_rng(1)
 
     def ours(mode: str) -> Any:
-        return lambda: permutation_test(MODEL, X, y, cv=MODES[mode], permute=mode, n_permutations=n_permutations)
+        return lambda: permutation_test(
+            MODEL, X, y, cv=MODES[mode], permute=mode, n_permutations=n_permutations
+        )
 
     warnings.simplefilter("ignore")
-    tasks = {mode: ours(mode) for mode in MODES} | {"mne": lambda: theirs(sliding, X, rng.permutation(y))}
+    tasks = {mode: ours(mode) for mode in MODES} | {
+        "mne": lambda: theirs(sliding, X, rng.permutation(y))
+    }
     slow = tasks.pop("resplit")
     times = timed(options.rounds, **tasks) | timed(1, resplit=slow)
-    matrix = timed(1, fitonce=lambda: generalize(MODEL, X, y, cv=StratifiedKFold(FOLDS)), mne=lambda: theirs(generalizing, X, y))
+    matrix = timed(
+        1,
+        fitonce=lambda: generalize(MODEL, X, y, cv=StratifiedKFold(FOLDS)),
+        mne=lambda: theirs(generalizing, X, y),
+    )
     results: dict[str, Any] = {
         "epochs": N_EPOCHS,
         "channels": N_CHANNELS,
@@ -96,13 +118,21 @@ def main() -> None:
             "mne_seconds_per_permutation": round(times["mne"][kind], 3),
             "mne_seconds_extrapolated": round(refitted, 1),
             "times_faster": {mode: round(refitted / times[mode][kind]) for mode in MODES},
-            "generalization_seconds": {name: round(value[kind], 3) for name, value in matrix.items()},
+            "generalization_seconds": {
+                name: round(value[kind], 3) for name, value in matrix.items()
+            },
             "generalization_times_faster": round(matrix["mne"][kind] / matrix["fitonce"][kind], 1),
         }
         print(f"by the {kind}: MNE + LDA {times['mne'][kind]:.2f} s per permutation")
         for mode in MODES:
-            print(f"    {mode:<14}{times[mode][kind]:>9.2f} s {results[kind]['times_faster'][mode]:>8} times faster")
-        print(f"    {'generalize':<14}{matrix['fitonce'][kind]:>9.2f} s {results[kind]['generalization_times_faster']:>8} times faster")
+            print(
+                f"    {mode:<14}{times[mode][kind]:>9.2f} s "
+                f"{results[kind]['times_faster'][mode]:>8} times faster"
+            )
+        print(
+            f"    {'generalize':<14}{matrix['fitonce'][kind]:>9.2f} s "
+            f"{results[kind]['generalization_times_faster']:>8} times faster"
+        )
     if not options.quick:
         print(common.write(__file__, results))
 

@@ -1,8 +1,10 @@
-"""Table 1 of Saadi, Talbot and Cawley (2007) on all thirteen of Rätsch's benchmarks, beside a tuned SVC on the same splits.
+"""Table 1 of Saadi, Talbot and Cawley (2007) on all thirteen of Rätsch's benchmarks, beside a tuned
+SVC on the same splits.
 
-Model selection sees the first five training sets only; the medians of the five chosen parameters are then used on every split
-(where the penalty is chosen too, the majority of the five wins, then the medians among those). Features are standardised with the
-mean and standard deviation of the training rows. One thread. Needs the data: see ``fitonce.datasets.fetch_raetsch``.
+Model selection sees the first five training sets only; the medians of the five chosen parameters
+are then used on every split (where the penalty is chosen too, the majority of the five wins, then
+the medians among those). Features are standardised with the mean and standard deviation of the
+training rows. One thread. Needs the data: see ``fitonce.datasets.fetch_raetsch``.
 
     python benchmarks/raetsch.py                             # everything; goes on where it was interrupted
     python benchmarks/raetsch.py --methods default --sets heart thyroid
@@ -10,8 +12,9 @@ mean and standard deviation of the training rows. One thread. Needs the data: se
     python benchmarks/raetsch.py --methods default --fresh   # after a change of the code
     python benchmarks/raetsch.py --report                    # tables from what is there, no computation
 
-One JSON file for each method and set lies in benchmarks/results/raetsch/; benchmarks/results/raetsch.json and raetsch.md are made
-from them. With --seed-offset or --quick all of it goes to benchmarks/cache/ instead.
+One JSON file for each method and set lies in benchmarks/results/raetsch/;
+benchmarks/results/raetsch.json and raetsch.md are made from them. With --seed-offset or --quick all
+of it goes to benchmarks/cache/ instead.
 """
 
 from __future__ import annotations
@@ -66,33 +69,51 @@ CHEAP_FIRST = (
 QUICK_SETS = ("thyroid", "titanic", "heart")
 
 PUBLISHED_METHODS = ("ORKFD", "RBF", "AB", "ABL", "ABQ", "AB_R", "SVM", "KFD")
-# Mean and standard deviation in % of table 1 of the paper, in the order of PUBLISHED_METHODS, as printed there.
+# Mean and standard deviation in % of table 1 of the paper, in the order of PUBLISHED_METHODS, as
+# printed there.
 PUBLISHED = {
-    "banana": "10.5 0.42  10.76 0.42  12.26 0.67  10.73 0.43  10.90 0.46  10.85 0.42  11.53 0.66  10.75 0.45",
-    "breast_cancer": "27.00 4.68  27.64 4.71  30.36 4.73  26.79 6.08  25.91 4.61  26.51 4.47  26.04 4.74  24.7 4.63",
-    "diabetis": "23.22 1.76  24.29 1.88  26.47 2.29  24.11 1.90  25.39 2.20  23.79 1.80  23.53 1.73  23.2 1.63",
-    "german": "23.62 2.16  24.71 2.38  27.45 2.50  24.79 2.22  25.25 2.14  24.34 2.08  23.62 2.07  23.71 2.20",
-    "heart": "15.78 3.30  17.55 3.25  20.29 3.44  17.49 3.53  17.17 3.44  16.47 3.51  15.95 3.26  16.14 3.39",
-    "image": "4.03 0.58  3.32 0.65  2.73 0.66  2.76 0.61  2.67 0.63  2.67 0.61  2.96 0.60  4.76 0.58",
-    "ringnorm": "1.47 0.09  1.70 0.21  1.93 0.24  2.24 0.46  1.86 0.22  1.58 0.12  1.66 0.12  1.49 0.12",
-    "flare_solar": "34.09 1.62  34.37 1.95  35.70 1.79  34.74 2.00  36.22 1.80  34.20 2.18  32.43 1.82  33.16 1.72",
-    "splice": "10.80 0.70  9.95 0.78  10.14 0.51  10.22 1.59  10.11 0.52  9.50 0.65  10.88 0.66  10.51 0.64",
-    "thyroid": "4.88 1.97  4.52 2.12  4.40 2.18  4.59 2.22  4.35 2.18  4.55 2.19  4.80 2.19  4.20 2.07",
-    "titanic": "22.53 1.05  23.26 1.34  22.58 1.18  23.98 4.38  22.71 1.05  22.64 1.20  22.42 1.02  23.25 2.05",
-    "twonorm": "2.64 0.19  2.85 0.28  3.03 0.28  3.17 0.43  2.97 0.26  2.70 0.24  2.96 0.23  2.61 0.23",
-    "waveform": "9.55 0.33  10.66 1.08  10.84 0.58  10.53 1.02  10.07 0.51  9.79 0.81  9.88 0.43  9.86 0.44",
+    "banana": "10.5 0.42  10.76 0.42  12.26 0.67  10.73 0.43  10.90 0.46  10.85 0.42  11.53 0.66  "
+    "10.75 0.45",
+    "breast_cancer": "27.00 4.68  27.64 4.71  30.36 4.73  26.79 6.08  25.91 4.61  26.51 4.47  "
+    "26.04 4.74  24.7 4.63",
+    "diabetis": "23.22 1.76  24.29 1.88  26.47 2.29  24.11 1.90  25.39 2.20  23.79 1.80  23.53 "
+    "1.73  23.2 1.63",
+    "german": "23.62 2.16  24.71 2.38  27.45 2.50  24.79 2.22  25.25 2.14  24.34 2.08  23.62 2.07 "
+    " 23.71 2.20",
+    "heart": "15.78 3.30  17.55 3.25  20.29 3.44  17.49 3.53  17.17 3.44  16.47 3.51  15.95 3.26  "
+    "16.14 3.39",
+    "image": "4.03 0.58  3.32 0.65  2.73 0.66  2.76 0.61  2.67 0.63  2.67 0.61  2.96 0.60  4.76 "
+    "0.58",
+    "ringnorm": "1.47 0.09  1.70 0.21  1.93 0.24  2.24 0.46  1.86 0.22  1.58 0.12  1.66 0.12  "
+    "1.49 0.12",
+    "flare_solar": "34.09 1.62  34.37 1.95  35.70 1.79  34.74 2.00  36.22 1.80  34.20 2.18  32.43 "
+    "1.82  33.16 1.72",
+    "splice": "10.80 0.70  9.95 0.78  10.14 0.51  10.22 1.59  10.11 0.52  9.50 0.65  10.88 0.66  "
+    "10.51 0.64",
+    "thyroid": "4.88 1.97  4.52 2.12  4.40 2.18  4.59 2.22  4.35 2.18  4.55 2.19  4.80 2.19  4.20 "
+    "2.07",
+    "titanic": "22.53 1.05  23.26 1.34  22.58 1.18  23.98 4.38  22.71 1.05  22.64 1.20  22.42 "
+    "1.02  23.25 2.05",
+    "twonorm": "2.64 0.19  2.85 0.28  3.03 0.28  3.17 0.43  2.97 0.26  2.70 0.24  2.96 0.23  2.61 "
+    "0.23",
+    "waveform": "9.55 0.33  10.66 1.08  10.84 0.58  10.53 1.02  10.07 0.51  9.79 0.81  9.88 0.43  "
+    "9.86 0.44",
 }
 
 
-# ---- the methods ---------------------------------------------------------------------------------------------
+# ---- the methods ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Method:
-    """How a method chooses its parameters on one training set, and what it is with parameters given."""
+    """How a method chooses its parameters on one training set, and what it is with parameters
+    given.
+    """
 
     title: str
-    tuned: Callable[[int, bool], Any] | None  # (n_features, quick): the estimator that chooses; None: parameters of `base`
+    tuned: (
+        Callable[[int, bool], Any] | None
+    )  # (n_features, quick): the estimator that chooses; None: parameters of `base`
     chosen: Callable[[Any], Parameters]
     fixed: Callable[[Parameters], Any]
     settings: Callable[[], str]
@@ -104,15 +125,23 @@ def ours(title: str, estimator: Any) -> Method:
     return Method(
         title,
         tuned=lambda n_features, quick: clone(estimator),
-        chosen=lambda model: {"gamma": float(model.gamma_), "alpha": float(model.alpha_), "penalty": str(model.penalty_)},
+        chosen=lambda model: {
+            "gamma": float(model.gamma_),
+            "alpha": float(model.alpha_),
+            "penalty": str(model.penalty_),
+        },
         fixed=lambda parameters: clone(estimator).set_params(**parameters),
-        settings=lambda: f"{type(estimator).__name__}({', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items())})",
+        settings=lambda: (
+            f"{type(estimator).__name__}({', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items())})"
+        ),
     )
 
 
 def svc_grid(n_features: int, quick: bool) -> GridSearchCV:
     gammas = [2.0**k * 2.0 / n_features for k in range(-8, 5, 4 if quick else 1)]
-    return GridSearchCV(SVC(), {"C": [2.0**k for k in range(-5, 11, 5 if quick else 1)], "gamma": gammas}, cv=10)
+    return GridSearchCV(
+        SVC(), {"C": [2.0**k for k in range(-5, 11, 5 if quick else 1)], "gamma": gammas}, cv=10
+    )
 
 
 def training_sigmoid(parameters: Parameters) -> TrainingSigmoid:
@@ -121,12 +150,16 @@ def training_sigmoid(parameters: Parameters) -> TrainingSigmoid:
 
 @dataclass
 class TrainingSigmoid:
-    """Probabilities by a sigmoid fitted to the projections of the rows that the model was trained on."""
+    """Probabilities by a sigmoid fitted to the projections of the rows that the model was trained
+    on.
+    """
 
     model: Any
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> CalibratedClassifierCV:
-        return CalibratedClassifierCV(FrozenEstimator(self.model.fit(X, y)), method="sigmoid", ensemble=False).fit(X, y)
+        return CalibratedClassifierCV(
+            FrozenEstimator(self.model.fit(X, y)), method="sigmoid", ensemble=False
+        ).fit(X, y)
 
 
 METHODS = {
@@ -163,15 +196,21 @@ METHODS = {
 
 
 def medians(chosen: list[Parameters]) -> Parameters:
-    """Majority of what is a word, then medians of what is a number (on a log scale) among those that have these words."""
-    words = [tuple((k, v) for k, v in sorted(choice.items()) if isinstance(v, str)) for choice in chosen]
+    """Majority of what is a word, then medians of what is a number (on a log scale) among those
+    that have these words.
+    """
+    words = [
+        tuple((k, v) for k, v in sorted(choice.items()) if isinstance(v, str)) for choice in chosen
+    ]
     winner = Counter(words).most_common(1)[0][0]
     among = [choice for choice, own in zip(chosen, words, strict=True) if own == winner]
     numbers = [k for k, v in among[0].items() if not isinstance(v, str)]
-    return {k: float(2.0 ** np.median(np.log2([choice[k] for choice in among]))) for k in numbers} | dict(winner)
+    return {
+        k: float(2.0 ** np.median(np.log2([choice[k] for choice in among]))) for k in numbers
+    } | dict(winner)
 
 
-# ---- the protocol --------------------------------------------------------------------------------------------
+# ---- the protocol --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -188,7 +227,9 @@ class Protocol:
         return 2 if self.quick else SELECTION_SETS
 
     def n_splits(self, method: Method, name: str) -> int:
-        return min(n for n in (RAETSCH[name].n_splits, self.max_splits, method.max_splits) if n is not None)
+        return min(
+            n for n in (RAETSCH[name].n_splits, self.max_splits, method.max_splits) if n is not None
+        )
 
     def path(self, method: str, name: str) -> Path:
         return self.folder / f"{name}.{method}.json"
@@ -200,10 +241,16 @@ class Protocol:
     def save(self, record: Record) -> None:
         write_text(self.path(record["method"], record["set"]), json.dumps(record, indent=1) + "\n")
 
-    def split(self, name: str, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Standardised training rows and labels, test rows and labels of split `number` counted from the offset."""
+    def split(
+        self, name: str, number: int
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Standardised training rows and labels, test rows and labels of split `number` counted
+        from the offset.
+        """
         X, y = load_set(name)
-        ((train, test),) = raetsch_splits(name, len(X), start=self.offset + number, stop=self.offset + number + 1)
+        ((train, test),) = raetsch_splits(
+            name, len(X), start=self.offset + number, stop=self.offset + number + 1
+        )
         mean, deviation = X[train].mean(axis=0), X[train].std(axis=0)
         scale = np.where(deviation > 0, deviation, 1.0)
         return (X[train] - mean) / scale, y[train], (X[test] - mean) / scale, y[test]
@@ -223,20 +270,33 @@ def write_text(path: Path, text: str) -> None:
 
 
 def open_record(protocol: Protocol, key: str, name: str, fresh: bool) -> Record:
-    """What is there already, or an empty record if that is nothing, or of other settings or parameters."""
+    """What is there already, or an empty record if that is nothing, or of other settings or
+    parameters.
+    """
     method = METHODS[key]
-    record: Record = {"set": name, "method": key, "settings": method.settings(), "offset": protocol.offset, "quick": protocol.quick}
+    record: Record = {
+        "set": name,
+        "method": key,
+        "settings": method.settings(),
+        "offset": protocol.offset,
+        "quick": protocol.quick,
+    }
     if method.base:
         base = protocol.load(method.base, name)
         if base is None or "parameters" not in base:
-            raise SystemExit(f"{key} takes its parameters from {method.base}, which has not been run on {name}: run that first.")
+            raise SystemExit(
+                f"{key} takes its parameters from {method.base}, which has not been run on "
+                f"{name}: run that first."
+            )
         record["parameters"] = base["parameters"]
     found = None if fresh else protocol.load(key, name)
     if found is None:
         return record
     stale = [k for k, v in record.items() if found.get(k, v) != v]
     if stale:
-        print(f"{key} {name}: computed with other {', '.join(stale)}, starting again", file=sys.stderr)
+        print(
+            f"{key} {name}: computed with other {', '.join(stale)}, starting again", file=sys.stderr
+        )
         return record
     return found
 
@@ -253,7 +313,14 @@ def select(protocol: Protocol, record: Record) -> Iterator[str]:
         wall, cpu = time.perf_counter(), time.process_time()
         model.fit(X, y)
         seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-        done.append({"split": protocol.offset + number, "seconds": seconds, "cpu_seconds": cpu_seconds, "chosen": method.chosen(model)})
+        done.append(
+            {
+                "split": protocol.offset + number,
+                "seconds": seconds,
+                "cpu_seconds": cpu_seconds,
+                "chosen": method.chosen(model),
+            }
+        )
         protocol.save(record)
         yield f"training set {number + 1}"
     record["parameters"] = medians([entry["chosen"] for entry in done])
@@ -274,7 +341,10 @@ def score(protocol: Protocol, record: Record) -> Iterator[str]:
             for key, value in probability_scores(y_test, model.predict_proba(X_test)).items():
                 record.setdefault(key, []).append(value)
         if len(errors) % SAVE_EVERY == 0 or len(errors) == n_splits:
-            record |= {"mean": float(np.mean(errors)), "sd": float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0}
+            record |= {
+                "mean": float(np.mean(errors)),
+                "sd": float(np.std(errors, ddof=1)) if len(errors) > 1 else 0.0,
+            }
             protocol.save(record)
         yield f"split {number + 1}"
 
@@ -295,7 +365,9 @@ def run(protocol: Protocol, methods: list[str], names: list[str], fresh: bool) -
         started = time.perf_counter()
         for step in chain(select(protocol, record), score(protocol, record)):
             bar.advance(f"{key} {name}: {step}")
-        bar.line(f"{key:16s} {name:14s} {summary_of(record)}   {time.perf_counter() - started:6.0f} s")
+        bar.line(
+            f"{key:16s} {name:14s} {summary_of(record)}   {time.perf_counter() - started:6.0f} s"
+        )
     bar.close()
 
 
@@ -305,7 +377,10 @@ def work(protocol: Protocol, key: str, name: str) -> int:
 
 
 def summary_of(record: Record) -> str:
-    values = ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in record["parameters"].items())
+    values = ", ".join(
+        f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}"
+        for k, v in record["parameters"].items()
+    )
     return f"{100 * np.mean(record['error']):6.2f} %   {values}"
 
 
@@ -330,7 +405,12 @@ class Bar:
         rate = (time.perf_counter() - self.started) / max(self.done - self.skipped, 1)
         left = max(self.total - self.done, 0) * rate
         bar = "█" * filled + "·" * (30 - filled)
-        print(f"\r\033[K{bar} {share:4.0%} {left / 60:5.1f} min left  {label}", end="", file=sys.stderr, flush=True)
+        print(
+            f"\r\033[K{bar} {share:4.0%} {left / 60:5.1f} min left  {label}",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
 
     def line(self, text: str) -> None:
         if self.shown:
@@ -342,7 +422,7 @@ class Bar:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-# ---- the report ----------------------------------------------------------------------------------------------
+# ---- the report ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -358,10 +438,17 @@ class Estimate:
     @classmethod
     def of(cls, values: Any) -> Estimate:
         values = np.asarray(values, dtype=float)
-        return cls(float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values))
+        return cls(
+            float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0, len(values)
+        )
 
     def to_dict(self) -> dict[str, float]:
-        return {"mean": self.mean, "sd": self.sd, "n": self.n, "standard_error": self.standard_error}
+        return {
+            "mean": self.mean,
+            "sd": self.sd,
+            "n": self.n,
+            "standard_error": self.standard_error,
+        }
 
 
 Records = Mapping[str, Mapping[str, Record]]  # by set, then by method
@@ -375,7 +462,9 @@ def published(name: str) -> dict[str, tuple[float, float]]:
 
 def load_records(protocol: Protocol) -> Records:
     found = {name: {key: protocol.load(key, name) for key in METHODS} for name in RAETSCH}
-    return {name: {k: r for k, r in row.items() if r and "mean" in r} for name, row in found.items()}
+    return {
+        name: {k: r for k, r in row.items() if r and "mean" in r} for name, row in found.items()
+    }
 
 
 def paired(row: Mapping[str, Record], one: str, other: str, what: str = "error") -> Estimate | None:
@@ -391,7 +480,11 @@ def selection_cpu(record: Record) -> float:
 
 
 def speed_up(row: Mapping[str, Record]) -> float | None:
-    return selection_cpu(row["svc"]) / selection_cpu(row["default"]) if {"svc", "default"} <= set(row) else None
+    return (
+        selection_cpu(row["svc"]) / selection_cpu(row["default"])
+        if {"svc", "default"} <= set(row)
+        else None
+    )
 
 
 def at_least_orkfd(row: Mapping[str, Record], name: str) -> bool | None:
@@ -407,7 +500,9 @@ def count(answers: Any) -> dict[str, int]:
     return {"yes": sum(known), "of": len(known)}
 
 
-def compare(records: Records, one: str, other: str, what: str, holds: Callable[[Estimate], bool]) -> dict[str, int]:
+def compare(
+    records: Records, one: str, other: str, what: str, holds: Callable[[Estimate], bool]
+) -> dict[str, int]:
     differences = (paired(row, one, other, what) for row in records.values())
     return count(None if d is None else holds(d) for d in differences)
 
@@ -422,8 +517,12 @@ def targets(records: Records) -> dict[str, Any]:
         "better than SVC by more than one standard error": compare(
             records, "default", "svc", "error", lambda d: d.mean < -d.standard_error
         ),
-        "at least as good as the published ORKFD, allowing sd/√splits (11)": count(at_least_orkfd(row, n) for n, row in records.items()),
-        "selection faster than the SVC grid, median of CPU times (30)": median(ratios) if ratios else None,
+        "at least as good as the published ORKFD, allowing sd/√splits (11)": count(
+            at_least_orkfd(row, n) for n, row in records.items()
+        ),
+        "selection faster than the SVC grid, median of CPU times (30)": median(ratios)
+        if ratios
+        else None,
         "log-loss at most CalibratedClassifierCV(SVC) (9)": compare(
             records, "default", "svc-calibrated", "log_loss", lambda d: d.mean <= 0
         ),
@@ -458,7 +557,9 @@ def summarise(records: Records) -> Record:
             "methods": {key: summarise_record(record) for key, record in row.items()},
             "minus_svc": {key: d.to_dict() for key, d in differences.items() if d},
             "speed_up": speed_up(row),
-            "published": {key: {"mean": mean, "sd": sd} for key, (mean, sd) in published(name).items()},
+            "published": {
+                key: {"mean": mean, "sd": sd} for key, (mean, sd) in published(name).items()
+            },
         }
     return {"targets": targets(records), "sets": sets}
 
@@ -483,7 +584,10 @@ def error_table(records: Records) -> str:
 
 def published_table() -> str:
     printed = {name: PUBLISHED[name].split() for name in RAETSCH}
-    rows = [[name, *map(" ± ".join, zip(texts[::2], texts[1::2], strict=True))] for name, texts in printed.items()]
+    rows = [
+        [name, *map(" ± ".join, zip(texts[::2], texts[1::2], strict=True))]
+        for name, texts in printed.items()
+    ]
     return table(["set", *PUBLISHED_METHODS], rows)
 
 
@@ -491,38 +595,53 @@ def difference_table(records: Records) -> str:
     keys = [key for key in METHODS if METHODS[key].tuned and key != "svc"]
     rows = []
     for name, row in records.items():
-        cells = [percent(d.mean, d.standard_error) if (d := paired(row, key, "svc")) else "–" for key in keys]
+        cells = [
+            percent(d.mean, d.standard_error) if (d := paired(row, key, "svc")) else "–"
+            for key in keys
+        ]
         verdict = at_least_orkfd(row, name)
         rows.append([name, *cells, "–" if verdict is None else "yes" if verdict else "no"])
-    return table(["set", *(f"{METHODS[key].title} - SVC" for key in keys), "ours at least ORKFD"], rows)
+    return table(
+        ["set", *(f"{METHODS[key].title} - SVC" for key in keys), "ours at least ORKFD"], rows
+    )
 
 
 def time_table(records: Records) -> str:
     rows = []
     for name, row in records.items():
-        seconds = [f"{selection_cpu(row[key]):.2f}" if key in row else "–" for key in ("default", "svc")]
+        seconds = [
+            f"{selection_cpu(row[key]):.2f}" if key in row else "–" for key in ("default", "svc")
+        ]
         ratio = speed_up(row)
-        parameters = [readable(row[key]["parameters"]) if key in row else "–" for key in ("default", "svc")]
+        parameters = [
+            readable(row[key]["parameters"]) if key in row else "–" for key in ("default", "svc")
+        ]
         rows.append([name, *seconds, "–" if ratio is None else f"{ratio:.0f}", *parameters])
     return table(["set", "ours, s", "SVC grid, s", "ratio", "ours chose", "SVC chose"], rows)
 
 
 def readable(parameters: Parameters) -> str:
-    return ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else str(v) for k, v in parameters.items())
+    return ", ".join(
+        f"{k} {v:.3g}" if isinstance(v, float) else str(v) for k, v in parameters.items()
+    )
 
 
 def calibration_table(records: Records) -> str:
     keys = ("default", "svc-calibrated", "training-sigmoid")
     rows = []
     for name, row in records.items():
-        cells = [calibration_cell(row.get(key), what) for what in ("log_loss", "brier") for key in keys]
+        cells = [
+            calibration_cell(row.get(key), what) for what in ("log_loss", "brier") for key in keys
+        ]
         rows.append([name, *cells])
     header = [f"{what}, {METHODS[key].title}" for what in ("log-loss", "Brier") for key in keys]
     return table(["set", *header], rows)
 
 
 def calibration_cell(record: Record | None, what: str) -> str:
-    return f"{np.mean(record[what][:CALIBRATION_SPLITS]):.4f}" if record and record.get(what) else "–"
+    return (
+        f"{np.mean(record[what][:CALIBRATION_SPLITS]):.4f}" if record and record.get(what) else "–"
+    )
 
 
 def target_lines(records: Records) -> str:
@@ -535,7 +654,9 @@ def target_lines(records: Records) -> str:
 
 
 def markdown(records: Records, protocol: Protocol) -> str:
-    which = f"Splits {protocol.offset}, {protocol.offset + 1}, …" + (", quick run: not a result" if protocol.quick else "")
+    which = f"Splits {protocol.offset}, {protocol.offset + 1}, …" + (
+        ", quick run: not a result" if protocol.quick else ""
+    )
     parts = [
         "# Rätsch's benchmarks",
         f"{which}; made by `benchmarks/raetsch.py`, where the protocol is described.",
@@ -545,7 +666,8 @@ def markdown(records: Records, protocol: Protocol) -> str:
         error_table(records),
         "## Differences to the SVC in %, paired over splits: mean ± standard error",
         difference_table(records),
-        "## Published (Saadi, Talbot and Cawley 2007, table 1): mean ± standard deviation in %, on the authors' splits",
+        "## Published (Saadi, Talbot and Cawley 2007, table 1): mean ± standard deviation in %, "
+        "on the authors' splits",
         published_table(),
         "## Selection: CPU seconds for the five training sets, one thread, and the medians chosen",
         time_table(records),
@@ -569,7 +691,7 @@ def report(protocol: Protocol) -> Path:
     return path
 
 
-# ---- the command ---------------------------------------------------------------------------------------------
+# ---- the command ---------------------------------------------------------------------------------
 
 
 def folder_of(offset: int, quick: bool) -> Path:
@@ -579,12 +701,32 @@ def folder_of(offset: int, quick: bool) -> Path:
 
 
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS), metavar="METHOD", help=", ".join(METHODS))
-    parser.add_argument("--sets", nargs="+", choices=list(RAETSCH), metavar="SET", help=", ".join(CHEAP_FIRST))
-    parser.add_argument("--seed-offset", type=int, default=0, help="number of the first split; 1000 and up for choosing defaults")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--methods",
+        nargs="+",
+        choices=list(METHODS),
+        default=list(METHODS),
+        metavar="METHOD",
+        help=", ".join(METHODS),
+    )
+    parser.add_argument(
+        "--sets", nargs="+", choices=list(RAETSCH), metavar="SET", help=", ".join(CHEAP_FIRST)
+    )
+    parser.add_argument(
+        "--seed-offset",
+        type=int,
+        default=0,
+        help="number of the first split; 1000 and up for choosing defaults",
+    )
     parser.add_argument("--splits", type=int, help="at most this many test splits")
-    parser.add_argument("--quick", action="store_true", help="two training sets, three splits, a coarse SVC grid, three sets: does it run?")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="two training sets, three splits, a coarse SVC grid, three sets: does it run?",
+    )
     parser.add_argument("--fresh", action="store_true", help="compute again what is there already")
     parser.add_argument("--report", action="store_true", help="only make the tables")
     return parser.parse_args()
@@ -593,10 +735,20 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     arguments = parse()
     max_splits = arguments.splits or (3 if arguments.quick else None)
-    protocol = Protocol(folder_of(arguments.seed_offset, arguments.quick), arguments.seed_offset, max_splits, arguments.quick)
+    protocol = Protocol(
+        folder_of(arguments.seed_offset, arguments.quick),
+        arguments.seed_offset,
+        max_splits,
+        arguments.quick,
+    )
     wanted = arguments.sets or (QUICK_SETS if arguments.quick else CHEAP_FIRST)
     if not arguments.report:
-        run(protocol, arguments.methods, [name for name in CHEAP_FIRST if name in wanted], arguments.fresh)
+        run(
+            protocol,
+            arguments.methods,
+            [name for name in CHEAP_FIRST if name in wanted],
+            arguments.fresh,
+        )
     print(report(protocol))
 
 

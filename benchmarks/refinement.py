@@ -1,8 +1,11 @@
-"""Does it pay to leave the lattice? The joint lattice beside refinement after it, and beside the papers' alternation.
+"""Does it pay to leave the lattice? The joint lattice beside refinement after it, and beside the
+papers' alternation.
 
-Four generators with known Bayes error, 10 draws of n = 200 training and 2,000 test rows. `lattice` is the default; `refined` adds
-``refine=True`` (gamma and alpha in turns for the Brier criterion, as Saadi et al. alternate; gamma and alpha together by gradient and
-Newton's method on log alpha for the smoothed error of the LS-SVM). Criterion, test error and seconds; differences are paired over draws.
+Four generators with known Bayes error, 10 draws of n = 200 training and 2,000 test rows. `lattice`
+is the default; `refined` adds ``refine=True`` (gamma and alpha in turns for the Brier criterion, as
+Saadi et al. alternate; gamma and alpha together by gradient and Newton's method on log alpha for
+the smoothed error of the LS-SVM). Criterion, test error and seconds; differences are paired over
+draws.
 """
 
 from __future__ import annotations
@@ -17,7 +20,12 @@ from sklearn.base import BaseEstimator
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.datasets import make_ringnorm, make_torus, make_twonorm, make_waveform
 
-GENERATORS = {"torus": make_torus, "twonorm": make_twonorm, "ringnorm": make_ringnorm, "waveform": make_waveform}
+GENERATORS = {
+    "torus": make_torus,
+    "twonorm": make_twonorm,
+    "ringnorm": make_ringnorm,
+    "waveform": make_waveform,
+}
 MODELS = {
     "KFD, Brier, in turns": KernelFisherDiscriminant(),
     "LS-SVM, smoothed error, gradient": LeastSquaresSVC(criterion="smoothed_error"),
@@ -25,7 +33,9 @@ MODELS = {
 DRAWS = 10
 
 
-def measure(model: BaseEstimator, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray) -> tuple[float, float, float]:
+def measure(
+    model: BaseEstimator, X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray
+) -> tuple[float, float, float]:
     """Criterion, test error and seconds of one fit."""
     start = time.perf_counter()
     model.fit(X, y)
@@ -61,8 +71,10 @@ def main() -> None:
             row = results[f"{label}, {name}"] = compare(name, model)
             common.progress(done, len(GENERATORS), label)
             print(
-                f"{label:34s} {name:9s} criterion {row['criterion_lattice']:.5f} -> {row['criterion_refined']:.5f}   test error "
-                f"{row['error_lattice']:5.2f} % {row['error_difference']:+.2f} ± {row['standard_error']:.2f}   "
+                f"{label:34s} {name:9s} criterion {row['criterion_lattice']:.5f} -> "
+                f"{row['criterion_refined']:.5f}   test error "
+                f"{row['error_lattice']:5.2f} % {row['error_difference']:+.2f} ± "
+                f"{row['standard_error']:.2f}   "
                 f"{row['seconds_lattice']:.2f} s -> {row['seconds_refined']:.2f} s"
             )
     common.write(__file__, {"draws": DRAWS, "rows": results})

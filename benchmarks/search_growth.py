@@ -1,7 +1,8 @@
 """Does the search over regularisation values grow like n²?
 
-Time of the leave-one-out search over 21 values and of the decomposition it stands on, n = 256 … 4096, function and dual
-norm; slopes on log-log axes over the upper half of the sizes. The search's slope is printed last (2 is the theory).
+Time of the leave-one-out search over 21 values and of the decomposition it stands on, n = 256 …
+4096, function and dual norm; slopes on log-log axes over the upper half of the sizes. The search's
+slope is printed last (2 is the theory).
 """
 
 from __future__ import annotations
@@ -62,12 +63,14 @@ def main() -> None:
         for n, row in rows.items():
             share = row["search"] / (row["search"] + row["decomposition"])
             print(
-                f"{penalty:9s} n = {n:5d}   decomposition {row['decomposition']:8.3f} s   search {row['search']:7.4f} s   share {share:.1%}"
+                f"{penalty:9s} n = {n:5d}   decomposition {row['decomposition']:8.3f} s   search "
+                f"{row['search']:7.4f} s   share {share:.1%}"
             )
     common.write(__file__, {"candidates": len(ALPHAS), "penalties": results})
     for penalty, result in results.items():
         print(
-            f"{penalty}: slope of the search {result['slopes']['search']:.2f}, of the decomposition {result['slopes']['decomposition']:.2f}"
+            f"{penalty}: slope of the search {result['slopes']['search']:.2f}, of the "
+            f"decomposition {result['slopes']['decomposition']:.2f}"
         )
 
 

@@ -1,7 +1,8 @@
 """Every measured figure of docs/*.md, written from benchmarks/results.
 
-A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the table of that name. A figure inside a
-sentence stands between ``<!-- figure: name -->`` and ``<!-- / -->``.
+A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the
+table of that name. A figure inside a sentence stands between ``<!-- figure: name -->`` and ``<!-- /
+-->``.
 
 python docs/_figures.py            # writes
 python docs/_figures.py --check    # says which pages are not up to date; the tests do that too
@@ -40,7 +41,8 @@ def made_by(table: str, *names: str) -> str:
     versions = found[0]["versions"]
     where = f", {found[0]['device']}" if "device" in found[0] else ", one thread"
     return (
-        f"{table}\nMade by {scripts}; Python {versions['python']}, NumPy {versions['numpy']}, scikit-learn {versions['sklearn']}{where}.\n"
+        f"{table}\nMade by {scripts}; Python {versions['python']}, NumPy {versions['numpy']}, "
+        f"scikit-learn {versions['sklearn']}{where}.\n"
     )
 
 
@@ -55,7 +57,7 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-# ---- tables ----------------------------------------------------------------------------------------------------------------------
+# ---- tables --------------------------------------------------------------------------------------
 
 
 def fits() -> str:
@@ -65,16 +67,33 @@ def fits() -> str:
         estimator, penalty = name.split(", ") if ", " in name else (name, "function")
         matrices = memory["matrices"][f"{estimator}, {penalty}"]
         rows.append([f"`{estimator}`", penalty, f"{ratio:.2f}", f"{matrices:.1f}"])
-    header = ["estimator", "penalty", f"time / one `eigh`, n = {time['n']}", f"peak memory / kernel matrix, n = {memory['n']}"]
+    header = [
+        "estimator",
+        "penalty",
+        f"time / one `eigh`, n = {time['n']}",
+        f"peak memory / kernel matrix, n = {memory['n']}",
+    ]
     return made_by(markdown(header, rows), "fit_vs_eigh", "memory")
 
 
 def cross_validation() -> str:
     rows = [
-        [name, duration(row["fitonce"]), duration(row["sklearn"]), f"{row['ratio']:.0f}", f"{row['largest_relative_deviation']:.0e}"]
+        [
+            name,
+            duration(row["fitonce"]),
+            duration(row["sklearn"]),
+            f"{row['ratio']:.0f}",
+            f"{row['largest_relative_deviation']:.0e}",
+        ]
         for name, row in result("cross_val_predict")["rows"].items()
     ]
-    header = ["splits", "fitonce", "scikit-learn, same estimator", "times faster", "largest relative difference"]
+    header = [
+        "splits",
+        "fitonce",
+        "scikit-learn, same estimator",
+        "times faster",
+        "largest relative difference",
+    ]
     return made_by(markdown(header, rows), "cross_val_predict")
 
 
@@ -82,11 +101,26 @@ def search_growth() -> str:
     found = result("search_growth")
     rows = []
     for penalty, values in found["penalties"].items():
-        n, last = max(((int(n), seconds) for n, seconds in values["seconds"].items()), key=lambda pair: pair[0])
+        n, last = max(
+            ((int(n), seconds) for n, seconds in values["seconds"].items()),
+            key=lambda pair: pair[0],
+        )
         share = last["search"] / (last["search"] + last["decomposition"])
         slopes = values["slopes"]
-        rows.append([penalty, f"n^{slopes['decomposition']:.1f}", f"n^{slopes['search']:.1f}", f"{share:.1%} at n = {n}"])
-    header = ["penalty", "decomposition grows like", f"search over {found['candidates']} alphas grows like", "share of the search"]
+        rows.append(
+            [
+                penalty,
+                f"n^{slopes['decomposition']:.1f}",
+                f"n^{slopes['search']:.1f}",
+                f"{share:.1%} at n = {n}",
+            ]
+        )
+    header = [
+        "penalty",
+        "decomposition grows like",
+        f"search over {found['candidates']} alphas grows like",
+        "share of the search",
+    ]
     return made_by(markdown(header, rows), "search_growth")
 
 
@@ -102,7 +136,11 @@ def permutation() -> str:
     refits = markdown(
         ["five classes, by refitting (extrapolated)", "time", "beside `within-folds`"],
         [
-            [name, duration(seconds), f"{seconds / found['five classes']['modes']['within-folds']['seconds']:.0f} times"]
+            [
+                name,
+                duration(seconds),
+                f"{seconds / found['five classes']['modes']['within-folds']['seconds']:.0f} times",
+            ]
             for name, seconds in found["refits"].items()
         ],
     )
@@ -112,12 +150,21 @@ def permutation() -> str:
 def positions() -> str:
     found = result("positions")
     clock = found["clock"]
-    rows = [[f"`{mode}`", duration(seconds), f"{clock['times_faster'][mode]}"] for mode, seconds in clock["seconds"].items()]
+    rows = [
+        [f"`{mode}`", duration(seconds), f"{clock['times_faster'][mode]}"]
+        for mode, seconds in clock["seconds"].items()
+    ]
     rows.append(["MNE, refitting (extrapolated)", duration(clock["mne_seconds_extrapolated"]), "1"])
-    what = f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, {found['permutations']:,} permutations"
+    what = (
+        f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, "
+        f"{found['permutations']:,} permutations"
+    )
     table = markdown([what, "time", "times faster"], rows)
     both = clock["generalization_seconds"]
-    rest = f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE {duration(both['mne'])}.\n"
+    rest = (
+        f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE "
+        f"{duration(both['mne'])}.\n"
+    )
     return made_by(table + "\n" + rest, "positions")
 
 
@@ -142,7 +189,14 @@ def raetsch_counts() -> str:
     rows = []
     for name, value in result("raetsch")["targets"].items():
         plain = re.sub(r" \(\d+\)$", "", name)
-        rows.append([plain, f"{value['yes']} of {value['of']}" if isinstance(value, dict) else f"{value:.0f} times"])
+        rows.append(
+            [
+                plain,
+                f"{value['yes']} of {value['of']}"
+                if isinstance(value, dict)
+                else f"{value:.0f} times",
+            ]
+        )
     return made_by(markdown(["on Rätsch's 13 sets", "result"], rows), "raetsch")
 
 
@@ -151,7 +205,11 @@ def large() -> str:
     rows = []
     for case in (name for name in found if name.startswith("n=")):
         n, m = re.findall(r"\d+", case)
-        ours, theirs, both = found["runs"][f"fitonce {case}"], found["runs"][f"sklearn {case}"], found[case]
+        ours, theirs, both = (
+            found["runs"][f"fitonce {case}"],
+            found["runs"][f"sklearn {case}"],
+            found[case],
+        )
         rows.append(
             [
                 f"{int(n):,}, {m}",
@@ -161,7 +219,13 @@ def large() -> str:
                 f"{both['accuracy_difference']:+.4f}",
             ]
         )
-    header = ["rows, landmarks", "fitonce", "Nystroem + RidgeClassifierCV", "times faster", "difference in accuracy"]
+    header = [
+        "rows, landmarks",
+        "fitonce",
+        "Nystroem + RidgeClassifierCV",
+        "times faster",
+        "difference in accuracy",
+    ]
     return made_by(markdown(header, rows), "large")
 
 
@@ -179,7 +243,13 @@ def gpu() -> str:
                 f"{path['peak_GiB']:.1f} GiB",
             ]
         )
-    header = ["rows", f"leave-one-out for {found['alphas']} alphas", "eigh alone", "whole fit", "peak memory of leave-one-out"]
+    header = [
+        "rows",
+        f"leave-one-out for {found['alphas']} alphas",
+        "eigh alone",
+        "whole fit",
+        "peak memory of leave-one-out",
+    ]
     return made_by(markdown(header, rows), "gpu")
 
 
@@ -191,22 +261,37 @@ def landmarks() -> str:
     def cell(one: dict[str, Any]) -> str:
         return f"{one['error']:.1f} ± {one['error_se']:.1f}"
 
-    rows = [[name, cell(one["exact"]), *(cell(one[method][size]) for method in methods)] for name, one in found["sets"].items()]
-    header = [f"error in %, {size} landmarks (± standard error)", "exact", *(f"`{method}`" for method in methods)]
+    rows = [
+        [name, cell(one["exact"]), *(cell(one[method][size]) for method in methods)]
+        for name, one in found["sets"].items()
+    ]
+    header = [
+        f"error in %, {size} landmarks (± standard error)",
+        "exact",
+        *(f"`{method}`" for method in methods),
+    ]
     return made_by(markdown(header, rows), "landmarks")
 
 
 def landmark_path() -> str:
-    """Errors at every number of landmarks, and how long the choice of the largest took over the sets."""
+    """Errors at every number of landmarks, and how long the choice of the largest took over the
+    sets.
+    """
     found = result("landmarks")
     sizes = [str(size) for size in found["sizes"]]
     sets = found["sets"]
     rows = []
     for method in (name for name in next(iter(sets.values())) if name != "exact"):
-        errors = [" / ".join(f"{one[method][size]['error']:.1f}" for size in sizes) for one in sets.values()]
+        errors = [
+            " / ".join(f"{one[method][size]['error']:.1f}" for size in sizes)
+            for one in sets.values()
+        ]
         seconds = [one[method][sizes[-1]].get("choosing_seconds") for one in sets.values()]
         rows.append([method, *errors, "" if None in seconds else between(seconds)])
-    header = [f"m = {' / '.join(sizes)}", *(f"{name} (exact {one['exact']['error']:.1f})" for name, one in sets.items())]
+    header = [
+        f"m = {' / '.join(sizes)}",
+        *(f"{name} (exact {one['exact']['error']:.1f})" for name, one in sets.items()),
+    ]
     return markdown([*header, f"s to choose {sizes[-1]}"], rows)
 
 
@@ -223,7 +308,12 @@ def refinement() -> str:
         ]
         for name, row in result("refinement")["rows"].items()
     ]
-    return made_by(markdown(["model, generator", "criterion lower by", "test error in %, refined - lattice"], rows), "refinement")
+    return made_by(
+        markdown(
+            ["model, generator", "criterion lower by", "test error in %, refined - lattice"], rows
+        ),
+        "refinement",
+    )
 
 
 def defaults() -> str:
@@ -232,7 +322,13 @@ def defaults() -> str:
     rows = []
     for criterion in criteria:
         errors = [values[criterion]["temperature error"] for values in sets.values()]
-        rows.append([f'`"{criterion}"`', *(f"{error:.1f}" for error in errors), f"{sum(errors) / len(errors):.2f}"])
+        rows.append(
+            [
+                f'`"{criterion}"`',
+                *(f"{error:.1f}" for error in errors),
+                f"{sum(errors) / len(errors):.2f}",
+            ]
+        )
     return made_by(markdown(["criterion", *sets, "mean"], rows), "defaults")
 
 
@@ -255,13 +351,18 @@ TABLES: dict[str, Callable[[], str]] = {
     )
 }
 
-# ---- figures inside sentences ------------------------------------------------------------------------------------------------------
+# ---- figures inside sentences --------------------------------------------------------------------
 
 
 def gpu_agreement(kind: str) -> str:
     """The largest difference from NumPy, over torch and CuPy, fixed and tuned models."""
     found = result("gpu_agreement")
-    differences = [value for library in ("torch", "cupy") for name, value in found[library]["largest difference"].items() if kind in name]
+    differences = [
+        value
+        for library in ("torch", "cupy")
+        for name, value in found[library]["largest difference"].items()
+        if kind in name
+    ]
     return f"{max(differences):.0e}"
 
 
@@ -277,13 +378,17 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),
     "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
     "gpu_peak": lambda: f"{result('gpu')['path']['65536']['peak_GiB']:.1f} GiB",
-    "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(**result("gpu")["landmarks"]["1000000"]),
+    "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
+        **result("gpu")["landmarks"]["1000000"]
+    ),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
     "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),
     "gpu_folds_eigh_4096": lambda: gpu_folds("4096", "eigh"),
     "large_growth": lambda: f"{result('large')['growth']['slope']:.2f}",
-    "ten_folds_faster": lambda: f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}",
+    "ten_folds_faster": lambda: (
+        f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}"
+    ),
 }
 
 
@@ -299,13 +404,19 @@ def pages() -> list[Path]:
 
 
 def outdated() -> list[str]:
-    return [page.name for page in pages() if updated(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")]
+    return [
+        page.name
+        for page in pages()
+        if updated(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")
+    ]
 
 
 def main() -> None:
     if "--check" in sys.argv[1:]:
         names = outdated()
-        raise SystemExit(f"not up to date: {', '.join(names)}; run docs/_figures.py" if names else 0)
+        raise SystemExit(
+            f"not up to date: {', '.join(names)}; run docs/_figures.py" if names else 0
+        )
     for page in pages():
         text = page.read_text(encoding="utf-8")
         if updated(text) != text:

@@ -1,7 +1,8 @@
-"""The gallery: one page for each script in examples/, with the figure and the words that it produced while the site was built.
+"""The gallery: one page for each script in examples/, with the figure and the words that it
+produced while the site was built.
 
-The pages are written to docs/gallery, which is not kept in the repository. A script runs again when it, or the version of the package,
-has changed.
+The pages are written to docs/gallery, which is not kept in the repository. A script runs again when
+it, or the version of the package, has changed.
 """
 
 from __future__ import annotations
@@ -99,7 +100,10 @@ class Example:
 
 def examples() -> list[Example]:
     found = [Example(path) for path in sorted(EXAMPLES.glob("*.py"))]
-    return sorted(found, key=lambda example: FIRST.index(example.name) if example.name in FIRST else len(FIRST))
+    return sorted(
+        found,
+        key=lambda example: FIRST.index(example.name) if example.name in FIRST else len(FIRST),
+    )
 
 
 def run(example: Example) -> None:
@@ -107,11 +111,29 @@ def run(example: Example) -> None:
     stamp = PAGES / f"{example.name}.stamp"
     if stamp.exists() and stamp.read_text() == example.stamp:
         return
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
-    command = [sys.executable, "-c", RUNNER, str(example.path), str(example.figure), *ARGUMENTS.get(example.name, [])]
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    command = [
+        sys.executable,
+        "-c",
+        RUNNER,
+        str(example.path),
+        str(example.figure),
+        *ARGUMENTS.get(example.name, []),
+    ]
     example.figure.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:  # for what it writes
-        options: dict[str, Any] = {"capture_output": True, "text": True, "encoding": "utf-8", "timeout": TIME_LIMIT, "env": environment}
+        options: dict[str, Any] = {
+            "capture_output": True,
+            "text": True,
+            "encoding": "utf-8",
+            "timeout": TIME_LIMIT,
+            "env": environment,
+        }
         done = subprocess.run(command, cwd=folder, **options)
     if done.returncode:
         from sphinx.errors import ExtensionError
@@ -127,7 +149,10 @@ def indented(text: str) -> str:
 
 def page(example: Example) -> str:
     """The page of an example: what it is about, its figure, its words, its code."""
-    text = [f".. code-block:: sh\n\n{part}" if part.startswith("    ") else part for part in example.documentation.split("\n\n")]
+    text = [
+        f".. code-block:: sh\n\n{part}" if part.startswith("    ") else part
+        for part in example.documentation.split("\n\n")
+    ]
     parts = [example.title, "=" * len(example.title), "", "\n\n".join(text), ""]
     if example.figure.exists():
         parts += [f".. image:: {example.figure.name}", f"   :alt: {example.summary}", ""]
@@ -135,8 +160,18 @@ def page(example: Example) -> str:
         parts += [NOT_RUN[example.name], ""]
     elif words := example.words:
         parts += [".. rubric:: Output", "", ".. code-block:: text", "", indented(words), ""]
-    parts += [".. rubric:: Code", "", f":download:`examples/{example.path.name} <../../examples/{example.path.name}>`", ""]
-    parts += [f".. literalinclude:: ../../examples/{example.path.name}", "   :language: python", f"   :lines: {example.first_line}-", ""]
+    parts += [
+        ".. rubric:: Code",
+        "",
+        f":download:`examples/{example.path.name} <../../examples/{example.path.name}>`",
+        "",
+    ]
+    parts += [
+        f".. literalinclude:: ../../examples/{example.path.name}",
+        "   :language: python",
+        f"   :lines: {example.first_line}-",
+        "",
+    ]
     return "\n".join(parts)
 
 
@@ -147,18 +182,27 @@ def card(example: Example) -> str:
     else:
         text = example.words or example.path.read_text(encoding="utf-8")
         picture = f"<pre>{html.escape(text[:900])}</pre>"
-    words = f"<strong>{html.escape(example.title)}</strong><span>{html.escape(example.summary.replace('``', ''))}</span>"
-    return f'<a class="example" href="{example.name}.html"><span class="picture">{picture}</span>{words}</a>'
+    words = (
+        f"<strong>{html.escape(example.title)}</strong><span>{html.escape(example.summary.replace('``', ''))}</span>"
+    )
+    return (
+        f'<a class="example" href="{example.name}.html"><span '
+        f'class="picture">{picture}</span>{words}</a>'
+    )
 
 
 def index(all_examples: list[Example]) -> str:
-    tiles = "".join(f"   {card(example)}\n".replace("\n", "&#10;").removesuffix("&#10;") + "\n" for example in all_examples)
+    tiles = "".join(
+        f"   {card(example)}\n".replace("\n", "&#10;").removesuffix("&#10;") + "\n"
+        for example in all_examples
+    )
     return "\n".join(
         [
             "Examples",
             "========",
             "",
-            "Scripts that run as they stand: ``python examples/quickstart.py``. Figures and output are those of the build of this site.",
+            "Scripts that run as they stand: ``python examples/quickstart.py``. Figures and "
+            "output are those of the build of this site.",
             "",
             ".. raw:: html",
             "",
@@ -183,7 +227,9 @@ def write_if_changed(path: Path, text: str) -> None:
 def build(app: Any) -> None:
     PAGES.mkdir(exist_ok=True)
     all_examples = examples()
-    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:  # each waits for a process of its own
+    with ThreadPoolExecutor(
+        min(4, os.cpu_count() or 1)
+    ) as pool:  # each waits for a process of its own
         list(pool.map(run, [example for example in all_examples if example.name not in NOT_RUN]))
     for example in all_examples:
         write_if_changed(PAGES / f"{example.name}.rst", page(example))

@@ -1,4 +1,5 @@
-"""Links of the built site: every internal one leads to a page and an anchor that exist, and nothing is loaded from elsewhere.
+"""Links of the built site: every internal one leads to a page and an anchor that exist, and nothing
+is loaded from elsewhere.
 
 python docs/_links.py docs/_build/html
 """
@@ -32,7 +33,9 @@ class Page(HTMLParser):
 
 
 def broken(root: Path) -> list[str]:
-    """One line for each link or file of the site that is not there, or that needs a network to load."""
+    """One line for each link or file of the site that is not there, or that needs a network to
+    load.
+    """
     pages = {path: Page(path) for path in root.resolve().rglob("*.html")}
     lines = []
     for path, page in pages.items():
@@ -44,7 +47,9 @@ def broken(root: Path) -> list[str]:
                 continue
             goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             anchor = unquote(parts.fragment)
-            if not goal.exists() or (anchor and goal in pages and anchor not in pages[goal].anchors):
+            if not goal.exists() or (
+                anchor and goal in pages and anchor not in pages[goal].anchors
+            ):
                 lines.append(f"{here} links to {target}")
     return lines
 

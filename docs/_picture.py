@@ -1,4 +1,5 @@
-"""The picture of the report in README.md: the page of examples/report_page.py in a headless Chromium.
+"""The picture of the report in README.md: the page of examples/report_page.py in a headless
+Chromium.
 
 python docs/_picture.py            # writes docs/_static/report.png; needs chromium on the PATH
 """
@@ -21,10 +22,24 @@ def main() -> None:
         raise SystemExit("this needs chromium on the PATH")
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "wine.html"
-        subprocess.run([sys.executable, str(ROOT / "examples" / "report_page.py"), str(page)], cwd=folder, check=True)
-        options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
+        subprocess.run(
+            [sys.executable, str(ROOT / "examples" / "report_page.py"), str(page)],
+            cwd=folder,
+            check=True,
+        )
+        options = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-background-networking",
+            "--hide-scrollbars",
+        ]
         size, wait = "--window-size=1100,1150", "--virtual-time-budget=8000"
-        subprocess.run([chromium, *options, size, wait, f"--screenshot={PICTURE}", page.as_uri()], check=True, capture_output=True)
+        subprocess.run(
+            [chromium, *options, size, wait, f"--screenshot={PICTURE}", page.as_uri()],
+            check=True,
+            capture_output=True,
+        )
     print(PICTURE)
 
 

@@ -2,8 +2,8 @@
 
 python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-The pages are plain Markdown that a code host shows as well. What the site needs beyond them is made here: the side bar from the tables of
-index.md, and the targets of links that lead out of docs/.
+The pages are plain Markdown that a code host shows as well. What the site needs beyond them is made
+here: the side bar from the tables of index.md, and the targets of links that lead out of docs/.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ exclude_patterns = ["_build", "_templates"]
 default_role = "code"
 suppress_warnings = ["config.cache"]
 
-# ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not there is a warning --------------------
+# ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not
+# there is a warning
 
 myst_heading_anchors = 4
 
-# ---- API -------------------------------------------------------------------------------------------------------
+# ---- API -----------------------------------------------------------------------------------------
 
 autosummary_generate = True
 toc_object_entries_show_parents = "hide"
@@ -52,7 +53,7 @@ numpydoc_use_plots = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-# ---- appearance: nothing is fetched from elsewhere ----------------------------------------------------------------
+# ---- appearance: nothing is fetched from elsewhere -----------------------------------------------
 
 html_theme = "furo"
 html_title = f"fitonce {release}"
@@ -65,7 +66,7 @@ templates_path = ["_templates"]
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
 
-# ---- links that lead out of docs/ -------------------------------------------------------------------------------
+# ---- links that lead out of docs/ ----------------------------------------------------------------
 
 ELSEWHERE = {  # path from docs/: page of the site
     "../examples": "gallery/index",
@@ -104,9 +105,15 @@ def side_bar(index: str) -> str:
     for title, body in SECTION.findall(index):
         rows = [line for line in body.splitlines() if line.startswith("| [")]
         links = [match for row in rows if (match := LINK.search(row))]
-        pages = [f"{match[1].replace('`', '')} <{page_of(match[2], HERE) or Path(match[2]).with_suffix('')}>" for match in links]
+        pages = [
+            f"{match[1].replace('`', '')} "
+            f"<{page_of(match[2], HERE) or Path(match[2]).with_suffix('')}>"
+            for match in links
+        ]
         if pages:
-            trees.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```", ""]))
+            trees.append(
+                "\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *pages, "```", ""])
+            )
     return "\n".join(trees)
 
 
@@ -129,18 +136,24 @@ def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
         if "://" in target:
             return match[0]
         page = page_of(target, folder)
-        return f"[{match[1]}](/{page}{match[3] or ''})" if page else f"[{match[1]}](../{target}{match[3] or ''})"
+        return (
+            f"[{match[1]}](/{page}{match[3] or ''})"
+            if page
+            else f"[{match[1]}](../{target}{match[3] or ''})"
+        )
 
     source[0] = LINK.sub(moved, source[0])
 
 
-# ---- docstrings are written for help(): plain text, equations indented -------------------------------------------------
+# ---- docstrings are written for help(): plain text, equations indented ---------------------------
 
 CODE = re.compile(r"(``.*?``|`[^`]+`)")
 NAME_WITH_UNDERSCORE = re.compile(r"(?<=\w)_(?!\w)")
 
 
-def show_equations(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+def show_equations(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
     """What stands indented after a colon and an empty line is an equation: keep its lines."""
     for i in range(len(lines) - 2):
         here, gap, following = lines[i : i + 3]
@@ -150,8 +163,12 @@ def show_equations(app: Any, what: str, name: str, value: Any, options: Any, lin
             lines[i] += ":"
 
 
-def escape_names(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Names that end in an underscore, |λ| and a lone * are plain text, not references, substitutions and emphasis."""
+def escape_names(
+    app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Names that end in an underscore, |λ| and a lone * are plain text, not references,
+    substitutions and emphasis.
+    """
     literal = -1  # the indentation of the line that a literal block belongs to
     doctest = False
     for i, line in enumerate(lines):
@@ -168,17 +185,25 @@ def escape_names(app: Any, what: str, name: str, value: Any, options: Any, lines
         parts = CODE.split(line)
         for j in range(0, len(parts), 2):
             plain = NAME_WITH_UNDERSCORE.sub(r"\_", parts[j]).replace("|", r"\|")
-            parts[j] = plain.replace("*", r"\*") if plain.count("*") % 2 and "**" not in plain else plain
+            parts[j] = (
+                plain.replace("*", r"\*") if plain.count("*") % 2 and "**" not in plain else plain
+            )
         lines[i] = "".join(parts)
 
 
-# ---- members of other libraries' base classes are documented there ---------------------------------------------------
+# ---- members of other libraries' base classes are documented there -------------------------------
 
 
-def is_foreign(app: Any, what: str, name: str, member: Any, skip: bool, options: Any) -> bool | None:
+def is_foreign(
+    app: Any, what: str, name: str, member: Any, skip: bool, options: Any
+) -> bool | None:
     function = getattr(member, "fget", member)
     module = getattr(function, "__module__", None) or ""
-    if what == "class" and (name.startswith("set_") or not module.startswith("fitonce")) and callable(function):
+    if (
+        what == "class"
+        and (name.startswith("set_") or not module.startswith("fitonce"))
+        and callable(function)
+    ):
         return True
     return None
 
@@ -187,6 +212,8 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", read_source)
     app.connect("include-read", read_include)
     app.connect("autodoc-skip-member", is_foreign)
-    app.connect("autodoc-process-docstring", show_equations, priority=100)  # before numpydoc takes the sections apart
+    app.connect(
+        "autodoc-process-docstring", show_equations, priority=100
+    )  # before numpydoc takes the sections apart
     app.connect("autodoc-process-docstring", escape_names, priority=900)  # and after
     return {"parallel_read_safe": True}

@@ -1,7 +1,8 @@
-"""A decision surface with leave-one-out in view: rows drawn by what the model that had not seen them said.
+"""A decision surface with leave-one-out in view: rows drawn by what the model that had not seen
+them said.
 
-300 points around and inside a circle, with the best boundary known. One fit chooses the kernel width and alpha; the crosses are rows
-that their own leave-one-out model misclassifies.
+300 points around and inside a circle, with the best boundary known. One fit chooses the kernel
+width and alpha; the crosses are rows that their own leave-one-out model misclassifies.
 
     python examples/decision_surface.py
 """
@@ -15,8 +16,13 @@ from fitonce.datasets import make_torus, torus_bayes
 X, y = make_torus(300, random_state=1)
 model = KernelFisherDiscriminant().fit(X, y)
 wrong = (model.held_out_decision_ > 0) != (y == model.classes_[1])
-print(f"gamma = {model.gamma_:g}, alpha = {model.alpha_:g}, {len(model.cv_results_['params'])} pairs tried")
-print(f"leave-one-out error {wrong.mean():.3f}, training error {np.mean(model.predict(X) != y):.3f}")
+print(
+    f"gamma = {model.gamma_:g}, alpha = {model.alpha_:g}, {len(model.cv_results_['params'])} "
+    "pairs tried"
+)
+print(
+    f"leave-one-out error {wrong.mean():.3f}, training error {np.mean(model.predict(X) != y):.3f}"
+)
 
 reach = 6.0
 grid = np.linspace(-reach, reach, 200)

@@ -1,7 +1,7 @@
 """Three cultivars of wine on two discriminant axes, as fitted and as held out.
 
-The fitted rows look better separated than they are. The held-out projections, each from the model without its row, are what new rows would
-look like.
+The fitted rows look better separated than they are. The held-out projections, each from the model
+without its row, are what new rows would look like.
 
     python examples/discriminant_axes.py
 """
@@ -21,10 +21,14 @@ fitted = np.mean(model.predict(X) == y)
 held_out = np.mean(model.held_out_decision_.argmax(axis=1) == y)
 print(f"accuracy of the fitted rows {fitted:.3f}, held out {held_out:.3f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", sharex=True, sharey=True)
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(11, 4.6), layout="constrained", sharex=True, sharey=True
+)
 Z = model.transform(X)
 for label, (colour, marker) in enumerate((("#0072B2", "o"), ("#D55E00", "s"), ("#009E73", "^"))):
-    left.scatter(*Z[y == label].T, s=30, color=colour, marker=marker, edgecolors="white", linewidths=0.5)
+    left.scatter(
+        *Z[y == label].T, s=30, color=colour, marker=marker, edgecolors="white", linewidths=0.5
+    )
 left.set(title="fitted", xlabel="discriminant axis 1", ylabel="discriminant axis 2")
 left.grid(alpha=0.4)
 ProjectionDisplay.from_estimator(model, ax=right)

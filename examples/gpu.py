@@ -1,4 +1,5 @@
-"""The same model on the host and, where there is one, on a GPU: where the arrays live is where the work happens.
+"""The same model on the host and, where there is one, on a GPU: where the arrays live is where the
+work happens.
 
 Run it: python examples/gpu.py. Needs torch; without a CUDA device it runs on torch's CPU tensors.
 """
@@ -35,9 +36,18 @@ def main() -> None:
     on_device = time.perf_counter() - start
 
     difference = np.abs(model.held_out_decision_.cpu().numpy() - host.held_out_decision_).max()
-    print(f"{n:,} rows, 21 alphas by leave-one-out: NumPy {on_host:.2f} s, torch on {device} {on_device:.2f} s")
-    print(f"same alpha: {model.alpha_ == host.alpha_}; held-out decisions differ by at most {difference:.1e}")
-    print(f"leave-one-out accuracy {float(np.mean((host.held_out_decision_ > 0) == (y == host.classes_[1]))):.4f}")
+    print(
+        f"{n:,} rows, 21 alphas by leave-one-out: NumPy {on_host:.2f} s, torch on {device} "
+        f"{on_device:.2f} s"
+    )
+    print(
+        f"same alpha: {model.alpha_ == host.alpha_}; held-out decisions differ by at most "
+        f"{difference:.1e}"
+    )
+    print(
+        "leave-one-out accuracy "
+        f"{float(np.mean((host.held_out_decision_ > 0) == (y == host.classes_[1]))):.4f}"
+    )
 
 
 if __name__ == "__main__":

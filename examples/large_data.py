@@ -1,4 +1,5 @@
-"""A quarter of a million rows from blocks that are never in memory together: tuned, held out and verified.
+"""A quarter of a million rows from blocks that are never in memory together: tuned, held out and
+verified.
 
 Run it: python examples/large_data.py [number of rows]
 """
@@ -18,7 +19,10 @@ N_FEATURES, BLOCK = 5, 10_000
 
 
 def blocks(n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Stand-in for files, a database or an instrument: the same rows at every pass, a block at a time."""
+    """Stand-in for files, a database or an instrument.
+
+    The same rows at every pass, a block at a time.
+    """
     for number, start in enumerate(range(0, n, BLOCK)):
         rng = np.random.default_rng(number)
         X = rng.normal(size=(min(BLOCK, n - start), N_FEATURES))
@@ -33,11 +37,19 @@ def main(n: int) -> None:
     model = KernelFisherDiscriminant(gamma=0.1, landmarks=300, random_state=0, verbose=1)
     start = time.perf_counter()
     model.fit(rows)
-    print(f"fitted in {time.perf_counter() - start:.1f} s: alpha = {model.alpha_:g} of {len(model.cv_results_['params'])} tried")
+    print(
+        f"fitted in {time.perf_counter() - start:.1f} s: alpha = {model.alpha_:g} of "
+        f"{len(model.cv_results_['params'])} tried"
+    )
     held_out = model.classes_[model.held_out_decision_.argmax(axis=1)]
-    print(f"leave-one-out accuracy {np.mean(held_out == rows.y):.4f}, majority {np.max(np.unique(rows.y, return_counts=True)[1]) / n:.4f}")
+    print(
+        f"leave-one-out accuracy {np.mean(held_out == rows.y):.4f}, majority "
+        f"{np.max(np.unique(rows.y, return_counts=True)[1]) / n:.4f}"
+    )
     first = next(blocks(1))[0]
-    probabilities = dict(zip(model.classes_.tolist(), model.predict_proba(first)[0].round(3).tolist(), strict=True))
+    probabilities = dict(
+        zip(model.classes_.tolist(), model.predict_proba(first)[0].round(3).tolist(), strict=True)
+    )
     print(f"probabilities of the first row: {probabilities}")
 
 

@@ -1,7 +1,9 @@
-"""Held-out values for a smoother of your own: a smoothing spline with blocks of five neighbours left out.
+"""Held-out values for a smoother of your own: a smoothing spline with blocks of five neighbours
+left out.
 
-Any method whose fitted values are H y can be cross-validated by its matrix H alone. Leave-one-out looks fine on noise that is alike in
-neighbouring rows; leaving out blocks shows that the wiggles are noise.
+Any method whose fitted values are H y can be cross-validated by its matrix H alone. Leave-one-out
+looks fine on noise that is alike in neighbouring rows; leaving out blocks shows that the wiggles
+are noise.
 
     python examples/own_smoother.py
 """
@@ -30,7 +32,11 @@ for penalty in penalties:
     H = B @ np.linalg.solve(B.T @ B + penalty * D.T @ D + 1e-9 * np.eye(B.shape[1]), B.T)
     single = np.concatenate(held_out(H, y, [[i] for i in range(n)]))
     block = np.concatenate(held_out(H, y, blocks))
-    for name, value in (("leave-one-out", single - y), ("blocks of five", block - y), ("the truth itself", H @ y - truth)):
+    for name, value in (
+        ("leave-one-out", single - y),
+        ("blocks of five", block - y),
+        ("the truth itself", H @ y - truth),
+    ):
         errors[name].append(float(np.mean(value**2)))
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -40,7 +46,9 @@ for (name, curve), colour in zip(errors.items(), ("#D55E00", "#0072B2", "#555555
     left.loglog(penalties, curve, color=colour, label=name)
     left.plot(penalties[best], curve[best], "o", color=colour)
     if name != "the truth itself":
-        H = B @ np.linalg.solve(B.T @ B + penalties[best] * D.T @ D + 1e-9 * np.eye(B.shape[1]), B.T)
+        H = B @ np.linalg.solve(
+            B.T @ B + penalties[best] * D.T @ D + 1e-9 * np.eye(B.shape[1]), B.T
+        )
         right.plot(x, H @ y, color=colour, label=f"chosen by {name}")
 left.set(xlabel="penalty", ylabel="mean squared error", title="three judges")
 left.legend(frameon=False)

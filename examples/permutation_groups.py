@@ -1,8 +1,9 @@
 """Is it the stimulus or the session? A permutation test that respects how the labels came about.
 
-Twelve sessions of ten rows. Every session has its own offset in all features, and more rows of one class than of the other, so that telling
-sessions apart is telling classes apart, a little. There is no other signal. Labels permuted over all rows break the tie between
-session and class, and the test cries wolf; permuted within sessions they keep it, and the test stays silent.
+Twelve sessions of ten rows. Every session has its own offset in all features, and more rows of one
+class than of the other, so that telling sessions apart is telling classes apart, a little. There is
+no other signal. Labels permuted over all rows break the tie between session and class, and the test
+cries wolf; permuted within sessions they keep it, and the test stays silent.
 
     python examples/permutation_groups.py
 """
@@ -24,14 +25,23 @@ y = np.concatenate([rng.permutation(np.arange(10) < count) for count in more_of_
 X = rng.normal(size=(120, 6)) + 1.5 * rng.normal(size=(12, 6))[sessions]
 
 model = KernelFisherDiscriminant(gamma=0.05, alpha=1.0)
-cv = KFold(10, shuffle=True, random_state=0)  # ignores the labels, so that they may move freely over the rows
-warnings.filterwarnings("ignore", message="The groups parameter is ignored by KFold")  # they say what may be exchanged
+cv = KFold(
+    10, shuffle=True, random_state=0
+)  # ignores the labels, so that they may move freely over the rows
+warnings.filterwarnings(
+    "ignore", message="The groups parameter is ignored by KFold"
+)  # they say what may be exchanged
 start = perf_counter()
 free = permutation_test_score(model, X, y, cv=cv, n_permutations=2000, random_state=0)
-within = permutation_test_score(model, X, y, groups=sessions, cv=cv, n_permutations=2000, random_state=0)
+within = permutation_test_score(
+    model, X, y, groups=sessions, cv=cv, n_permutations=2000, random_state=0
+)
 seconds = perf_counter() - start
 print(f"accuracy {free.score:.3f}")
-print(f"labels exchanged over all rows:   p = {free.pvalue:.4f} ({free.exchange})   wrong: rows of a session are alike")
+print(
+    f"labels exchanged over all rows:   p = {free.pvalue:.4f} ({free.exchange})   wrong: rows of "
+    "a session are alike"
+)
 print(f"labels exchanged within sessions: p = {within.pvalue:.4f} ({within.exchange})")
 print(f"4000 permutations in {seconds:.1f} s")
 

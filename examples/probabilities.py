@@ -1,4 +1,5 @@
-"""Are the probabilities right? Reliability of held-out probabilities, and on rows that nobody has seen.
+"""Are the probabilities right? Reliability of held-out probabilities, and on rows that nobody has
+seen.
 
 Calibration is fitted to held-out decisions, so no rows are set aside for it.
 
@@ -20,7 +21,10 @@ for calibration in (None, "temperature", "sigmoid"):
     model = KernelFisherDiscriminant(calibration=calibration).fit(X, y)
     p = model.predict_proba(X_new)[:, 1]
     sure = np.maximum(p, 1 - p) > 0.95
-    print(f"calibration={calibration!s:<12} {brier_score_loss(y_new == model.classes_[1], p):.4f}   {sure.sum()}")
+    print(
+        f"calibration={calibration!s:<12} {brier_score_loss(y_new == model.classes_[1], p):.4f}   "
+        f"{sure.sum()}"
+    )
 
 model = KernelFisherDiscriminant().fit(X, y)
 display = CalibrationDisplay.from_estimator(model)

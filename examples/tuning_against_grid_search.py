@@ -1,7 +1,9 @@
-"""One fit against GridSearchCV on the same candidates and the same folds: the same choice, the same scores.
+"""One fit against GridSearchCV on the same candidates and the same folds: the same choice, the same
+scores.
 
-scikit-learn's search fits every candidate on every training set. The estimator's own tuning decomposes the kernel matrix once for
-each width and reads off every alpha and every fold. The figure shows what an open-ended search tries.
+scikit-learn's search fits every candidate on every training set. The estimator's own tuning
+decomposes the kernel matrix once for each width and reads off every alpha and every fold. The
+figure shows what an open-ended search tries.
 
     python examples/tuning_against_grid_search.py
 """
@@ -24,16 +26,26 @@ gammas, alphas = [0.003, 0.01, 0.03, 0.1], np.logspace(-3, 1, 9)
 
 with threadpool_limits(1):
     start = perf_counter()
-    search = GridSearchCV(LeastSquaresSVC(calibration=None), {"gamma": gammas, "alpha": alphas}, cv=cv, scoring="accuracy").fit(X, y)
+    search = GridSearchCV(
+        LeastSquaresSVC(calibration=None),
+        {"gamma": gammas, "alpha": alphas},
+        cv=cv,
+        scoring="accuracy",
+    ).fit(X, y)
     seconds_search = perf_counter() - start
 
     start = perf_counter()
     models = [
-        LeastSquaresSVC(gamma=gamma, alpha=alphas, criterion="error", pooled=False, cv=cv, calibration=None).fit(X, y) for gamma in gammas
+        LeastSquaresSVC(
+            gamma=gamma, alpha=alphas, criterion="error", pooled=False, cv=cv, calibration=None
+        ).fit(X, y)
+        for gamma in gammas
     ]
     seconds_ours = perf_counter() - start
 
-ours = np.array([model.cv_results_["mean_test_score"] + 1.0 for model in models])  # accuracy is one less the error
+ours = np.array(
+    [model.cv_results_["mean_test_score"] + 1.0 for model in models]
+)  # accuracy is one less the error
 theirs = search.cv_results_["mean_test_score"].reshape(len(alphas), len(gammas)).T
 print(f"{len(X)} rows, {len(gammas)} widths × {len(alphas)} alphas × 5 folds")
 print(f"GridSearchCV      {seconds_search:7.2f} s   best accuracy {search.best_score_:.4f}")
@@ -45,7 +57,8 @@ assert np.abs(ours - theirs).max() < 1e-12
 start = perf_counter()
 model = LeastSquaresSVC().fit(X, y)
 print(
-    f"\nopen-ended search: {len(model.cv_results_['params'])} candidates by leave-one-out in {perf_counter() - start:.2f} s: "
+    f"\nopen-ended search: {len(model.cv_results_['params'])} candidates by leave-one-out in "
+    f"{perf_counter() - start:.2f} s: "
     f"gamma = {model.gamma_:.3g}, alpha = {model.alpha_:.3g}"
 )
 CriterionMapDisplay.from_estimator(model)

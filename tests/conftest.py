@@ -1,4 +1,7 @@
-"""Optional packages: skipped with a reason where missing, failed where FITONCE_REQUIRE names them."""
+"""Optional packages.
+
+Skipped with a reason where missing, failed where FITONCE_REQUIRE names them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from typing import Any, NoReturn
 
 import pytest
 
-OPTIONAL = {"torch": "torch", "browser": "playwright.sync_api"}  # markers, and the packages that they need
+OPTIONAL = {
+    "torch": "torch",
+    "browser": "playwright.sync_api",
+}  # markers, and the packages that they need
 
 
 def missing(name: str, reason: str) -> NoReturn:
@@ -21,7 +27,10 @@ def missing(name: str, reason: str) -> NoReturn:
 
 
 def require(name: str) -> Any:
-    """The package of that marker (or of that name); without it the test is skipped, or fails if FITONCE_REQUIRE has the name."""
+    """The package of that marker (or of that name).
+
+    Without it the test is skipped, or fails if FITONCE_REQUIRE has the name.
+    """
     try:
         return importlib.import_module(OPTIONAL.get(name, name))
     except ImportError as error:

@@ -30,7 +30,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 
 EPS = float(np.finfo(np.float64).eps)
 
-# ---- a covering array --------------------------------------------------------------------------------------------
+# ---- a covering array ----------------------------------------------------------------------------
 
 Level = Hashable
 Pair = frozenset[tuple[str, Level]]
@@ -40,15 +40,26 @@ def pairs_of(row: Mapping[str, Level]) -> set[Pair]:
     return {frozenset(pair) for pair in itertools.combinations(row.items(), 2)}
 
 
-def all_pairs(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]) -> list[Pair]:
+def all_pairs(
+    factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]
+) -> list[Pair]:
     """Every pair of levels of two different factors, in a fixed order."""
     levels = [[(name, level) for level in values] for name, values in factors.items()]
-    pairs = [frozenset(pair) for one, other in itertools.combinations(levels, 2) for pair in itertools.product(one, other)]
+    pairs = [
+        frozenset(pair)
+        for one, other in itertools.combinations(levels, 2)
+        for pair in itertools.product(one, other)
+    ]
     return [pair for pair in pairs if allowed(pair)]
 
 
-def covering_array(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]) -> list[dict[str, Level]]:
-    """Few rows in which every allowed pair of levels occurs; greedy, so not the fewest, and always the same."""
+def covering_array(
+    factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]
+) -> list[dict[str, Level]]:
+    """Few rows in which every allowed pair of levels occurs.
+
+    Greedy, so not the fewest, and always the same.
+    """
     uncovered = dict.fromkeys(all_pairs(factors, allowed))
     used: dict[tuple[str, Level], int] = {}
     rows = []
@@ -61,7 +72,10 @@ def covering_array(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pa
             for level in levels:
                 new = [frozenset([(name, level), chosen]) for chosen in row.items()]
                 if all(allowed(pair) for pair in new):
-                    gains[level] = (sum(pair in uncovered for pair in new), -used.get((name, level), 0))
+                    gains[level] = (
+                        sum(pair in uncovered for pair in new),
+                        -used.get((name, level), 0),
+                    )
             row[name] = max(gains, key=gains.__getitem__)
         for entry in row.items():
             used[entry] = used.get(entry, 0) + 1
@@ -71,7 +85,7 @@ def covering_array(factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pa
     return rows
 
 
-# ---- cases -------------------------------------------------------------------------------------------------------
+# ---- cases ---------------------------------------------------------------------------------------
 
 
 def mixture_kernel(X: np.ndarray, Y: np.ndarray, *, gamma: float) -> np.ndarray:
@@ -111,13 +125,21 @@ def halves(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.
 
 def sparse_splits(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Splits that train and test on a part of the rows only."""
-    return [(train[::-1], test[:-1]) for train, test in ShuffleSplit(3, test_size=0.2, train_size=0.7, random_state=3).split(labels)]
+    return [
+        (train[::-1], test[:-1])
+        for train, test in ShuffleSplit(3, test_size=0.2, train_size=0.7, random_state=3).split(
+            labels
+        )
+    ]
 
 
 def bootstrap_splits(labels: np.ndarray, groups: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training rows drawn with replacement; the others are tested."""
     rng, n = np.random.default_rng(4), len(labels)
-    draws = [np.concatenate([np.arange(n - n // 3), rng.integers(n - n // 3, size=n // 3)]) for _ in range(3)]
+    draws = [
+        np.concatenate([np.arange(n - n // 3), rng.integers(n - n // 3, size=n // 3)])
+        for _ in range(3)
+    ]
     return [(train, np.setdiff1d(np.arange(n), train)) for train in draws]
 
 
@@ -132,7 +154,9 @@ PARTITIONS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
 }
 OTHER_SPLITS: dict[str, Callable[[np.ndarray, np.ndarray], Any]] = {
     "ShuffleSplit": lambda labels, groups: ShuffleSplit(4, test_size=0.25, random_state=1),
-    "RepeatedStratifiedKFold": lambda labels, groups: RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=1),
+    "RepeatedStratifiedKFold": lambda labels, groups: RepeatedStratifiedKFold(
+        n_splits=3, n_repeats=2, random_state=1
+    ),
     "TimeSeriesSplit": lambda labels, groups: TimeSeriesSplit(3),
     "sparse splits": sparse_splits,
     "bootstrap": bootstrap_splits,
@@ -142,7 +166,9 @@ SPLITTERS = PARTITIONS | OTHER_SPLITS
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator, data and splits, with the deviation that is allowed between a closed form and a refit."""
+    """An estimator, data and splits, with the deviation that is allowed between a closed form and a
+    refit.
+    """
 
     estimator: Any
     X: Any
@@ -156,7 +182,11 @@ class Case:
     @property
     def arguments(self) -> dict[str, Any]:
         """The splitter, the groups where it takes any, and the weights where there are some."""
-        return {"cv": self.cv, "groups": self.groups if "Group" in type(self.cv).__name__ else None, "params": self.params}
+        return {
+            "cv": self.cv,
+            "groups": self.groups if "Group" in type(self.cv).__name__ else None,
+            "params": self.params,
+        }
 
     @property
     def methods(self) -> list[str]:
@@ -164,16 +194,26 @@ class Case:
 
 
 def make_labels(n: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
-    """Unbalanced classes, each with four members at least, and all of them among any n_classes rows at the start."""
+    """Unbalanced classes, each with four members at least, and all of them among any n_classes rows
+    at the start.
+    """
     share = 0.6 ** np.arange(n_classes)
     start = np.arange(4 * n_classes) % n_classes
-    return np.concatenate([start, rng.choice(n_classes, size=n - len(start), p=share / share.sum())])
+    return np.concatenate(
+        [start, rng.choice(n_classes, size=n - len(start), p=share / share.sum())]
+    )
 
 
 def largest_eigenvalue_and_alpha(
-    K: np.ndarray, penalty: str, fit_intercept: bool | str, weights: np.ndarray | None, factor: float
+    K: np.ndarray,
+    penalty: str,
+    fit_intercept: bool | str,
+    weights: np.ndarray | None,
+    factor: float,
 ) -> tuple[float, float]:
-    """λ_max of the matrix that alpha is added to, and `factor` times it (above -λ_min where the kernel is indefinite)."""
+    """λ_max of the matrix that alpha is added to, and `factor` times it (above -λ_min where the
+    kernel is indefinite).
+    """
     s = np.ones(len(K)) if weights is None else np.sqrt(weights)
     G = s[:, None] * (K + 1.0 if fit_intercept == "penalized" else K) * s
     if penalty == "dual":
@@ -199,7 +239,10 @@ def make_case(
     size: str = "medium",
     seed: int = 0,
 ) -> Case:
-    """The first seed is taken from which every training set has all classes; how others end is tested apart."""
+    """The first seed is taken from which every training set has all classes.
+
+    How others end is tested apart.
+    """
     estimator_class, width = MODELS[model]
     classifies = estimator_class is not KernelRidge
     n_classes = width if classifies else 3
@@ -210,12 +253,18 @@ def make_case(
     cv = SPLITTERS[splitter](labels, groups)
     splits = list(check_cv(cv).split(labels, labels, groups if "Group" in splitter else None))
     if any(len(np.unique(labels[train])) < n_classes for train, _ in splits):
-        return make_case(model, kernel, penalty, fit_intercept, weights, splitter, factor, rows, size, seed + 1)
+        return make_case(
+            model, kernel, penalty, fit_intercept, weights, splitter, factor, rows, size, seed + 1
+        )
     X = rng.normal(size=(n, n + 5 if kernel == "wide linear" else 4))
     X[:, :2] += 1.5 * np.column_stack([np.cos(labels), np.sin(labels)])
     if rows == "duplicated":
         X = X[np.arange(n) % (n - n // 4)]
-    y: Any = NAMES[labels] if classifies else np.sin(X[:, :width]) + 0.2 * rng.normal(size=(n, width)) + 3.0
+    y: Any = (
+        NAMES[labels]
+        if classifies
+        else np.sin(X[:, :width]) + 0.2 * rng.normal(size=(n, width)) + 3.0
+    )
     y = y[:, 0] if width == 1 else y
     w = rng.uniform(0.3, 3.0, size=n) if weights == "by row" else None
     options = dict(PARAMETERS[kernel])
@@ -241,26 +290,38 @@ def _gram(options: Mapping[str, Any], X: np.ndarray) -> np.ndarray:
         return mixture_kernel(X, X, **options["kernel_params"])
     if options["kernel"] == "precomputed":
         return pairwise_kernels(X, metric="laplacian", gamma=0.3)
-    return pairwise_kernels(X, metric=options["kernel"], **{name: value for name, value in options.items() if name != "kernel"})
+    return pairwise_kernels(
+        X,
+        metric=options["kernel"],
+        **{name: value for name, value in options.items() if name != "kernel"},
+    )
 
 
-# ---- literal refits ----------------------------------------------------------------------------------------------
+# ---- literal refits ------------------------------------------------------------------------------
 
 
 def refits(case: Case) -> Iterator[tuple[Any, Any, np.ndarray]]:
-    """Per split: the estimator fitted on the training rows, the test rows as it takes them, and their numbers."""
+    """Per split.
+
+    The estimator fitted on the training rows, the test rows as it takes them, and their numbers.
+    """
     pairwise = case.estimator.__sklearn_tags__().input_tags.pairwise
     for train, test in case.splits:
-        X_train, X_test = (case.X[rows][:, train] if pairwise else case.X[rows] for rows in (train, test))
+        X_train, X_test = (
+            case.X[rows][:, train] if pairwise else case.X[rows] for rows in (train, test)
+        )
         params = {name: value[train] for name, value in (case.params or {}).items()}
         yield clone(case.estimator).fit(X_train, case.y[train], **params), X_test, test
 
 
-# ---- agreement ---------------------------------------------------------------------------------------------------
+# ---- agreement -----------------------------------------------------------------------------------
 
 
 def assert_close(got: Any, expected: Any, tolerance: float, what: str = "") -> None:
-    """Equal within `tolerance` of the largest expected number; float-min columns, infinities and NaN exactly where expected."""
+    """Equal within `tolerance` of the largest expected number.
+
+    Float-min columns, infinities and NaN exactly where expected.
+    """
     got, expected = np.asarray(got), np.asarray(expected)
     assert got.shape == expected.shape and got.dtype == expected.dtype, (
         f"{what}: {got.dtype} {got.shape}, {expected.dtype} {expected.shape}"
@@ -268,17 +329,27 @@ def assert_close(got: Any, expected: Any, tolerance: float, what: str = "") -> N
     usual = np.isfinite(expected) & (np.abs(expected) < 1e30)
     np.testing.assert_array_equal(got[~usual], expected[~usual], err_msg=what)
     if usual.any():
-        error = np.abs(got[usual] - expected[usual]).max() / max(np.abs(expected[usual]).max(), np.finfo(float).tiny)
-        assert error <= tolerance, f"{what}: relative deviation {error:.2e}, allowed {tolerance:.2e}"
+        error = np.abs(got[usual] - expected[usual]).max() / max(
+            np.abs(expected[usual]).max(), np.finfo(float).tiny
+        )
+        assert error <= tolerance, (
+            f"{what}: relative deviation {error:.2e}, allowed {tolerance:.2e}"
+        )
 
 
 def ties(decision: np.ndarray, tolerance: float) -> np.ndarray:
     """Rows whose label hangs on less than the tolerance."""
-    ordered = np.sort(decision, axis=1) if decision.ndim == 2 else np.column_stack([np.zeros(len(decision)), decision])
+    ordered = (
+        np.sort(decision, axis=1)
+        if decision.ndim == 2
+        else np.column_stack([np.zeros(len(decision)), decision])
+    )
     return np.abs(ordered[:, -1] - ordered[:, -2]) <= 2 * tolerance * np.abs(decision).max()
 
 
-def assert_outputs(got: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float) -> np.ndarray:
+def assert_outputs(
+    got: Mapping[str, Any], expected: Mapping[str, Any], tolerance: float
+) -> np.ndarray:
     """Numbers close, labels equal except for ties, which are returned."""
     assert got.keys() == expected.keys()
     tied = np.zeros(len(expected["predict"]), dtype=bool)
@@ -309,12 +380,20 @@ def outcome(call: Callable[[], Any]) -> Outcome:
         try:
             value = call()
         except Exception as exception:
-            error = type(exception), str(exception).split("Below are more details")[0]  # what follows there are tracebacks
+            error = (
+                type(exception),
+                str(exception).split("Below are more details")[0],
+            )  # what follows there are tracebacks
     return Outcome(value, error, frozenset(warning.category for warning in caught))
 
 
-def assert_same_outcome(function: str, *args: Any, tolerance: float = 1e-8, **kwargs: Any) -> Outcome:
-    """Our function and scikit-learn's of the same name: same values, exception and warning categories. Returns scikit-learn's."""
+def assert_same_outcome(
+    function: str, *args: Any, tolerance: float = 1e-8, **kwargs: Any
+) -> Outcome:
+    """Our function and scikit-learn's of the same name.
+
+    Same values, exception and warning categories. Returns scikit-learn's.
+    """
     expected = outcome(lambda: getattr(sklearn.model_selection, function)(*args, **kwargs))
     got = outcome(lambda: getattr(fitonce, function)(*args, **kwargs))
     assert got.error == expected.error
@@ -325,7 +404,10 @@ def assert_same_outcome(function: str, *args: Any, tolerance: float = 1e-8, **kw
 
 
 def assert_same_value(got: Any, expected: Any, tolerance: float) -> None:
-    """Arrays, and dictionaries of scores: their names and numbers, but neither their times nor their estimators."""
+    """Arrays, and dictionaries of scores.
+
+    Their names and numbers, but neither their times nor their estimators.
+    """
     if isinstance(expected, dict):
         assert list(got) == list(expected)
         for name in expected:

@@ -1,4 +1,7 @@
-"""Small problems for the core's tests: kernels of every kind, with and without weights, biases and confounds."""
+"""Small problems for the core's tests.
+
+Kernels of every kind, with and without weights, biases and confounds.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +112,9 @@ class Case:
 
     @property
     def solver(self) -> reference.Fit:
-        return reference.ridge_function_norm if self.norm == "function" else reference.ridge_dual_norm
+        return (
+            reference.ridge_function_norm if self.norm == "function" else reference.ridge_dual_norm
+        )
 
     @property
     def _settings(self) -> tuple[np.ndarray | None, bool | str, np.ndarray | None]:
@@ -123,17 +128,31 @@ class Case:
 
     def reference_held_out(self, test: np.ndarray, mu: float) -> np.ndarray:
         train = reference.complement(test, self.n)
-        return reference.refit_held_out(self.solver, self.K, self.Y, mu, train, test, *self._settings)
+        return reference.refit_held_out(
+            self.solver, self.K, self.Y, mu, train, test, *self._settings
+        )
 
-    def close(self, got: np.ndarray, expected: np.ndarray, mu: float, scale: float | None = None) -> None:
+    def close(
+        self, got: np.ndarray, expected: np.ndarray, mu: float, scale: float | None = None
+    ) -> None:
         """Within the promise, relative to the largest expected entry (or the given scale)."""
         assert got.shape == expected.shape
         size = np.abs(expected).max() if scale is None else scale
         error = np.abs(got - expected).max() / size
-        assert error <= self.tolerance(mu), f"relative error {error:.2e} at mu = {mu:.2e}, promised {self.tolerance(mu):.2e}"
+        assert error <= self.tolerance(mu), (
+            f"relative error {error:.2e} at mu = {mu:.2e}, promised {self.tolerance(mu):.2e}"
+        )
 
 
-def make_case(norm: str, kind: str = "rbf", setting: str = "bias", *, n: int = 24, seed: int = 0, thin: bool = False) -> Case:
+def make_case(
+    norm: str,
+    kind: str = "rbf",
+    setting: str = "bias",
+    *,
+    n: int = 24,
+    seed: int = 0,
+    thin: bool = False,
+) -> Case:
     rng = np.random.default_rng(seed)
     X = features(kind, n, rng)
     Y = np.column_stack([np.sin(X[:, 0]) + 0.3 * rng.normal(size=n), rng.normal(size=n) + 2.0])

@@ -1,8 +1,10 @@
-"""What the closed forms must equal: models solved from their definitions, rows deleted, solved again.
+"""What the closed forms must equal: models solved from their definitions, rows deleted, solved
+again.
 
-Nothing here is taken from the package, and nothing uses a hat matrix, an eigendecomposition of a smoother or a
-closed-form held-out value. A model is f(x) = k(x, X) α + p(x) β with unpenalised columns p (the bias first, where it
-is free); `intercept` is True (free), False (none) or "penalized" (K + 1).
+Nothing here is taken from the package, and nothing uses a hat matrix, an eigendecomposition of a
+smoother or a closed-form held-out value. A model is f(x) = k(x, X) α + p(x) β with unpenalised
+columns p (the bias first, where it is free); `intercept` is True (free), False (none) or
+"penalized" (K + 1).
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ import scipy.linalg
 
 @dataclass(frozen=True)
 class Model:
-    """Coefficients α (n, t) and β (u, t); `b` is the bias (t,), zero where there is none of its own."""
+    """Coefficients α (n, t) and β (u, t).
+
+    `b` is the bias (t,), zero where there is none of its own.
+    """
 
     alpha: np.ndarray
     beta: np.ndarray
@@ -39,7 +44,9 @@ class Model:
 Fit = Callable[..., Model]
 
 
-def unpenalised_columns(n: int, intercept: bool | str, unpenalised: np.ndarray | None) -> np.ndarray:
+def unpenalised_columns(
+    n: int, intercept: bool | str, unpenalised: np.ndarray | None
+) -> np.ndarray:
     """(n, u): a column of ones for a free bias, then the columns given."""
     ones = np.ones((n, 1 if intercept is True else 0))
     return ones if unpenalised is None else np.hstack([ones, unpenalised])
@@ -57,12 +64,17 @@ def ridge_function_norm(
     intercept: bool | str = True,
     unpenalised: np.ndarray | None = None,
 ) -> Model:
-    """argmin Σ w (y - f)² + μ αᵀKα, by the bordered system [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y; 0]."""
+    """argmin Σ w (y - f)² + μ αᵀKα, by the bordered system [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y.
+
+    0].
+    """
     n = len(K)
     w = np.ones(n) if weights is None else weights
     P = unpenalised_columns(n, intercept, unpenalised)
     u = P.shape[1]
-    bordered = np.block([[penalise_bias(K, intercept) + np.diag(mu / w), P], [P.T, np.zeros((u, u))]])
+    bordered = np.block(
+        [[penalise_bias(K, intercept) + np.diag(mu / w), P], [P.T, np.zeros((u, u))]]
+    )
     solution = np.linalg.solve(bordered, np.vstack([Y, np.zeros((u, Y.shape[1]))]))
     return Model(solution[:n], solution[n:], intercept)
 
@@ -117,14 +129,19 @@ def refit_held_out(
 
 
 def fixed_basis_held_out(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
-    """Leave-one-out of the dual norm with a free bias where only the row's error is deleted: its basis function stays."""
+    """Leave-one-out of the dual norm with a free bias where only the row's error is deleted.
+
+    Its basis function stays.
+    """
     n = len(K)
     Z = np.hstack([K, np.ones((n, 1))])
     penalty = np.diag(np.append(np.full(n, mu), 0.0))
     values = []
     for row in range(n):
         kept = np.delete(Z, row, axis=0)
-        values.append(Z[row] @ np.linalg.solve(kept.T @ kept + penalty, kept.T @ np.delete(Y, row, axis=0)))
+        values.append(
+            Z[row] @ np.linalg.solve(kept.T @ kept + penalty, kept.T @ np.delete(Y, row, axis=0))
+        )
     return np.array(values)
 
 
@@ -132,7 +149,7 @@ def complement(rows: np.ndarray, n: int) -> np.ndarray:
     return np.setdiff1d(np.arange(n), rows)
 
 
-# ---- the kernel Fisher discriminant ------------------------------------------------------------------------------
+# ---- the kernel Fisher discriminant --------------------------------------------------------------
 
 
 def explicit_features(K: np.ndarray) -> np.ndarray:
@@ -142,7 +159,9 @@ def explicit_features(K: np.ndarray) -> np.ndarray:
 
 
 class Discriminant(NamedTuple):
-    """Scores (m, c) and projections (m, c-1) of new rows, and the eigenvalues Λ (c-1,), largest first."""
+    """Scores (m, c) and projections (m, c-1) of new rows, and the eigenvalues Λ (c-1,), largest
+    first.
+    """
 
     scores: np.ndarray
     projections: np.ndarray
@@ -158,8 +177,9 @@ def fisher(
 ) -> Discriminant:
     """Fisher's discriminant with S_w + μI on explicit features.
 
-    Classes are those in y. Directions solve S_b W = (S_w + μI) W Λ with Wᵀ(S_w + μI)W = I; projections are centred on
-    the training mean and multiplied by √(n - c); the score of a class is z·m - ½‖m‖² + log prior.
+    Classes are those in y. Directions solve S_b W = (S_w + μI) W Λ with Wᵀ(S_w + μI)W = I;
+    projections are centred on the training mean and multiplied by √(n - c); the score of a class is
+    z·m - ½‖m‖² + log prior.
     """
     classes = np.unique(y)
     mean = np.average(features, axis=0, weights=w)
@@ -176,7 +196,9 @@ def fisher(
     eigenvalues, W = scipy.linalg.eigh(between, within + mu * np.eye(p))
     leading = np.argsort(-eigenvalues)[: len(classes) - 1]
     scale = np.sqrt(w.sum() - len(classes))
-    z, m = (scale * (points - mean) @ W[:, leading] for points in (new_features, np.array(centroids)))
+    z, m = (
+        scale * (points - mean) @ W[:, leading] for points in (new_features, np.array(centroids))
+    )
     log_priors = np.log(np.array(sizes) / w.sum())
     return Discriminant(z @ m.T - 0.5 * np.sum(m**2, axis=1) + log_priors, z, eigenvalues[leading])
 
@@ -192,19 +214,24 @@ def kfda_brute(
 ) -> Discriminant:
     """The kernel discriminant of the training rows, at the test rows; K is of all rows.
 
-    The dual norm is the same problem with the kernel values at the training rows as features, and √w times those with
-    weights: its penalty is μ Σ α²/w.
+    The dual norm is the same problem with the kernel values at the training rows as features, and
+    √w times those with weights: its penalty is μ Σ α²/w.
     """
     w = np.ones(len(K)) if weights is None else weights
     features = explicit_features(K) if penalty == "function" else K[:, train] * np.sqrt(w[train])
     return fisher(features[train], y[train], mu, features[test], w[train])
 
 
-# ---- fifty digits ------------------------------------------------------------------------------------------------
+# ---- fifty digits --------------------------------------------------------------------------------
 
 
-def held_out_exactly(K: np.ndarray, y: np.ndarray, mu: float, train: np.ndarray, test: np.ndarray, penalty: str) -> np.ndarray:
-    """Held-out values (m,) with a free bias in 50-digit arithmetic, rounded at the very end; for n up to about 12."""
+def held_out_exactly(
+    K: np.ndarray, y: np.ndarray, mu: float, train: np.ndarray, test: np.ndarray, penalty: str
+) -> np.ndarray:
+    """Held-out values (m,) with a free bias in 50-digit arithmetic, rounded at the very end.
+
+    For n up to about 12.
+    """
     with mpmath.workdps(50):
         n = len(train)
         K_train, K_test = (mpmath.matrix(K[np.ix_(rows, train)].tolist()) for rows in (train, test))
@@ -218,7 +245,11 @@ def held_out_exactly(K: np.ndarray, y: np.ndarray, mu: float, train: np.ndarray,
             right[:n, 0] = target
         else:
             system[:n, :n] = K_train.T * K_train + shift
-            system[:n, n], system[n, :n], system[n, n] = K_train.T * ones, ones.T * K_train, mpmath.mpf(n)
+            system[:n, n], system[n, :n], system[n, n] = (
+                K_train.T * ones,
+                ones.T * K_train,
+                mpmath.mpf(n),
+            )
             right[:n, 0], right[n, 0] = K_train.T * target, (ones.T * target)[0]
         solution = mpmath.lu_solve(system, right)
         values = K_test * solution[:n, 0] + solution[n] * mpmath.ones(len(test), 1)

@@ -32,11 +32,26 @@ LAYERS = (  # each may import those before it
     "cli",
 )
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-HEAVY = ("torch", "cupy", "dask", "pandas", "polars", "matplotlib", "typer", "rich", "jinja2", "skops", "onnx", "pyarrow")
+HEAVY = (
+    "torch",
+    "cupy",
+    "dask",
+    "pandas",
+    "polars",
+    "matplotlib",
+    "typer",
+    "rich",
+    "jinja2",
+    "skops",
+    "onnx",
+    "pyarrow",
+)
 
 
 def imported(module: Path) -> set[str]:
-    """Absolute names of what a module of the package imports anywhere in it, type-checking blocks and functions included."""
+    """Absolute names of what a module of the package imports anywhere in it, type-checking blocks
+    and functions included.
+    """
     package = ["fitonce", *module.parent.parts]
     names = set()
     for node in ast.walk(ast.parse((PACKAGE / module).read_text(encoding="utf-8"))):
@@ -50,7 +65,9 @@ def imported(module: Path) -> set[str]:
 
 
 def layer(name: str) -> str | None:
-    """The layer of a dotted name of the package, None for the package itself and for other packages."""
+    """The layer of a dotted name of the package, None for the package itself and for other
+    packages.
+    """
     parts = name.split(".")
     return parts[1] if parts[0] == "fitonce" and len(parts) > 1 and parts[1] in LAYERS else None
 
@@ -71,19 +88,33 @@ def test_imports_point_one_way(module):
         return
     for name in imported(module):
         other = layer(name)
-        assert other is None or LAYERS.index(other) <= LAYERS.index(own), f"{module} ({own}) imports {name} ({other})"
-        assert name.split(".")[0] != "fitonce" or other is not None, f"{module} imports {name}: from the package's top"
+        assert other is None or LAYERS.index(other) <= LAYERS.index(own), (
+            f"{module} ({own}) imports {name} ({other})"
+        )
+        assert name.split(".")[0] != "fitonce" or other is not None, (
+            f"{module} imports {name}: from the package's top"
+        )
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if module.parts[0] == "core"], ids=str)
+@pytest.mark.parametrize(
+    "module", [module for module in MODULES if module.parts[0] == "core"], ids=str
+)
 def test_the_core_knows_arrays_only(module):
-    foreign = {name.split(".")[0] for name in imported(module)} - {"fitonce", "__future__", *sys.stdlib_module_names}
+    foreign = {name.split(".")[0] for name in imported(module)} - {
+        "fitonce",
+        "__future__",
+        *sys.stdlib_module_names,
+    }
     assert foreign <= {"numpy", "scipy", "array_api_compat"}
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_only_public_names_of_scikit_learn(module):
-    private = [name for name in imported(module) if name.startswith("sklearn") and any(part.startswith("_") for part in name.split("."))]
+    private = [
+        name
+        for name in imported(module)
+        if name.startswith("sklearn") and any(part.startswith("_") for part in name.split("."))
+    ]
     assert not private
 
 
@@ -97,7 +128,9 @@ before = set(sys.modules)
 import fitonce
 print(sorted({{name for name in {HEAVY} if name in sys.modules}} - before))
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert result.stdout.strip() == "[]"
 
 
@@ -115,7 +148,9 @@ def public_objects() -> dict[str, object]:
 def test_the_public_names():
     assert sorted(fitonce.__all__) == fitonce.__all__
     assert {"KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"} <= set(fitonce.__all__)
-    assert {"cross_val_predict", "cross_val_score", "cross_validate", "held_out"} <= set(fitonce.__all__)
+    assert {"cross_val_predict", "cross_val_score", "cross_validate", "held_out"} <= set(
+        fitonce.__all__
+    )
     assert fitonce.__version__ and (PACKAGE / "py.typed").exists()
 
 
@@ -125,13 +160,17 @@ def test_public_names_are_documented(name):
     assert documentation and len(documentation.split()) >= 3
 
 
-@pytest.mark.parametrize("estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge])
+@pytest.mark.parametrize(
+    "estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge]
+)
 def test_parameters_and_attributes_are_documented(estimator):
     documentation = inspect.getdoc(estimator)
     parameters, attributes = documentation.split("Attributes\n")
     assert all(name in parameters for name in inspect.signature(estimator).parameters)
     model = estimator("linear").fit([[0.0], [1.0], [2.0], [3.5]], [0, 1, 1, 0])
-    fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")} - {"n_features_in_"}
+    fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")} - {
+        "n_features_in_"
+    }
     undocumented = {name for name in fitted if name not in attributes}
     assert not undocumented
     assert ">>>" in documentation

@@ -40,7 +40,11 @@ every_classifier = pytest.mark.parametrize("estimator", ESTIMATORS[:2])
 
 @pytest.fixture(params=NAMESPACES)
 def xp(request):
-    return pytest.importorskip(request.param) if request.param != "torch" else importlib.import_module("torch")
+    return (
+        pytest.importorskip(request.param)
+        if request.param != "torch"
+        else importlib.import_module("torch")
+    )
 
 
 def problem(estimator=LeastSquaresSVC, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -66,7 +70,9 @@ def same(array, expected: np.ndarray, xp, rtol: float = 1e-10) -> None:
     assert in_namespace(array, xp), type(array)
     assert tuple(array.shape) == expected.shape
     finite = np.abs(expected[np.isfinite(expected)])
-    np.testing.assert_allclose(on_host(array), expected, rtol=0, atol=rtol * max(finite.max(initial=0.0), 1.0))
+    np.testing.assert_allclose(
+        on_host(array), expected, rtol=0, atol=rtol * max(finite.max(initial=0.0), 1.0)
+    )
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
@@ -80,7 +86,9 @@ def test_every_number_is_numpys(estimator, kernel, penalty, xp):
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
     setting = {"kernel": kernel, "penalty": penalty, "alpha": [0.3, 3.0], **KERNELS[kernel]}
     ours = estimator(**setting).fit(X, y, sample_weight=weights)
-    theirs = estimator(**setting).fit(xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weights))
+    theirs = estimator(**setting).fit(
+        xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weights)
+    )
     assert theirs.alpha_ == ours.alpha_
     for name, value in vars(ours).items():
         if not name.endswith("_") or name.startswith("_") or name in ("cv_results_", "classes_"):
@@ -92,7 +100,9 @@ def test_every_number_is_numpys(estimator, kernel, penalty, xp):
     for method in METHODS:
         if hasattr(ours, method):
             same(getattr(theirs, method)(xp.asarray(new)), getattr(ours, method)(new), xp)
-    np.testing.assert_allclose(theirs.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"], rtol=1e-10)
+    np.testing.assert_allclose(
+        theirs.cv_results_["mean_test_score"], ours.cv_results_["mean_test_score"], rtol=1e-10
+    )
 
 
 @pytest.mark.parametrize("cv", [3, KFold(4), ShuffleSplit(3, random_state=0)], ids=str)
@@ -106,7 +116,11 @@ def test_held_out_by_cv_with_rows_of_weight_zero(estimator, kernel, cv, xp):
     ours = model.fit(X, y, sample_weight=weights)
     expected = ours.held_out_prediction_ if estimator is KernelRidge else ours.held_out_decision_
     theirs = model.fit(xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weights))
-    same(theirs.held_out_prediction_ if estimator is KernelRidge else theirs.held_out_decision_, expected, xp)
+    same(
+        theirs.held_out_prediction_ if estimator is KernelRidge else theirs.held_out_decision_,
+        expected,
+        xp,
+    )
 
 
 @every_estimator
@@ -131,7 +145,9 @@ def test_labels_come_back_as_they_went_in(estimator, n_classes, xp):
         predicted = estimator(alpha=0.4).fit(xp.asarray(X), labels).predict(xp.asarray(X))
         assert predicted.dtype == labels.dtype
         same(predicted, expected, xp)
-    named = estimator(alpha=0.4).fit(xp.asarray(X), np.array(["a", "b", "c"])[y])  # no namespace but NumPy holds text
+    named = estimator(alpha=0.4).fit(
+        xp.asarray(X), np.array(["a", "b", "c"])[y]
+    )  # no namespace but NumPy holds text
     np.testing.assert_array_equal(named.predict(xp.asarray(X)), np.array(["a", "b", "c"])[expected])
 
 
@@ -167,7 +183,10 @@ def test_namespaces_do_not_mix(estimator, xp):
     name = xp.__name__.split(".")[-1]
     for method in METHODS:
         if hasattr(ours, method):
-            match = rf"{estimator.__name__}\.{method}\(\) must use the same namespace .*got numpy after {name} on .*: convert one"
+            match = (
+                rf"{estimator.__name__}\.{method}\(\) must use the same namespace .*got numpy "
+                rf"after {name} on .*: convert one"
+            )
             with pytest.raises(ValueError, match=match):
                 getattr(theirs, method)(X)
             with pytest.raises(ValueError, match=rf"got {name} on .* after numpy"):
@@ -185,16 +204,41 @@ def test_refusals(estimator, xp):
         (lambda: model.predict(xp.asarray(bad)), "NaN or infinity"),
         (lambda: model.predict(xp.asarray(X[:, :2])), "X has 2 features, but .* is expecting 3"),
         (lambda: estimator().fit(xp.asarray(X[:, 0]), xp.asarray(y)), "Expected 2D array, got 1D"),
-        (lambda: estimator().fit(xp.asarray(X[:1, :]), xp.asarray(y[:1])), "shape .*at least two rows"),
+        (
+            lambda: estimator().fit(xp.asarray(X[:1, :]), xp.asarray(y[:1])),
+            "shape .*at least two rows",
+        ),
         (lambda: estimator().fit(xp.asarray(X[:, :0]), xp.asarray(y)), "one feature"),
-        (lambda: estimator().fit(xp.asarray(X), xp.asarray(y[:-1])), "inconsistent numbers of samples"),
+        (
+            lambda: estimator().fit(xp.asarray(X), xp.asarray(y[:-1])),
+            "inconsistent numbers of samples",
+        ),
         (lambda: estimator().fit(xp.asarray(X), None), "y is None"),
         (lambda: estimator().fit(xp.asarray(X * 1j), xp.asarray(y)), "Complex data not supported"),
-        (lambda: estimator().fit(xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(-np.ones(N))), "not negative"),
-        (lambda: estimator("precomputed").fit(xp.asarray(X), xp.asarray(y)), "square kernel matrix"),
-        (lambda: estimator("precomputed").fit(xp.asarray(np.triu(X @ X.T)), xp.asarray(y)), "must be symmetric"),
-        (lambda: estimator("poly", gamma=1e9, degree=60).fit(xp.asarray(X), xp.asarray(y)), "overflow"),
-        (lambda: estimator("sigmoid", gamma=1.0, coef0=-1.0, alpha=1e-3).fit(xp.asarray(X), xp.asarray(y)), 'penalty="dual"'),
+        (
+            lambda: estimator().fit(
+                xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(-np.ones(N))
+            ),
+            "not negative",
+        ),
+        (
+            lambda: estimator("precomputed").fit(xp.asarray(X), xp.asarray(y)),
+            "square kernel matrix",
+        ),
+        (
+            lambda: estimator("precomputed").fit(xp.asarray(np.triu(X @ X.T)), xp.asarray(y)),
+            "must be symmetric",
+        ),
+        (
+            lambda: estimator("poly", gamma=1e9, degree=60).fit(xp.asarray(X), xp.asarray(y)),
+            "overflow",
+        ),
+        (
+            lambda: estimator("sigmoid", gamma=1.0, coef0=-1.0, alpha=1e-3).fit(
+                xp.asarray(X), xp.asarray(y)
+            ),
+            'penalty="dual"',
+        ),
     ):
         with pytest.raises(ValueError, match=match):
             call()
@@ -209,21 +253,44 @@ def test_constant_rows_warn_and_predict_the_mean(kernel, xp):
     same(model.predict(rows), np.tile(y.mean(axis=0), (N, 1)), xp, 1e-8)
 
 
-@pytest.mark.parametrize(("kernel", "penalty"), [("rbf", "function"), ("linear", "function"), ("precomputed", "dual")])
+@pytest.mark.parametrize(
+    ("kernel", "penalty"), [("rbf", "function"), ("linear", "function"), ("precomputed", "dual")]
+)
 @every_estimator
 def test_cross_validation_functions(estimator, kernel, penalty, xp):
     X, y = problem(estimator)
     X = X @ X.T if kernel == "precomputed" else X
     model = estimator(kernel, alpha=0.4, gamma=0.3, penalty=penalty)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
-    methods = ["predict"] if estimator is KernelRidge else ["predict", "decision_function", "predict_proba"]
-    for cv, method in [(KFold(4), method) for method in methods] + [(LeaveOneOut(), methods[min(1, len(methods) - 1)])]:
-        expected = cross_val_predict(model, X, y, cv=cv, method=method, params={"sample_weight": weights})
-        got = cross_val_predict(model, xp.asarray(X), xp.asarray(y), cv=cv, method=method, params={"sample_weight": xp.asarray(weights)})
+    methods = (
+        ["predict"]
+        if estimator is KernelRidge
+        else ["predict", "decision_function", "predict_proba"]
+    )
+    for cv, method in [(KFold(4), method) for method in methods] + [
+        (LeaveOneOut(), methods[min(1, len(methods) - 1)])
+    ]:
+        expected = cross_val_predict(
+            model, X, y, cv=cv, method=method, params={"sample_weight": weights}
+        )
+        got = cross_val_predict(
+            model,
+            xp.asarray(X),
+            xp.asarray(y),
+            cv=cv,
+            method=method,
+            params={"sample_weight": xp.asarray(weights)},
+        )
         same(got, expected, xp)
-    np.testing.assert_allclose(cross_val_score(model, xp.asarray(X), xp.asarray(y), cv=4), cross_val_score(model, X, y, cv=4), rtol=1e-10)
+    np.testing.assert_allclose(
+        cross_val_score(model, xp.asarray(X), xp.asarray(y), cv=4),
+        cross_val_score(model, X, y, cv=4),
+        rtol=1e-10,
+    )
     ours, theirs = (
-        cross_validate(model, rows, labels, cv=KFold(4), return_train_score=True, return_estimator=True)
+        cross_validate(
+            model, rows, labels, cv=KFold(4), return_train_score=True, return_estimator=True
+        )
         for rows, labels in ((X, y), (xp.asarray(X), xp.asarray(y)))
     )
     assert theirs.route.name == "one"
@@ -240,28 +307,54 @@ def test_cross_validation_of_a_tuned_estimator(estimator, xp):
     if estimator is KernelFisherDiscriminant:
         model = estimator(alpha=0.4, gamma=0.3)
         expected = cross_val_predict(model, X, y, cv=3, method="transform")
-        same(cross_val_predict(model, xp.asarray(X), xp.asarray(y), cv=3, method="transform"), expected, xp)
+        same(
+            cross_val_predict(model, xp.asarray(X), xp.asarray(y), cv=3, method="transform"),
+            expected,
+            xp,
+        )
 
 
 def test_held_out_of_a_hat_matrix(xp):
     X = problem()[0]
     H = X @ np.linalg.pinv(X)
-    for got, expected in zip(held_out(xp.asarray(H), xp.asarray(X), [[0], [3, 5]]), held_out(H, X, [[0], [3, 5]]), strict=True):
+    for got, expected in zip(
+        held_out(xp.asarray(H), xp.asarray(X), [[0], [3, 5]]),
+        held_out(H, X, [[0], [3, 5]]),
+        strict=True,
+    ):
         same(got, expected, xp)
 
 
-@pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="array-api-strict moves arrays between devices with NumPy 2 only")
+@pytest.mark.skipif(
+    int(np.__version__.split(".")[0]) < 2,
+    reason="array-api-strict moves arrays between devices with NumPy 2 only",
+)
 def test_a_second_device_is_respected():
-    """array-api-strict's devices stand for GPUs: what is computed stays on the device of X, and devices do not mix."""
+    """array-api-strict's devices stand for GPUs.
+
+    What is computed stays on the device of X, and devices do not mix.
+    """
     xp = pytest.importorskip("array_api_strict")
     device = xp.Device("device1")
     X, y = problem()
     for estimator in ESTIMATORS[:2]:
         ours = estimator(alpha=0.4).fit(X, y)
-        theirs = estimator(alpha=0.4).fit(xp.asarray(X, device=device), xp.asarray(y, device=device))
+        theirs = estimator(alpha=0.4).fit(
+            xp.asarray(X, device=device), xp.asarray(y, device=device)
+        )
         decision = theirs.decision_function(xp.asarray(X, device=device))
-        assert decision.device == theirs.dual_coef_.device == theirs.held_out_decision_.device == device
-        np.testing.assert_allclose(on_host(decision.to_device(xp.Device("CPU_DEVICE"))), ours.decision_function(X), rtol=1e-9, atol=1e-9)
+        assert (
+            decision.device
+            == theirs.dual_coef_.device
+            == theirs.held_out_decision_.device
+            == device
+        )
+        np.testing.assert_allclose(
+            on_host(decision.to_device(xp.Device("CPU_DEVICE"))),
+            ours.decision_function(X),
+            rtol=1e-9,
+            atol=1e-9,
+        )
         with pytest.raises(ValueError, match="same namespace and the same device"):
             theirs.predict(xp.asarray(X))
 
@@ -273,7 +366,9 @@ def test_torch_tensors_that_need_gradients():
     X, y = problem()
     model = LeastSquaresSVC(alpha=0.4).fit(torch.asarray(X).requires_grad_(), torch.asarray(y))
     expected = LeastSquaresSVC(alpha=0.4).fit(X, y).decision_function(X)
-    np.testing.assert_allclose(model.decision_function(torch.asarray(X)).detach().numpy(), expected, atol=1e-10)
+    np.testing.assert_allclose(
+        model.decision_function(torch.asarray(X)).detach().numpy(), expected, atol=1e-10
+    )
 
 
 @pytest.mark.torch
@@ -282,7 +377,9 @@ def test_names_of_an_earlier_table_are_forgotten():
 
     pandas = pytest.importorskip("pandas")
     X = np.random.default_rng(0).normal(size=(20, 3))
-    model = KernelRidge(gamma=0.3, alpha=1.0).fit(pandas.DataFrame(X, columns=["u", "v", "w"]), X[:, 0])
+    model = KernelRidge(gamma=0.3, alpha=1.0).fit(
+        pandas.DataFrame(X, columns=["u", "v", "w"]), X[:, 0]
+    )
     model.fit(torch.asarray(X), X[:, 0])
     assert not hasattr(model, "feature_names_in_")
 
@@ -292,6 +389,8 @@ def test_landmarks_of_another_namespace_than_the_rows():
     import torch
 
     X = np.random.default_rng(0).normal(size=(20, 3))
-    model = KernelRidge(gamma=0.3, alpha=1.0, landmarks=torch.asarray(X[:5], requires_grad=True)).fit(X, X[:, 0])
+    model = KernelRidge(
+        gamma=0.3, alpha=1.0, landmarks=torch.asarray(X[:5], requires_grad=True)
+    ).fit(X, X[:, 0])
     reference = KernelRidge(gamma=0.3, alpha=1.0, landmarks=X[:5]).fit(X, X[:, 0])
     np.testing.assert_array_equal(model.predict(X), reference.predict(X))

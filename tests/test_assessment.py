@@ -1,4 +1,6 @@
-"""`assess` beside scikit-learn's functions on literal refits, its intervals beside their definitions, and what it refuses."""
+"""`assess` beside scikit-learn's functions on literal refits, its intervals beside their
+definitions, and what it refuses.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,24 @@ from sklearn.metrics import (
     r2_score,
     roc_auc_score,
 )
-from sklearn.model_selection import GroupKFold, LeaveOneOut, ShuffleSplit, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fitonce import Assessment, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning, assess
+from fitonce import (
+    Assessment,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    RefitWarning,
+    assess,
+)
 from fitonce.assessment import compare
 from fitonce.assessment.chance import COUNTS, quick
 from fitonce.assessment.intervals import corrected_t, effective_size, wilson
@@ -43,7 +58,9 @@ def two_classes(n=90, shift=1.0, seed=0):
 
 
 def tuned():
-    return make_pipeline(StandardScaler(), KernelFisherDiscriminant(alpha=[0.1, 1.0, 10.0], gamma=[0.2, 0.3, 0.4]))
+    return make_pipeline(
+        StandardScaler(), KernelFisherDiscriminant(alpha=[0.1, 1.0, 10.0], gamma=[0.2, 0.3, 0.4])
+    )
 
 
 def test_classification_equals_scikit_learn_on_refits():
@@ -52,7 +69,9 @@ def test_classification_equals_scikit_learn_on_refits():
     answer = assess(model, X, y, cv=5, random_state=3, permutations=0)
     predicted = sklearn.model_selection.cross_val_predict(model, X, y, cv=cv)
     p = sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method="predict_proba")
-    decided = sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method="decision_function")
+    decided = sklearn.model_selection.cross_val_predict(
+        model, X, y, cv=cv, method="decision_function"
+    )
     assert answer.predictions.tolist() == predicted.tolist()
     np.testing.assert_allclose(answer.probabilities, p, atol=1e-8)
     np.testing.assert_allclose(answer.decisions, decided, atol=1e-8)
@@ -71,14 +90,20 @@ def test_classification_equals_scikit_learn_on_refits():
     assert answer.baseline.value == accuracy_score(y, dummy) == pytest.approx(2 / 3)
     for number, (_, test) in enumerate(cv.split(X, y)):
         assert set(answer.fold[test]) == {number}
-    assert answer.route.name == "per-fold" and answer.n_splits == 5 and answer.cv == "5 stratified folds"
+    assert (
+        answer.route.name == "per-fold"
+        and answer.n_splits == 5
+        and answer.cv == "5 stratified folds"
+    )
 
 
 def test_the_choices_are_those_of_each_training_set():
     X, y = two_classes()
     model, cv = tuned(), StratifiedKFold(5, shuffle=True, random_state=0)
     answer = assess(model, X, y, cv=5, permutations=0)
-    refitted = sklearn.model_selection.cross_validate(model, X, y, cv=cv, return_estimator=True)["estimator"]
+    refitted = sklearn.model_selection.cross_validate(model, X, y, cv=cv, return_estimator=True)[
+        "estimator"
+    ]
     assert [choice["alpha"] for choice in answer.choices] == [fold[-1].alpha_ for fold in refitted]
     assert [choice["penalty"] for choice in answer.choices] == ["function"] * 5
 
@@ -87,11 +112,18 @@ def test_three_classes():
     X, y = load_iris(return_X_y=True)
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=5, permutations=0)
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
-    p = sklearn.model_selection.cross_val_predict(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=cv, method="predict_proba")
+    p = sklearn.model_selection.cross_val_predict(
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=cv, method="predict_proba"
+    )
     assert answer.metrics["roc_auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
-    assert answer.metrics["brier"] == pytest.approx(np.mean(np.sum((p - np.eye(3)[y]) ** 2, axis=1)))
+    assert answer.metrics["brier"] == pytest.approx(
+        np.mean(np.sum((p - np.eye(3)[y]) ** 2, axis=1))
+    )
     assert answer.confusion.sum() == 150 and answer.decisions.shape == (150, 3)
-    assert answer.calibration.of == "probability of the predicted class" and answer.calibration.count.sum() == 150
+    assert (
+        answer.calibration.of == "probability of the predicted class"
+        and answer.calibration.count.sum() == 150
+    )
 
 
 def test_regression_equals_scikit_learn_on_refits():
@@ -109,7 +141,10 @@ def test_regression_equals_scikit_learn_on_refits():
     assert answer.r2.value == pytest.approx(scores.mean())
     assert (answer.r2.low, answer.r2.high) == pytest.approx(corrected_t(scores, 0.25))
     assert answer.r2.method == "corrected resampled t over 5 splits"
-    assert answer.baseline.value < 0.0 < answer.r2.low and answer.permutation.pvalue == pytest.approx(1 / 40)
+    assert (
+        answer.baseline.value < 0.0 < answer.r2.low
+        and answer.permutation.pvalue == pytest.approx(1 / 40)
+    )
     assert answer.confusion is None and answer.classes is None and answer.probabilities is None
     with pytest.raises(AttributeError, match="regression has no accuracy"):
         _ = answer.accuracy
@@ -119,12 +154,18 @@ def test_another_librarys_estimator_is_refitted_and_says_so():
     X, y = two_classes()
     with pytest.warns(RefitWarning):
         answer = assess(LogisticRegression(), X, y, cv=3, permutations=0)
-    expected = sklearn.model_selection.cross_val_score(LogisticRegression(), X, y, cv=StratifiedKFold(3, shuffle=True, random_state=0))
+    expected = sklearn.model_selection.cross_val_score(
+        LogisticRegression(), X, y, cv=StratifiedKFold(3, shuffle=True, random_state=0)
+    )
     np.testing.assert_allclose(answer.fold_scores["accuracy"][0], expected)
-    assert any("no closed form" in doubt for doubt in answer.warnings) and answer.choices == [{}, {}, {}]
+    assert any("no closed form" in doubt for doubt in answer.warnings) and answer.choices == [
+        {},
+        {},
+        {},
+    ]
 
 
-# ---- intervals --------------------------------------------------------------------------------------------------------
+# ---- intervals -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (45, 50), (50, 50)])
@@ -138,8 +179,13 @@ def test_one_repeat_has_wilsons_interval():
     answer = assess(LeastSquaresSVC(gamma=0.2, alpha=1.0), X, y, permutations=0, level=0.9)
     right = int(np.sum(answer.predictions == y))
     expected = binomtest(right, 90).proportion_ci(0.9, method="wilson")
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx((expected.low, expected.high))
-    assert answer.accuracy.method == "Wilson on pooled held-out labels" and answer.accuracy.level == 0.9
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
+        (expected.low, expected.high)
+    )
+    assert (
+        answer.accuracy.method == "Wilson on pooled held-out labels"
+        and answer.accuracy.level == 0.9
+    )
 
 
 def test_repeats_have_the_corrected_resampled_t():
@@ -151,8 +197,13 @@ def test_repeats_have_the_corrected_resampled_t():
     np.testing.assert_allclose(answer.fold_scores["accuracy"], scores)
     reach = t.ppf(0.975, 11) * np.sqrt((1 / 12 + 1 / 3) * np.var(scores, ddof=1))
     assert answer.accuracy.value == pytest.approx(scores.mean())
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx((scores.mean() - reach, scores.mean() + reach))
-    assert answer.accuracy.method == "corrected resampled t over 12 splits" and answer.cv == "4 stratified folds, 3 times"
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
+        (scores.mean() - reach, scores.mean() + reach)
+    )
+    assert (
+        answer.accuracy.method == "corrected resampled t over 12 splits"
+        and answer.cv == "4 stratified folds, 3 times"
+    )
 
 
 def test_without_the_correction_the_interval_would_be_the_paired_t_of_textbooks():
@@ -166,7 +217,8 @@ def test_effective_sizes():
     correct = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 0.0])
     assert effective_size(correct, None, None) == 6
     assert effective_size(correct, np.array([1, 1, 1, 1, 0, 0.0]), None) == 4
-    # rows of a group are copies of each other: the size is about the number of groups (p(1-p)/(G-1) is its variance)
+    # rows of a group are copies of each other: the size is about the number of groups (p(1-p)/(G-1)
+    # is its variance)
     groups = np.repeat(np.arange(40), 5)
     copies = np.repeat(np.random.default_rng(0).integers(0, 2, 40), 5).astype(float)
     assert effective_size(copies, None, groups) == pytest.approx(39)
@@ -177,11 +229,19 @@ def test_groups_widen_the_interval_and_stay_together():
     rng = np.random.default_rng(1)
     groups = np.repeat(np.arange(20), 6)
     y = np.repeat(rng.permutation(np.arange(20) % 2), 6)
-    X = np.repeat(rng.normal(size=(20, 2)), 6, axis=0) + y[:, None] + 0.1 * rng.normal(size=(120, 2))
-    answer = assess(KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=5, permutations=199)
+    X = (
+        np.repeat(rng.normal(size=(20, 2)), 6, axis=0)
+        + y[:, None]
+        + 0.1 * rng.normal(size=(120, 2))
+    )
+    answer = assess(
+        KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=5, permutations=199
+    )
     assert all(len(set(answer.fold[groups == group])) == 1 for group in range(20))
     cv = StratifiedGroupKFold(5, shuffle=True, random_state=0)
-    expected = sklearn.model_selection.cross_val_score(KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=cv)
+    expected = sklearn.model_selection.cross_val_score(
+        KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=cv
+    )
     np.testing.assert_allclose(answer.fold_scores["accuracy"][0], expected)
     low, high = wilson(answer.accuracy.value, 120)
     assert answer.accuracy.high - answer.accuracy.low > 1.3 * (high - low)
@@ -206,7 +266,10 @@ def test_groups_reach_the_tuning_inside():
 
 
 def test_weights_are_repeated_rows():
-    """Pooled scores with weight two equal those of rows that occur twice; leave-one-group-out keeps copies together."""
+    """Pooled scores with weight two equal those of rows that occur twice.
+
+    Leave-one-group-out keeps copies together.
+    """
     X, y = two_classes(40, shift=0.7)
     X[1] += 0.01
     weights = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
@@ -223,20 +286,24 @@ def test_weights_are_repeated_rows():
     assert "effective size 36" in weighted.accuracy.method  # (Σw)²/Σw² = 54²/82
 
 
-# ---- calibration ----------------------------------------------------------------------------------------------------
+# ---- calibration ---------------------------------------------------------------------------------
 
 
 def test_calibration_is_scikit_learns_curve():
     X, y = two_classes(150)
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=5, permutations=0)
-    observed, predicted = calibration_curve(y == "sick", answer.probabilities[:, 1], n_bins=10, strategy="quantile")
+    observed, predicted = calibration_curve(
+        y == "sick", answer.probabilities[:, 1], n_bins=10, strategy="quantile"
+    )
     np.testing.assert_allclose(answer.calibration.observed, observed)
     np.testing.assert_allclose(answer.calibration.predicted, predicted)
     assert answer.calibration.of == "probability of sick"
-    assert answer.calibration.error == pytest.approx(np.average(np.abs(observed - predicted), weights=answer.calibration.count))
+    assert answer.calibration.error == pytest.approx(
+        np.average(np.abs(observed - predicted), weights=answer.calibration.count)
+    )
 
 
-# ---- the permutation test ---------------------------------------------------------------------------------------------
+# ---- the permutation test ------------------------------------------------------------------------
 
 
 def test_the_default_p_value_keeps_to_its_budget_and_finds_what_is_there():
@@ -244,15 +311,23 @@ def test_the_default_p_value_keeps_to_its_budget_and_finds_what_is_there():
     model = make_pipeline(StandardScaler(), KernelFisherDiscriminant())
     answer = assess(model, X, y, cv=3, seconds=3.0)
     assert answer.permutation.n_permutations_done in COUNTS
-    assert answer.permutation.pvalue == pytest.approx(1 / (1 + answer.permutation.n_permutations_done))
-    assert answer.permutation.mode == "within-folds" and "spread of the features" in answer.permutation_statistic
+    assert answer.permutation.pvalue == pytest.approx(
+        1 / (1 + answer.permutation.n_permutations_done)
+    )
+    assert (
+        answer.permutation.mode == "within-folds"
+        and "spread of the features" in answer.permutation_statistic
+    )
     assert set(answer.permutation.pvalues) == {"accuracy", "balanced_accuracy"}
 
 
 def test_the_observed_score_under_test_is_the_headline_where_nothing_is_tuned():
     X, y = two_classes()
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=5, permutations=19)
-    assert answer.permutation.score == pytest.approx(answer.accuracy.value) and "assessed model" in answer.permutation_statistic
+    assert (
+        answer.permutation.score == pytest.approx(answer.accuracy.value)
+        and "assessed model" in answer.permutation_statistic
+    )
 
 
 @pytest.mark.slow
@@ -261,7 +336,14 @@ def test_noise_is_not_significant_more_often_than_it_says():
     small = 0
     for seed in range(40):
         X, y = rng.normal(size=(24, 2)), rng.permutation(np.arange(24) % 2)
-        answer = assess(KernelFisherDiscriminant(gamma=0.5, alpha=10.0), X, y, cv=4, permutations=19, random_state=seed)
+        answer = assess(
+            KernelFisherDiscriminant(gamma=0.5, alpha=10.0),
+            X,
+            y,
+            cv=4,
+            permutations=19,
+            random_state=seed,
+        )
         small += answer.permutation.pvalue <= 0.1
     assert small <= 9  # binomial(40, 0.1): 10 or more has probability 0.5 %
 
@@ -270,25 +352,44 @@ def test_many_rows_are_sampled_for_the_automatic_test(monkeypatch):
     monkeypatch.setattr("fitonce.assessment.chance.MOST_ROWS", 50)
     X, y = two_classes(shift=2.0)
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=3, seconds=1.0)
-    assert answer.permutation_rows == 50 and "random sample of 50 of 90 rows" in answer.permutation_statistic
+    assert (
+        answer.permutation_rows == 50
+        and "random sample of 50 of 90 rows" in answer.permutation_statistic
+    )
 
 
 def test_quick_keeps_what_is_fixed():
     model = KernelFisherDiscriminant(gamma=0.2, alpha=1.0)
     assert repr(quick(model)) == repr(model)
-    changed = quick(make_pipeline(StandardScaler(), KernelRidge(gamma="tune", penalty="tune", refine=True)))[-1]
-    assert (changed.gamma, changed.penalty, changed.alpha, changed.refine) == ("scale", "function", "tune", False)
+    changed = quick(
+        make_pipeline(StandardScaler(), KernelRidge(gamma="tune", penalty="tune", refine=True))
+    )[-1]
+    assert (changed.gamma, changed.penalty, changed.alpha, changed.refine) == (
+        "scale",
+        "function",
+        "tune",
+        False,
+    )
 
 
 def test_a_test_that_cannot_be_made_says_why():
-    """Within groups that hold one class each nothing can move when the folds hold one group each."""
+    """Within groups that hold one class each nothing can move when the folds hold
+    one group each.
+    """
     X, y = two_classes(60)
     with pytest.warns(UserWarning, match="no permutation test|no permutation changes"):
-        answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, groups=np.arange(60) // 10, cv=6, seconds=1.0)
+        answer = assess(
+            KernelFisherDiscriminant(gamma=0.2, alpha=1.0),
+            X,
+            y,
+            groups=np.arange(60) // 10,
+            cv=6,
+            seconds=1.0,
+        )
     assert answer.permutation is None or answer.permutation.pvalue == 1.0
 
 
-# ---- odd data ---------------------------------------------------------------------------------------------------------
+# ---- odd data ------------------------------------------------------------------------------------
 
 
 def test_a_class_of_one_row():
@@ -315,7 +416,9 @@ def test_rows_that_are_never_tested():
 
 def test_leave_one_out():
     X, y = two_classes(40)
-    answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=LeaveOneOut(), permutations=19)
+    answer = assess(
+        KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=LeaveOneOut(), permutations=19
+    )
     assert answer.n_splits == 40 and answer.permutation.mode == "free"
 
 
@@ -323,7 +426,9 @@ def test_folds_follow_the_smallest_class():
     X, y = two_classes(60)
     y[:60] = "healthy"
     y[:4] = "sick"
-    assert assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, permutations=0).n_splits == 4
+    assert (
+        assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, permutations=0).n_splits == 4
+    )
 
 
 def test_to_dict_is_json():
@@ -331,21 +436,33 @@ def test_to_dict_is_json():
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=3, permutations=19)
     assert isinstance(answer, Assessment)
     summary = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
-    assert summary["score"]["value"] == answer.accuracy.value and summary["classes"] == ["healthy", "sick"]
-    assert "predictions" not in summary and summary["permutation"]["pvalue"] == answer.permutation.pvalue
+    assert summary["score"]["value"] == answer.accuracy.value and summary["classes"] == [
+        "healthy",
+        "sick",
+    ]
+    assert (
+        "predictions" not in summary
+        and summary["permutation"]["pvalue"] == answer.permutation.pvalue
+    )
     rows = json.loads(json.dumps(answer.to_dict(rows=True), allow_nan=False))
-    assert rows["predictions"] == answer.predictions.tolist() and len(rows["permutation"]["null"]["accuracy"]) == 19
+    assert (
+        rows["predictions"] == answer.predictions.tolist()
+        and len(rows["permutation"]["null"]["accuracy"]) == 19
+    )
 
 
 def test_the_same_seed_gives_the_same_answer():
     X, y = two_classes()
-    runs = [assess(tuned(), X, y, cv=3, permutations=19, random_state=seed).to_dict(rows=True) for seed in (1, 1, 2)]
+    runs = [
+        assess(tuned(), X, y, cv=3, permutations=19, random_state=seed).to_dict(rows=True)
+        for seed in (1, 1, 2)
+    ]
     for run in runs:
         del run["seconds"]
     assert runs[0] == runs[1] and runs[0]["fold"] != runs[2]["fold"]
 
 
-# ---- comparison -------------------------------------------------------------------------------------------------------
+# ---- comparison ----------------------------------------------------------------------------------
 
 
 def test_compare_is_the_corrected_paired_t():
@@ -358,18 +475,33 @@ def test_compare_is_the_corrected_paired_t():
     error = np.sqrt((1 / 10 + 1 / 4) * np.var(difference, ddof=1))
     assert result.difference == pytest.approx(difference.mean())
     assert result.pvalue == pytest.approx(2 * t.sf(abs(difference.mean()) / error, 9))
-    assert result.pvalue > ttest_rel(one.fold_scores["accuracy"].reshape(-1), other.fold_scores["accuracy"].reshape(-1)).pvalue
+    assert (
+        result.pvalue
+        > ttest_rel(
+            one.fold_scores["accuracy"].reshape(-1), other.fold_scores["accuracy"].reshape(-1)
+        ).pvalue
+    )
     assert compare(one, one).pvalue == 1.0
 
 
 def test_compare_refuses_other_folds():
     X, y = two_classes()
-    one, other = (assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=3, permutations=0, random_state=seed) for seed in (0, 1))
+    one, other = (
+        assess(
+            KernelFisherDiscriminant(gamma=0.2, alpha=1.0),
+            X,
+            y,
+            cv=3,
+            permutations=0,
+            random_state=seed,
+        )
+        for seed in (0, 1)
+    )
     with pytest.raises(ValueError, match="same target and folds"):
         compare(one, other)
 
 
-# ---- refusals -----------------------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -400,7 +532,12 @@ def test_rows_of_a_class_that_is_never_learned_are_mentioned():
     y = np.array(["a"] * 12 + ["b"] * 12 + ["c"])
     X = rng.normal(size=(25, 2)) + (y == "b")[:, None]
     model = KernelFisherDiscriminant(gamma=0.5, alpha=1.0)
-    with pytest.warns(UserWarning, match=r"rows of a class \(c\) that their training rows lack: 1 of 25"):
+    with pytest.warns(
+        UserWarning, match=r"rows of a class \(c\) that their training rows lack: 1 of 25"
+    ):
         answer = assess(model, X, y, permutations=0)
     assert answer.predictions[-1] != "c" and answer.probabilities[-1, 2] == 0
-    assert not any("training rows lack" in doubt for doubt in assess(model, X[:24], y[:24], permutations=0).warnings)
+    assert not any(
+        "training rows lack" in doubt
+        for doubt in assess(model, X[:24], y[:24], permutations=0).warnings
+    )

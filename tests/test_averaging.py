@@ -1,4 +1,7 @@
-"""Kernel averaging and subsampling against literal implementations: means made by hand, blocks left out by refitting."""
+"""Kernel averaging and subsampling against literal implementations.
+
+Means made by hand, blocks left out by refitting.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,13 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 import reference
-from fitonce import KernelAveraging, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Subsampling
+from fitonce import (
+    KernelAveraging,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    Subsampling,
+)
 from fitonce.estimators.averaging import draw_blocks, shares
 from fitonce.scale import open_rows
 
@@ -38,7 +47,12 @@ weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 def problem(n_classes: int = 3, n: int = N) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3)) + 0.7
-    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.3 * n).astype(int))))
+    labels = rng.permutation(
+        np.repeat(
+            np.arange(n_classes),
+            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.3 * n).astype(int)),
+        )
+    )
     X[:, 0] += 1.5 * labels
     X[-2:], labels[-2:] = X[:2], labels[:2]
     return X, labels
@@ -57,7 +71,7 @@ def close(got, expected, tolerance: float = 1e-8) -> None:
     assert error <= tolerance, f"relative error {error:.2e}"
 
 
-# ---- by hand -------------------------------------------------------------------------------------------------------------
+# ---- by hand -------------------------------------------------------------------------------------
 
 
 def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -65,7 +79,10 @@ def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
-    """Decisions at new rows of a model trained on the means of the given blocks: means of kernels, one loop at a time."""
+    """Decisions at new rows of a model trained on the means of the given blocks.
+
+    Means of kernels, one loop at a time.
+    """
     inner = model.estimator
     w = np.ones(len(y)) if weights is None else weights
     numbers = np.unique(blocks[blocks >= 0])
@@ -83,14 +100,29 @@ def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
     if isinstance(inner, LeastSquaresSVC):
         Y = np.where(labels[:, None] == np.unique(y), 1.0, -1.0)
         Y = Y[:, 1:] if Y.shape[1] == 2 else Y
-        solve = reference.ridge_function_norm if inner.penalty == "function" else reference.ridge_dual_norm
+        solve = (
+            reference.ridge_function_norm
+            if inner.penalty == "function"
+            else reference.ridge_dual_norm
+        )
         values = reference.refit_held_out(solve, K, np.vstack([Y, np.zeros((len(new), Y.shape[1]))]), inner.alpha, train, test,
                                           np.concatenate([total, np.ones(len(new))]), intercept)  # fmt: skip
         return values[:, 0] if values.shape[1] == 1 else values
     every = np.concatenate([labels, np.zeros(len(new), dtype=int)])
-    scores = reference.kfda_brute(K, every, inner.alpha, train, test, np.concatenate([total, np.ones(len(new))]), inner.penalty).scores
-    # the covariance of single rows: scatter of averages, weighted by their rows, over the number of averages less classes
-    log_priors = np.log(np.array([total[labels == label].sum() for label in np.unique(labels)]) / total.sum())
+    scores = reference.kfda_brute(
+        K,
+        every,
+        inner.alpha,
+        train,
+        test,
+        np.concatenate([total, np.ones(len(new))]),
+        inner.penalty,
+    ).scores
+    # the covariance of single rows: scatter of averages, weighted by their rows, over the number of
+    # averages less classes
+    log_priors = np.log(
+        np.array([total[labels == label].sum() for label in np.unique(labels)]) / total.sum()
+    )
     c = len(np.unique(labels))
     averages = total.sum() * len(members) / sum(map(len, members))
     scores = (scores - log_priors) * (averages - c) / (total.sum() - c) + log_priors
@@ -100,7 +132,9 @@ def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
 def make(estimator, penalty="function", kernel="rbf", n_average=3, intercept=True, **options):
     inner = {"fit_intercept": intercept} if estimator is LeastSquaresSVC else {}
     wrapper = {name: options.pop(name) for name in ("by", "random_state") if name in options}
-    inner = estimator(kernel, penalty=penalty, **{"alpha": MU, **KERNELS[kernel], **inner, **options})
+    inner = estimator(
+        kernel, penalty=penalty, **{"alpha": MU, **KERNELS[kernel], **inner, **options}
+    )
     return KernelAveraging(inner, n_average=n_average, **{"random_state": 0, **wrapper})
 
 
@@ -122,16 +156,23 @@ def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
     for n_classes in (2, 3):
         X, y = problem(n_classes)
         weights = weights_with_zeros() if weighted else None
-        model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, sample_weight=weights)
+        model = make(estimator, penalty, kernel, intercept=intercept).fit(
+            X, y, sample_weight=weights
+        )
         assert model.n_averages_ < N // 2
-        close(model.decision_function(new), literal(model, kernel, X, y, weights, model.blocks_, new, intercept))
+        close(
+            model.decision_function(new),
+            literal(model, kernel, X, y, weights, model.blocks_, new, intercept),
+        )
 
 
 @every_setting
 @every_penalty
 @every_kernel
 @weighted_or_not
-def test_single_rows_are_held_out_by_the_model_without_their_block(estimator, intercept, penalty, kernel, weighted):
+def test_single_rows_are_held_out_by_the_model_without_their_block(
+    estimator, intercept, penalty, kernel, weighted
+):
     X, y = problem()
     weights = weights_with_zeros() if weighted else None
     model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, sample_weight=weights)
@@ -151,11 +192,15 @@ def test_single_rows_are_held_out_by_the_model_without_their_block(estimator, in
 def test_splits_leave_whole_blocks_out(estimator, penalty, weighted, how):
     X, y = problem()
     weights = weights_with_zeros() if weighted else None
-    options = {"k-fold": {"cv": KFold(3, shuffle=True, random_state=0)}, "groups": {}, "by group": {"by": "group", "cv": GroupKFold(3)}}[
-        how
-    ]
+    options = {
+        "k-fold": {"cv": KFold(3, shuffle=True, random_state=0)},
+        "groups": {},
+        "by group": {"by": "group", "cv": GroupKFold(3)},
+    }[how]
     groups = None if how == "k-fold" else GROUPS
-    model = make(estimator, penalty, n_average=2, **options).fit(X, y, sample_weight=weights, groups=groups)
+    model = make(estimator, penalty, n_average=2, **options).fit(
+        X, y, sample_weight=weights, groups=groups
+    )
     if how == "groups":
         tests = [np.flatnonzero(group == GROUPS) for group in range(5)]
     else:
@@ -182,11 +227,17 @@ def test_tuning_tests_single_rows(penalty, cv):
     losses = []
     for mu in alphas:
         fixed = make(LeastSquaresSVC, penalty, alpha=mu)
-        tests = [np.flatnonzero(model.blocks_ == j) for j in range(model.n_averages_)] if cv is None else [t for _, t in cv.split(X)]
+        tests = (
+            [np.flatnonzero(model.blocks_ == j) for j in range(model.n_averages_)]
+            if cv is None
+            else [t for _, t in cv.split(X)]
+        )
         error = 0.0
         for test in tests:
             blocks = np.where(np.isin(np.arange(N), test), -1, model.blocks_)
-            error += np.sum((2.0 * y[test] - 1.0 - literal(fixed, "rbf", X, y, None, blocks, X[test])) ** 2)
+            error += np.sum(
+                (2.0 * y[test] - 1.0 - literal(fixed, "rbf", X, y, None, blocks, X[test])) ** 2
+            )
         losses.append(error / N)
     close(-model.estimator_.cv_results_["mean_test_score"], losses)
     assert model.estimator_.alpha_ == alphas[np.argmin(losses)]
@@ -214,7 +265,9 @@ def test_precomputed_and_sparse(estimator, penalty):
     weights = weights_with_zeros()
     K = gram("rbf", X, X)
     by_name = make(estimator, penalty).fit(X, y, sample_weight=weights)
-    given = KernelAveraging(estimator("precomputed", alpha=MU, penalty=penalty), n_average=3, random_state=0)
+    given = KernelAveraging(
+        estimator("precomputed", alpha=MU, penalty=penalty), n_average=3, random_state=0
+    )
     kept = K.copy()
     given.fit(K, y, sample_weight=weights)
     assert np.array_equal(K, kept)
@@ -228,11 +281,15 @@ def test_precomputed_and_sparse(estimator, penalty):
         close(sparse.held_out_decision_, dense.held_out_decision_)
 
 
-@pytest.mark.parametrize("namespace", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "namespace", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+)
 @every_classifier
 @every_penalty
 def test_other_namespaces(estimator, penalty, namespace):
-    xp = pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
+    xp = (
+        pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
+    )
     X, y = problem()
     for kernel in ("linear", "rbf"):
         for cv in (None, KFold(3)):
@@ -245,12 +302,17 @@ def test_other_namespaces(estimator, penalty, namespace):
 
 
 def test_discriminant_scores_are_those_of_single_rows():
-    """Unbalanced Gaussian classes: log-odds of the averages' rule are near those of the rule of all rows, not g times them."""
+    """Unbalanced Gaussian classes.
+
+    Log-odds of the averages' rule are near those of the rule of all rows, not g times them.
+    """
     rng = np.random.default_rng(0)
     y = (rng.random(3000) < 0.15).astype(int)
     X = rng.normal(size=(3000, 2)) + 1.5 * y[:, None] * [1.0, 0.0]
     plain = KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
-    averaged = KernelAveraging(KernelFisherDiscriminant("linear", alpha=1.0), n_average=10, random_state=0).fit(X, y)
+    averaged = KernelAveraging(
+        KernelFisherDiscriminant("linear", alpha=1.0), n_average=10, random_state=0
+    ).fit(X, y)
     slope = np.polyfit(plain.decision_function(X), averaged.decision_function(X), 1)[0]
     assert 0.75 < slope < 1.3
     assert 0.8 < averaged.estimator_.temperature_ < 1.25
@@ -258,22 +320,35 @@ def test_discriminant_scores_are_those_of_single_rows():
 
 
 def test_linear_means_are_means_of_rows():
-    """For the linear kernel the same as fitting the mean rows themselves, weighted by their numbers of rows."""
+    """For the linear kernel the same as fitting the mean rows themselves, weighted by their numbers
+    of rows.
+    """
     X, y = problem()
     model = make(LeastSquaresSVC, kernel="linear", n_average=3).fit(X, y)
     rows = [np.flatnonzero(model.blocks_ == number) for number in range(model.n_averages_)]
-    means, labels = np.array([X[block].mean(axis=0) for block in rows]), np.array([y[block[0]] for block in rows])
-    plain = LeastSquaresSVC("linear", alpha=MU).fit(means, labels, sample_weight=[len(block) for block in rows])
+    means, labels = (
+        np.array([X[block].mean(axis=0) for block in rows]),
+        np.array([y[block[0]] for block in rows]),
+    )
+    plain = LeastSquaresSVC("linear", alpha=MU).fit(
+        means, labels, sample_weight=[len(block) for block in rows]
+    )
     close(model.decision_function(X), plain.decision_function(X))
     close(model.estimator_.coef_, plain.coef_)
     assert model.estimator_.dual_coef_.shape == (N, 3)
-    close(X @ X.T @ model.estimator_.dual_coef_ + model.estimator_.intercept_, model.decision_function(X))
+    close(
+        X @ X.T @ model.estimator_.dual_coef_ + model.estimator_.intercept_,
+        model.decision_function(X),
+    )
 
 
 def test_blocks():
     strata = np.repeat([0, 1, 2, 3], [11, 3, 1, 8])
     block = draw_blocks(strata, 4, np.random.RandomState(0))
-    sizes = {stratum: sorted(np.bincount(block)[np.unique(block[strata == stratum])]) for stratum in range(4)}
+    sizes = {
+        stratum: sorted(np.bincount(block)[np.unique(block[strata == stratum])])
+        for stratum in range(4)
+    }
     assert sizes == {0: [5, 6], 1: [3], 2: [1], 3: [4, 4]}
     assert np.array_equal(np.unique(block), np.arange(6))
     assert np.array_equal(block, draw_blocks(strata, 4, np.random.RandomState(0)))
@@ -284,20 +359,32 @@ def test_every_training_set_averages_its_own_rows():
     X, y = problem(2)
     cv = StratifiedKFold(3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
-    for model in (make(LeastSquaresSVC, alpha="tune"), Subsampling(KernelFisherDiscriminant(gamma=0.3), max_samples=15, random_state=0)):
+    for model in (
+        make(LeastSquaresSVC, alpha="tune"),
+        Subsampling(KernelFisherDiscriminant(gamma=0.3), max_samples=15, random_state=0),
+    ):
         for estimator in (model, make_pipeline(StandardScaler(), model)):
             params = {"sample_weight": weights} if estimator is model else None
             with warnings.catch_warnings():
                 warnings.simplefilter("error", fitonce.RefitWarning)
-                got = fitonce.cross_val_predict(estimator, X, y, cv=cv, method="decision_function", params=params)
+                got = fitonce.cross_val_predict(
+                    estimator, X, y, cv=cv, method="decision_function", params=params
+                )
                 results = fitonce.cross_validate(estimator, X, y, cv=cv, params=params)
-            expected = sklearn.model_selection.cross_val_predict(estimator, X, y, cv=cv, method="decision_function", params=params)
+            expected = sklearn.model_selection.cross_val_predict(
+                estimator, X, y, cv=cv, method="decision_function", params=params
+            )
             assert np.array_equal(got, expected)
             assert results.route.name == "per-fold"
     for train, test in cv.split(X, y):
         model = make(LeastSquaresSVC).fit(X[train], y[train])
         expected = literal(model, "rbf", X[train], y[train], None, model.blocks_, X[test])
-        close(fitonce.cross_val_predict(make(LeastSquaresSVC), X, y, cv=cv, method="decision_function")[test], expected)
+        close(
+            fitonce.cross_val_predict(
+                make(LeastSquaresSVC), X, y, cv=cv, method="decision_function"
+            )[test],
+            expected,
+        )
 
 
 @pytest.mark.filterwarnings("ignore::fitonce.RefitWarning")
@@ -305,7 +392,9 @@ def test_permutations_refit():
     X, y = problem(2)
     options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 4, "random_state": 1}
     got = fitonce.permutation_test_score(make(LeastSquaresSVC), X, y, **options)
-    expected = sklearn.model_selection.permutation_test_score(make(LeastSquaresSVC), X, y, **options)
+    expected = sklearn.model_selection.permutation_test_score(
+        make(LeastSquaresSVC), X, y, **options
+    )
     close(got[0], expected[0])
     close(got[1], expected[1])
 
@@ -324,16 +413,32 @@ def test_transform_and_copies():
     ("wrapper", "error", "message"),
     [
         (KernelAveraging(KernelRidge()), TypeError, "within classes"),
-        (KernelAveraging(LogisticRegression()), TypeError, "KernelFisherDiscriminant or a LeastSquaresSVC"),
+        (
+            KernelAveraging(LogisticRegression()),
+            TypeError,
+            "KernelFisherDiscriminant or a LeastSquaresSVC",
+        ),
         (KernelAveraging(LeastSquaresSVC(), n_average=0), ValueError, "positive integer"),
         (KernelAveraging(LeastSquaresSVC(), n_average=2.0), ValueError, "positive integer"),
         (KernelAveraging(LeastSquaresSVC(), by="row"), ValueError, "by"),
         (KernelAveraging(LeastSquaresSVC(), by="group"), ValueError, "needs groups"),
-        (KernelAveraging(LeastSquaresSVC(landmarks=5)), ValueError, "both stand for the training rows"),
+        (
+            KernelAveraging(LeastSquaresSVC(landmarks=5)),
+            ValueError,
+            "both stand for the training rows",
+        ),
         (KernelAveraging(LeastSquaresSVC(refine=True)), ValueError, "refine=False"),
         (KernelAveraging(LeastSquaresSVC(gamma="ard")), ValueError, "refine=False"),
-        (KernelAveraging(LeastSquaresSVC(), n_average=1000), ValueError, "more averages than classes"),
-        (KernelAveraging(LeastSquaresSVC(cv=LeaveOneOut())), ValueError, "no two rows can be averaged"),
+        (
+            KernelAveraging(LeastSquaresSVC(), n_average=1000),
+            ValueError,
+            "more averages than classes",
+        ),
+        (
+            KernelAveraging(LeastSquaresSVC(cv=LeaveOneOut())),
+            ValueError,
+            "no two rows can be averaged",
+        ),
         (Subsampling(LogisticRegression()), TypeError, "one of fitonce's"),
         (Subsampling(LeastSquaresSVC(), max_samples=1), ValueError, "at least 2"),
         (Subsampling(LeastSquaresSVC(), max_samples=1.5), ValueError, "share"),
@@ -345,7 +450,7 @@ def test_bad_parameters(wrapper, error, message):
         wrapper.fit(*problem())
 
 
-# ---- subsampling -----------------------------------------------------------------------------------------------------------
+# ---- subsampling ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, KernelRidge])
@@ -358,7 +463,9 @@ def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
         model = Subsampling(inner, max_samples=20, random_state=0).fit(X, y, sample_weight=weights)
         rows = model.sample_indices_
         assert len(np.unique(rows)) == 20 and (weights is None or (weights[rows] > 0).all())
-        plain = clone(inner).fit(X[rows], y[rows], sample_weight=None if weights is None else weights[rows])
+        plain = clone(inner).fit(
+            X[rows], y[rows], sample_weight=None if weights is None else weights[rows]
+        )
         how = "predict" if estimator is KernelRidge else "decision_function"
         close(getattr(model, how)(X), getattr(plain, how)(X))
         name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
@@ -373,35 +480,53 @@ def test_subsampling_needs_rows_in_memory():
 
 def test_averages_are_not_verified():
     X, y = problem()
-    model = KernelAveraging(LeastSquaresSVC(gamma=0.3, alpha=1.0, cv=3), n_average=3, random_state=0).fit(X, y)
+    model = KernelAveraging(
+        LeastSquaresSVC(gamma=0.3, alpha=1.0, cv=3), n_average=3, random_state=0
+    ).fit(X, y)
     with pytest.raises(ValueError, match="would draw other blocks"):
         model.estimator_.verify()
 
 
 def test_subsampling_keeps_the_shares_of_the_classes():
     X, y = problem(3, n=100)
-    model = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=0.3, random_state=0).fit(X, y)
+    model = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=0.3, random_state=0).fit(
+        X, y
+    )
     assert np.abs(np.bincount(y[model.sample_indices_]) - 0.3 * np.bincount(y)).max() < 1
     assert shares(np.array([97, 2, 1]), 10).tolist() == [8, 1, 1]
     assert shares(np.array([1, 1, 1]), 2).tolist() == [1, 1, 1]
     assert shares(np.array([5, 5]), 10).tolist() == [5, 5]
     whole = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=1000).fit(X, y)
-    close(whole.decision_function(X), LeastSquaresSVC(gamma=0.3, alpha=1.0).fit(X, y).decision_function(X))
+    close(
+        whole.decision_function(X),
+        LeastSquaresSVC(gamma=0.3, alpha=1.0).fit(X, y).decision_function(X),
+    )
 
 
 try:
     from sklearn.utils.estimator_checks import parametrize_with_checks
 
     INSTANCES = [
-        KernelAveraging(KernelFisherDiscriminant(gamma="scale", alpha=[0.1, 1.0]), n_average=2, random_state=0),
-        KernelAveraging(LeastSquaresSVC(gamma="scale", alpha=[0.1, 1.0], penalty="dual"), n_average=2, random_state=0),
-        Subsampling(KernelFisherDiscriminant(gamma="scale", alpha=1.0), max_samples=0.8, random_state=0),
+        KernelAveraging(
+            KernelFisherDiscriminant(gamma="scale", alpha=[0.1, 1.0]), n_average=2, random_state=0
+        ),
+        KernelAveraging(
+            LeastSquaresSVC(gamma="scale", alpha=[0.1, 1.0], penalty="dual"),
+            n_average=2,
+            random_state=0,
+        ),
+        Subsampling(
+            KernelFisherDiscriminant(gamma="scale", alpha=1.0), max_samples=0.8, random_state=0
+        ),
         Subsampling(KernelRidge(gamma="scale", alpha=1.0), max_samples=0.8, random_state=0),
     ]
 
     def expected_failures(estimator) -> dict[str, str]:
         """Blocks and rows drawn at random: repeated rows are drawn otherwise than weighted ones."""
-        return {f"check_sample_weight_equivalence_on_{kind}_data": "drawn at random" for kind in ("dense", "sparse")}
+        return {
+            f"check_sample_weight_equivalence_on_{kind}_data": "drawn at random"
+            for kind in ("dense", "sparse")
+        }
 
     @parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
     def test_estimator_check(estimator, check):

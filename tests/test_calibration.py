@@ -1,4 +1,7 @@
-"""Probabilities from held-out decisions: against direct minimisation, scikit-learn's isotonic regression and known posteriors."""
+"""Probabilities from held-out decisions.
+
+Against direct minimisation, scikit-learn's isotonic regression and known posteriors.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,14 @@ def raw(model: Any, X: np.ndarray, y: np.ndarray, **fit: Any) -> Any:
 
 def platt_targets(labels: np.ndarray, weights: np.ndarray, c: int) -> np.ndarray:
     sizes = np.array([weights[labels == j].sum() for j in range(c)])
-    return np.array([[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in labels])
+    return np.array(
+        [[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in labels]
+    )
 
 
-def minimised(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, offsets: bool) -> tuple[float, np.ndarray]:
+def minimised(
+    decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, offsets: bool
+) -> tuple[float, np.ndarray]:
     """β and class offsets of the least cross-entropy, by a general optimiser."""
     scores = columns(decision)
     c = scores.shape[1]
@@ -52,7 +59,11 @@ def minimised(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, off
         return theta[0] / scale * scores + np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
 
     def loss(theta: np.ndarray) -> float:
-        return float(-weights @ np.sum(targets * scipy.special.log_softmax(logits(theta), axis=1), axis=1) / weights.sum())
+        return float(
+            -weights
+            @ np.sum(targets * scipy.special.log_softmax(logits(theta), axis=1), axis=1)
+            / weights.sum()
+        )
 
     start = np.append(1.0, np.zeros(c - 1 if offsets else 0))
     theta = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-9}).x
@@ -62,8 +73,12 @@ def minimised(decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, off
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-@pytest.mark.parametrize("fixed", [{}, {"gamma": 40.0, "alpha": 1e-3}], ids=["tuned", "over-fitted"])
-def test_probabilities_decisions_and_labels_agree(estimator: type, classes: int, calibration: str | None, fixed: dict[str, float]) -> None:
+@pytest.mark.parametrize(
+    "fixed", [{}, {"gamma": 40.0, "alpha": 1e-3}], ids=["tuned", "over-fitted"]
+)
+def test_probabilities_decisions_and_labels_agree(
+    estimator: type, classes: int, calibration: str | None, fixed: dict[str, float]
+) -> None:
     X, y = overlapping(60, classes)
     model = estimator(calibration=calibration, **fixed).fit(X, y)
     fresh = np.vstack([X, 2 * overlapping(200, classes, seed=1)[0]])
@@ -86,7 +101,11 @@ def test_probabilities_decisions_and_labels_agree(estimator: type, classes: int,
 def test_the_discriminant_without_calibration_gives_the_posterior_of_lda() -> None:
     X, y = overlapping(60, 3)
     model = KernelFisherDiscriminant(calibration=None).fit(X, y)
-    np.testing.assert_allclose(model.predict_proba(X), scipy.special.softmax(model.decision_function(X), axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict_proba(X),
+        scipy.special.softmax(model.decision_function(X), axis=1),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("cv", [None, StratifiedKFold(4)], ids=["leave-one-out", "folds"])
@@ -99,7 +118,9 @@ def test_temperature_and_sigmoid_minimise_the_cross_entropy_of_held_out_decision
 ) -> None:
     X, y = overlapping(50, classes)
     weights = np.random.default_rng(2).uniform(0.3, 3.0, size=50) if weighted else None
-    model = estimator(calibration=calibration, cv=cv, gamma=0.3, alpha=0.5).fit(X, y, sample_weight=weights)
+    model = estimator(calibration=calibration, cv=cv, gamma=0.3, alpha=0.5).fit(
+        X, y, sample_weight=weights
+    )
     plain = raw(model, X, y, sample_weight=weights)
     np.testing.assert_allclose(model.held_out_decision_, plain.held_out_decision_, rtol=1e-9)
     labels = np.searchsorted(model.classes_, y)
@@ -107,7 +128,9 @@ def test_temperature_and_sigmoid_minimise_the_cross_entropy_of_held_out_decision
     beta, offsets = minimised(plain.held_out_decision_, labels, w, calibration == "sigmoid")
     assert 1 / model.temperature_ == pytest.approx(beta, rel=1e-4)
     fresh = overlapping(30, classes, seed=3)[0]
-    expected = scipy.special.softmax(beta * columns(plain.decision_function(fresh)) + offsets, axis=1)
+    expected = scipy.special.softmax(
+        beta * columns(plain.decision_function(fresh)) + offsets, axis=1
+    )
     np.testing.assert_allclose(model.predict_proba(fresh), expected, rtol=1e-3, atol=1e-5)
 
 
@@ -116,7 +139,9 @@ def test_isotonic_is_scikit_learns_on_held_out_decisions(estimator: type) -> Non
     X, y = overlapping(70, 2)
     model = estimator(calibration="isotonic", gamma=0.3, alpha=0.5).fit(X, y)
     plain = raw(model, X, y)
-    steps = IsotonicRegression(out_of_bounds="clip").fit(plain.held_out_decision_, y == model.classes_[1])
+    steps = IsotonicRegression(out_of_bounds="clip").fit(
+        plain.held_out_decision_, y == model.classes_[1]
+    )
     fresh = overlapping(50, 2, seed=3)[0]
     least = 0.5 / 71
     knots = np.clip(steps.y_thresholds_, least, 1 - least)  # half a row's worth off certainty
@@ -130,7 +155,11 @@ def test_isotonic_is_scikit_learns_on_held_out_decisions(estimator: type) -> Non
 def test_even_odds_separate_probabilities_above_one_half(seed: int) -> None:
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=40)
-    steps = isotonic_steps(scores, rng.normal(size=40) < scores + 3 * (seed == 3) - 3 * (seed == 4), rng.uniform(0.5, 2, size=40))
+    steps = isotonic_steps(
+        scores,
+        rng.normal(size=40) < scores + 3 * (seed == 3) - 3 * (seed == 4),
+        rng.uniform(0.5, 2, size=40),
+    )
     probed = np.linspace(-5, 5, 4001)
     np.testing.assert_array_equal(probed > even_odds(steps), np.interp(probed, *steps) > 0.5)
 
@@ -144,7 +173,9 @@ def test_weight_two_equals_a_repeated_row(estimator: type, classes: int, calibra
     rows = np.repeat(np.arange(40), counts)
     model = estimator(calibration=calibration, gamma=0.3, alpha=0.5, cv=LeaveOneGroupOut())
     p = model.fit(X, y, sample_weight=counts, groups=np.arange(40)).predict_proba(X)
-    np.testing.assert_allclose(p, model.fit(X[rows], y[rows], groups=rows).predict_proba(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        p, model.fit(X[rows], y[rows], groups=rows).predict_proba(X), rtol=1e-6, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
@@ -153,14 +184,20 @@ def test_rows_of_weight_zero_do_not_calibrate(calibration: str) -> None:
     wrong = np.where(y == "reed", "fern", "reed")
     model = KernelFisherDiscriminant(calibration=calibration, gamma=0.3, alpha=0.5)
     expected = model.fit(X, y).predict_proba(X)
-    both = model.fit(np.vstack([X, X]), np.append(y, wrong), sample_weight=np.repeat([1.0, 0.0], 40)).predict_proba(X)
+    both = model.fit(
+        np.vstack([X, X]), np.append(y, wrong), sample_weight=np.repeat([1.0, 0.0], 40)
+    ).predict_proba(X)
     np.testing.assert_allclose(both, expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
 @pytest.mark.parametrize("generator", ["torus", "waveform"])
-def test_probabilities_on_fresh_rows_come_near_the_true_posterior(estimator: type, generator: str) -> None:
-    make, bayes = {"torus": (make_torus, torus_bayes), "waveform": (make_waveform, waveform_bayes)}[generator]
+def test_probabilities_on_fresh_rows_come_near_the_true_posterior(
+    estimator: type, generator: str
+) -> None:
+    make, bayes = {"torus": (make_torus, torus_bayes), "waveform": (make_waveform, waveform_bayes)}[
+        generator
+    ]
     X, y = make(200, random_state=0)
     fresh, truth = make(3000, random_state=1)
     best = log_loss(truth, scipy.special.expit(bayes(fresh)))
@@ -176,32 +213,52 @@ def test_calibration_repairs_an_over_fitted_posterior(calibration: str) -> None:
     X, y = make_waveform(150, random_state=0)
     fresh, truth = make_waveform(2000, random_state=1)
     fixed = {"gamma": 0.05, "alpha": 1e-3}
-    uncalibrated = log_loss(truth, KernelFisherDiscriminant(calibration=None, **fixed).fit(X, y).predict_proba(fresh))
-    loss = log_loss(truth, KernelFisherDiscriminant(calibration=calibration, **fixed).fit(X, y).predict_proba(fresh))
+    uncalibrated = log_loss(
+        truth, KernelFisherDiscriminant(calibration=None, **fixed).fit(X, y).predict_proba(fresh)
+    )
+    loss = log_loss(
+        truth,
+        KernelFisherDiscriminant(calibration=calibration, **fixed).fit(X, y).predict_proba(fresh),
+    )
     assert loss < min(0.6, 0.5 * uncalibrated)
 
 
 @pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
 @pytest.mark.parametrize("n_positive", [30, 20, 6])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-def test_a_kernel_that_learns_by_heart_gives_no_confidence(estimator: type, n_positive: int, calibration: str) -> None:
-    """Labels at random, K near the identity: training rows are all fitted, held-out decisions know the class sizes and nothing else.
+def test_a_kernel_that_learns_by_heart_gives_no_confidence(
+    estimator: type, n_positive: int, calibration: str
+) -> None:
+    """Labels at random, K near the identity: training rows are all fitted, held-out decisions know
+    the class sizes and nothing else.
 
-    Leaving a row out lowers the share of its own class, so these decisions are worse than useless; the class sizes must remain.
+    Leaving a row out lowers the share of its own class, so these decisions are worse than useless;
+    the class sizes must remain.
     """
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(60, 8)), rng.permutation(np.arange(60) < n_positive).astype(int)
     model = estimator(gamma=30.0, alpha=1e-2, calibration=calibration).fit(X, y)
     p = model.predict_proba(rng.normal(size=(500, 8)))[:, 1]
     share = n_positive / 60
-    slack = 0.5 if estimator is LeastSquaresSVC and calibration == "temperature" else 0.12  # one parameter cannot reach every share
+    slack = (
+        0.5 if estimator is LeastSquaresSVC and calibration == "temperature" else 0.12
+    )  # one parameter cannot reach every share
     assert np.all(np.abs(p - share) < slack)
-    assert log_loss(rng.permutation(np.arange(500) < 500 * share), np.clip(p, 1e-12, 1), labels=[False, True]) < 0.75
+    assert (
+        log_loss(
+            rng.permutation(np.arange(500) < 500 * share),
+            np.clip(p, 1e-12, 1),
+            labels=[False, True],
+        )
+        < 0.75
+    )
 
 
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-def test_perfect_separation_keeps_probabilities_finite_and_off_certainty(estimator: type, calibration: str) -> None:
+def test_perfect_separation_keeps_probabilities_finite_and_off_certainty(
+    estimator: type, calibration: str
+) -> None:
     X, y = overlapping(40, 2)
     X = X + 30.0 * (y == "reed")[:, None]
     p = estimator(calibration=calibration).fit(X, y).predict_proba(X)
@@ -215,4 +272,6 @@ def test_another_alpha_is_calibrated_again(calibration: str) -> None:
     X, y = overlapping(50, 3)
     model = LeastSquaresSVC(calibration=calibration, gamma=0.3, alpha=0.5)
     p = model.fit(X, y).at(4.0).predict_proba(X)
-    np.testing.assert_allclose(p, model.set_params(alpha=4.0).fit(X, y).predict_proba(X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        p, model.set_params(alpha=4.0).fit(X, y).predict_proba(X), rtol=1e-7, atol=1e-9
+    )

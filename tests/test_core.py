@@ -19,14 +19,28 @@ from fitonce.core.smoother import unpenalised_coef
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 from fitonce.estimators.problem import Problem, decompose, decompose_at
 from fitonce.kernels import Kernel
-from problems import EPS, KERNELS, NORMS, SETTINGS, Case, features, kernel, make_case, no_columns, rbf
+from problems import (
+    EPS,
+    KERNELS,
+    NORMS,
+    SETTINGS,
+    Case,
+    features,
+    kernel,
+    make_case,
+    no_columns,
+    rbf,
+)
 
 every_case = pytest.mark.parametrize(
-    ("norm", "kind", "setting"), [(norm, kind, setting) for norm in NORMS for kind in KERNELS for setting in SETTINGS]
+    ("norm", "kind", "setting"),
+    [(norm, kind, setting) for norm in NORMS for kind in KERNELS for setting in SETTINGS],
 )
-every_thin_case = pytest.mark.parametrize(("norm", "setting"), [(norm, setting) for norm in NORMS for setting in SETTINGS])
+every_thin_case = pytest.mark.parametrize(
+    ("norm", "setting"), [(norm, setting) for norm in NORMS for setting in SETTINGS]
+)
 
-# ---- spectrum ----------------------------------------------------------------------------------------------------
+# ---- spectrum ------------------------------------------------------------------------------------
 
 
 def basis(columns: int, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -45,7 +59,9 @@ def dense_function(phi, G: np.ndarray, Q0: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("columns", [0, 1, 4])
 @pytest.mark.parametrize("kind", KERNELS)
-def test_spectrum_of_kernel_is_an_orthonormal_decomposition_off_the_unpenalised_columns(kind, columns):
+def test_spectrum_of_kernel_is_an_orthonormal_decomposition_off_the_unpenalised_columns(
+    kind, columns
+):
     n, rng = 20, np.random.default_rng(1)
     K = kernel(kind, features(kind, n, rng))
     Q0 = basis(columns, n, rng)
@@ -55,11 +71,16 @@ def test_spectrum_of_kernel_is_an_orthonormal_decomposition_off_the_unpenalised_
     np.testing.assert_allclose(V.T @ V, np.eye(n - columns), atol=1e-13)
     np.testing.assert_allclose(Q0.T @ V, 0.0, atol=1e-13)
     project = np.eye(n) - Q0 @ Q0.T
-    np.testing.assert_allclose((V * spectrum.eigenvalues) @ V.T, project @ K @ project, atol=1e-13 * n)
+    np.testing.assert_allclose(
+        (V * spectrum.eigenvalues) @ V.T, project @ K @ project, atol=1e-13 * n
+    )
     eigenvalues = np.linalg.eigvalsh(project @ K @ project)
     assert spectrum.largest == pytest.approx(np.abs(eigenvalues).max(), abs=1e-13 * n)
     if kind == "indefinite":
-        assert spectrum.smallest == pytest.approx(eigenvalues[0], rel=1e-10) and spectrum.smallest < -0.1
+        assert (
+            spectrum.smallest == pytest.approx(eigenvalues[0], rel=1e-10)
+            and spectrum.smallest < -0.1
+        )
     else:
         assert spectrum.smallest >= 0.0  # rounding of zero is not indefiniteness
 
@@ -67,7 +88,9 @@ def test_spectrum_of_kernel_is_an_orthonormal_decomposition_off_the_unpenalised_
 @pytest.mark.parametrize("columns", [1, 4])
 @pytest.mark.parametrize("gamma", [0.0, 1e-15, 1e-10])
 def test_kernel_that_is_nearly_constant_stays_off_the_unpenalised_columns(gamma, columns):
-    """What is left of it is rounding, and must not leak into the columns that were projected out."""
+    """What is left of it is rounding, and must not leak into the columns that were
+    projected out.
+    """
     n, rng = 20, np.random.default_rng(1)
     Q0 = basis(columns, n, rng)
     spectrum = spectrum_of_kernel(rbf(rng.normal(size=(n, 3)), gamma), Q0)
@@ -88,7 +111,11 @@ def test_functions_of_the_matrix_equal_the_dense_ones(thin, columns):
     Q0 = basis(columns, n, rng)
     spectrum = spectrum_of_features(Z, Q0) if thin else spectrum_of_kernel(Z @ Z.T, Q0)
     assert spectrum.complete is not thin
-    functions = [lambda x: 1.0 / (np.abs(x) + 0.5), lambda x: x / (x**2 + 2.0), lambda x: np.exp(-np.abs(x))]
+    functions = [
+        lambda x: 1.0 / (np.abs(x) + 0.5),
+        lambda x: x / (x**2 + 2.0),
+        lambda x: np.exp(-np.abs(x)),
+    ]
     phi = np.column_stack([function(spectrum.eigenvalues) for function in functions])
     at_zero = np.array([function(0.0) for function in functions])
     Y = rng.normal(size=(n, 2))
@@ -97,13 +124,21 @@ def test_functions_of_the_matrix_equal_the_dense_ones(thin, columns):
     for number, function in enumerate(functions):
         dense = dense_function(function, Z @ Z.T, Q0)
         np.testing.assert_allclose(applied[number], dense @ Y, atol=1e-12)
-        np.testing.assert_allclose(spectrum.apply(phi[:, number], at_zero[number], Y), dense @ Y, atol=1e-12)
+        np.testing.assert_allclose(
+            spectrum.apply(phi[:, number], at_zero[number], Y), dense @ Y, atol=1e-12
+        )
         np.testing.assert_allclose(diagonal[:, number], np.diag(dense), atol=1e-12)
-        np.testing.assert_allclose(spectrum.block(phi[:, number], at_zero[number], rows), dense[np.ix_(rows, rows)], atol=1e-12)
+        np.testing.assert_allclose(
+            spectrum.block(phi[:, number], at_zero[number], rows),
+            dense[np.ix_(rows, rows)],
+            atol=1e-12,
+        )
 
 
 def test_diagonal_is_the_same_in_blocks_of_rows(monkeypatch):
-    spectrum = spectrum_of_features(np.random.default_rng(3).normal(size=(23, 4)), basis(1, 23, np.random.default_rng(0)))
+    spectrum = spectrum_of_features(
+        np.random.default_rng(3).normal(size=(23, 4)), basis(1, 23, np.random.default_rng(0))
+    )
     phi, at_zero = 1.0 / (1.0 + spectrum.eigenvalues[:, None]), np.ones(1)
     whole = spectrum.diagonal(phi, at_zero)
     monkeypatch.setattr("fitonce.core.spectrum.BLOCK_ROWS", 5)
@@ -114,12 +149,16 @@ def test_diagonal_is_the_same_in_blocks_of_rows(monkeypatch):
 def test_features_route_equals_kernel_route(columns):
     n, rng = 20, np.random.default_rng(4)
     Z = rng.normal(size=(n, 5))
-    Z = np.hstack([Z, Z[:, :2] @ rng.normal(size=(2, 2))]) + 50.0  # two dependent features and a large offset
+    Z = (
+        np.hstack([Z, Z[:, :2] @ rng.normal(size=(2, 2))]) + 50.0
+    )  # two dependent features and a large offset
     Q0 = basis(columns, n, rng)
     thin, full = spectrum_of_features(Z, Q0), spectrum_of_kernel(Z @ Z.T, Q0)
     assert thin.rank == (5 if columns else 6)
     np.testing.assert_allclose(Q0.T @ thin.V, 0.0, atol=1e-12)
-    np.testing.assert_allclose(thin.eigenvalues, full.eigenvalues[-thin.rank :], rtol=1e-8, atol=1e-9 * full.largest)
+    np.testing.assert_allclose(
+        thin.eigenvalues, full.eigenvalues[-thin.rank :], rtol=1e-8, atol=1e-9 * full.largest
+    )
     Y = rng.normal(size=(n, 2))
     g = [10.0 / (spectrum.eigenvalues + 10.0) for spectrum in (thin, full)]
     np.testing.assert_allclose(thin.apply(g[0], 1.0, Y), full.apply(g[1], 1.0, Y), atol=1e-9)
@@ -132,7 +171,7 @@ def test_spectrum_without_directions():
     np.testing.assert_array_equal(empty.apply(np.zeros(0), 2.0, np.eye(6)), 2.0 * np.eye(6))
 
 
-# ---- smoothers ---------------------------------------------------------------------------------------------------
+# ---- smoothers -----------------------------------------------------------------------------------
 
 
 def check_fit(case: Case, single: bool = False) -> None:
@@ -146,9 +185,16 @@ def check_fit(case: Case, single: bool = False) -> None:
         beta = unpenalised_coef(smoother, case.scaled_Y, dual)
         columns = reference.unpenalised_columns(case.n, case.intercept, case.unpenalised)
         if columns.shape[1]:
-            case.close(case.Q0 @ beta / case.s, columns @ model.beta, mu, max(scale, np.abs(case.K @ model.alpha).max()))
+            case.close(
+                case.Q0 @ beta / case.s,
+                columns @ model.beta,
+                mu,
+                max(scale, np.abs(case.K @ model.alpha).max()),
+            )
         if not single:
-            case.close(smoother.leverage(mu), np.diag(smoother.fit(np.eye(case.n), mu).values), mu, 1.0)
+            case.close(
+                smoother.leverage(mu), np.diag(smoother.fit(np.eye(case.n), mu).values), mu, 1.0
+            )
 
 
 def check_leave_one_out(case: Case) -> None:
@@ -156,14 +202,21 @@ def check_leave_one_out(case: Case) -> None:
     held = case.smoother.leave_one_out(case.scaled_Y, mus)
     assert held.residual.shape == (len(mus), case.n, 2)
     for number, mu in enumerate(mus):
-        expected = np.vstack([case.reference_held_out(np.array([row]), mu) for row in range(case.n)])
+        expected = np.vstack(
+            [case.reference_held_out(np.array([row]), mu) for row in range(case.n)]
+        )
         case.close(case.Y - held.residual[number] / case.s, expected, mu)
 
 
 def overlapping_sets(n: int) -> list[np.ndarray]:
     """Some rows, some of the same again in another order, more than half, and nearly all."""
     rng = np.random.default_rng(5)
-    return [np.array([4, 1]), np.array([6, 4, 11, 2, 9]), rng.permutation(n)[: n // 2 + 3], rng.permutation(n)[: n - 7]]
+    return [
+        np.array([4, 1]),
+        np.array([6, 4, 11, 2, 9]),
+        rng.permutation(n)[: n // 2 + 3],
+        rng.permutation(n)[: n - 7],
+    ]
 
 
 def check_leave_out(case: Case, single: bool = False) -> None:
@@ -231,14 +284,19 @@ def test_low_rank_solver_equals_the_dense_one(setting):
     test = np.arange(0, case.n, 2)
     assert len(test) > case.smoother.spectrum.rank + case.Q0.shape[1]
     for mu in case.mus():
-        low, dense = (c.smoother.leave_out(test, mu).held_out(c.smoother.fit(c.scaled_Y, mu)).residual for c in (case, full))
+        low, dense = (
+            c.smoother.leave_out(test, mu).held_out(c.smoother.fit(c.scaled_Y, mu)).residual
+            for c in (case, full)
+        )
         case.close(low, dense, mu)
 
 
 def test_low_rank_solver_is_used_only_where_it_is_smaller(monkeypatch):
     case = make_case("function", "singular", thin=True)
     used = []
-    monkeypatch.setattr(type(case.smoother), "_low_rank_solver", lambda self, rows, mu: used.append(len(rows)))
+    monkeypatch.setattr(
+        type(case.smoother), "_low_rank_solver", lambda self, rows, mu: used.append(len(rows))
+    )
     for size in (4, 5):
         case.smoother.leave_out(np.arange(size), 1.0)
     assert used == [5]  # rank 3 and a bias
@@ -258,7 +316,9 @@ def test_function_norm_refuses_a_mu_below_the_spectrum_and_the_dual_norm_takes_a
     lowest = case.spectrum_bounds[0]
     assert case.smoother.lower_bound == pytest.approx(-lowest, rel=1e-10)
     case.smoother.check(np.array([-1.01 * lowest, 1e3]))
-    with pytest.raises(ValueError, match=r"alpha must be greater than .* the centred kernel matrix is indefinite"):
+    with pytest.raises(
+        ValueError, match=r"alpha must be greater than .* the centred kernel matrix is indefinite"
+    ):
         case.smoother.check(np.array([1e3, -0.99 * lowest]))
     with pytest.raises(ValueError, match="not positive definite"):
         case.single(-0.99 * lowest)
@@ -274,7 +334,9 @@ def test_fixed_basis_is_the_row_deleted_and_its_basis_function_kept(kind):
     residual = case.smoother.leave_one_out_fixed_basis(case.Y, mus)
     exact = case.smoother.leave_one_out(case.Y, mus).residual
     for number, mu in enumerate(mus):
-        case.close(case.Y - residual[number], reference.fixed_basis_held_out(case.K, case.Y, mu), mu)
+        case.close(
+            case.Y - residual[number], reference.fixed_basis_held_out(case.K, case.Y, mu), mu
+        )
     assert np.abs(residual - exact).max() > 1e-3  # and is another thing
 
 
@@ -312,7 +374,10 @@ def test_problem_gives_the_model_and_its_refits(norm, setting, kernel_name):
 @pytest.mark.parametrize("kind", ["rbf", "singular", "duplicated"])
 @pytest.mark.parametrize("norm", NORMS)
 def test_tiny_mu_against_fifty_digits(norm, kind):
-    """At a mu that double precision hardly carries: within the promise, and no worse than refitting in float64."""
+    """At a mu that double precision hardly carries.
+
+    Within the promise, and no worse than refitting in float64.
+    """
     case = make_case(norm, kind, n=10, seed=2)
     y = case.Y[:, 0]
     for mu in case.mus((1e-8, 1e-10, 1e-12)):
@@ -320,15 +385,23 @@ def test_tiny_mu_against_fifty_digits(norm, kind):
         single = y - case.smoother.leave_one_out(case.Y, np.array([mu])).residual[0, :, 0]
         errors = dict.fromkeys(("leave one out", "leave out", "at one mu", "refit"), 0.0)
         for test in [np.array([row]) for row in range(case.n)] + [np.array([2, 5, 9])]:
-            exact = reference.held_out_exactly(case.K, y, mu, reference.complement(test, case.n), test, norm)
+            exact = reference.held_out_exactly(
+                case.K, y, mu, reference.complement(test, case.n), test, norm
+            )
             values = {
-                "leave out": y[test] - case.smoother.leave_out(test, mu).held_out(fitted).residual[:, 0],
+                "leave out": y[test]
+                - case.smoother.leave_out(test, mu).held_out(fitted).residual[:, 0],
                 "leave one out": single[test] if len(test) == 1 else exact,
                 "refit": case.reference_held_out(test, mu)[:, 0],
             }
             if norm == "function":
                 single_mu = case.single(mu)
-                values["at one mu"] = y[test] - single_mu.leave_out(test, mu).held_out(single_mu.fit(case.Y, mu)).residual[:, 0]
+                values["at one mu"] = (
+                    y[test]
+                    - single_mu.leave_out(test, mu)
+                    .held_out(single_mu.fit(case.Y, mu))
+                    .residual[:, 0]
+                )
             for name, value in values.items():
                 errors[name] = max(errors[name], np.abs(value - exact).max() / np.abs(y).max())
         limit = min(1e3 * EPS * case.spectrum_bounds[1] / mu, 100 * max(errors["refit"], EPS))
@@ -343,7 +416,9 @@ def test_solver_takes_definite_matrices_and_those_that_rounding_has_spoilt():
         np.testing.assert_allclose(A @ spd_solver(A.copy())(B[: len(A)]), B[: len(A)], atol=1e-12)
 
 
-@pytest.mark.parametrize("backend", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "backend", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+)
 @pytest.mark.parametrize("norm", NORMS)
 def test_other_array_libraries_give_the_same_numbers(norm, backend):
     xp = require(backend)
@@ -351,7 +426,11 @@ def test_other_array_libraries_give_the_same_numbers(norm, backend):
     K, Y, Q0 = (xp.asarray(A.copy()) for A in (case.K, case.Y, case.Q0))
     excluded = Q0 if norm == "function" else Q0[:, :0]
     spectrum = spectrum_of_kernel(xp.asarray(case.K.copy()), excluded)
-    smoother = type(case.smoother)(spectrum, K @ Q0) if norm == "function" else type(case.smoother)(spectrum, Q0, K @ Q0)
+    smoother = (
+        type(case.smoother)(spectrum, K @ Q0)
+        if norm == "function"
+        else type(case.smoother)(spectrum, Q0, K @ Q0)
+    )
     mus, rows = case.mus((1e-2, 1.0)), np.array([9, 2, 5])
     mu = float(mus[0])
     loo = smoother.leave_one_out(Y, mus).residual
@@ -372,7 +451,7 @@ def test_other_array_libraries_give_the_same_numbers(norm, backend):
         np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-10)
 
 
-# ---- held_out for any hat matrix ---------------------------------------------------------------------------------
+# ---- held_out for any hat matrix -----------------------------------------------------------------
 
 
 def least_squares(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -380,7 +459,9 @@ def least_squares(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ridge_with_free_bias(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.column_stack([np.ones_like(x), np.sin(np.outer(x, np.arange(1, 8)))]), np.diag([0.0] + [0.3] * 7)
+    return np.column_stack([np.ones_like(x), np.sin(np.outer(x, np.arange(1, 8)))]), np.diag(
+        [0.0] + [0.3] * 7
+    )
 
 
 def penalised_spline(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -396,13 +477,19 @@ def test_held_out_equals_refitting_any_penalised_least_squares(model, targets):
     rng = np.random.default_rng(6)
     x = np.sort(rng.uniform(size=30))
     Z, penalty = model(x)
-    Y = np.sin(6 * x) + 0.1 * rng.normal(size=30) if targets is None else rng.normal(size=(30, targets))
+    Y = (
+        np.sin(6 * x) + 0.1 * rng.normal(size=30)
+        if targets is None
+        else rng.normal(size=(30, targets))
+    )
     H = Z @ np.linalg.solve(Z.T @ Z + penalty, Z.T)
     mask = x > 0.8
     test_sets = [[4], np.array([9, 2, 28]), [-1, 2], mask, rng.permutation(30)[:18]]
     results = held_out(H, Y, iter(test_sets))
     assert len(results) == len(test_sets)
-    for rows, values in zip([[4], [9, 2, 28], [29, 2], np.flatnonzero(mask), test_sets[-1]], results, strict=True):
+    for rows, values in zip(
+        [[4], [9, 2, 28], [29, 2], np.flatnonzero(mask), test_sets[-1]], results, strict=True
+    ):
         kept, y_kept = np.delete(Z, rows, axis=0), np.delete(Y, rows, axis=0)
         expected = Z[rows] @ np.linalg.solve(kept.T @ kept + penalty, kept.T @ y_kept)
         assert values.shape == expected.shape
@@ -425,7 +512,10 @@ def test_held_out_equals_refitting_any_penalised_least_squares(model, targets):
         ({"test_sets": [[[0, 1]]]}, "non-empty list of row indices"),
         ({"test_sets": [0, 1]}, "non-empty list of row indices"),
         ({"test_sets": [[3, -1]]}, "names a row twice"),
-        ({"test_sets": [np.zeros(3, dtype=bool)]}, r"mask of shape \(3,\); it must have shape \(4,\)"),
+        (
+            {"test_sets": [np.zeros(3, dtype=bool)]},
+            r"mask of shape \(3,\); it must have shape \(4,\)",
+        ),
         ({"test_sets": [np.zeros(4, dtype=bool)]}, "non-empty"),
     ],
 )
@@ -443,8 +533,12 @@ def test_held_out_refuses_to_leave_fewer_rows_than_unpenalised_columns():
 
 def test_splits_with_a_test_row_in_training_are_refused():
     train, test = np.array([0, 1, 2]), np.array([3, 4])
-    assert [tuple(map(list, pair)) for pair in checked_splits([(train, test)], 5)] == [([0, 1, 2], [3, 4])]
-    with pytest.raises(ValueError, match=r"split 1 has 1 test row\(s\) inside its own training set \(row 4"):
+    assert [tuple(map(list, pair)) for pair in checked_splits([(train, test)], 5)] == [
+        ([0, 1, 2], [3, 4])
+    ]
+    with pytest.raises(
+        ValueError, match=r"split 1 has 1 test row\(s\) inside its own training set \(row 4"
+    ):
         list(checked_splits([(train, test), (np.array([0, 4]), test)], 5))
     masks = np.array([True, True, False]), np.array([False, True, True])
     with pytest.raises(ValueError, match="split 0 has 1 test row"):
@@ -455,13 +549,17 @@ def test_splits_with_a_test_row_in_training_are_refused():
 
 def test_complement_and_checked_sets_are_row_numbers():
     assert complement([3, 0], 5).tolist() == [1, 2, 4]
-    assert [rows.tolist() for rows in check_test_sets([[-1, 0], np.array([False, True, False])], 3)] == [[2, 0], [1]]
+    assert [
+        rows.tolist() for rows in check_test_sets([[-1, 0], np.array([False, True, False])], 3)
+    ] == [[2, 0], [1]]
 
 
-# ---- discriminant ------------------------------------------------------------------------------------------------
+# ---- discriminant --------------------------------------------------------------------------------
 
 
-def classes_case(norm: str, sizes: tuple[int, ...], weighted: bool = False, seed: int = 0) -> tuple[Case, np.ndarray]:
+def classes_case(
+    norm: str, sizes: tuple[int, ...], weighted: bool = False, seed: int = 0
+) -> tuple[Case, np.ndarray]:
     """Unbalanced, overlapping classes as indicator targets, and the class of each row."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -471,7 +569,10 @@ def classes_case(norm: str, sizes: tuple[int, ...], weighted: bool = False, seed
 
 
 def solve_discriminant(A: np.ndarray, sizes: np.ndarray):
-    """As the estimator does it: absent classes take no degree of freedom, priors are the class frequencies."""
+    """As the estimator does it.
+
+    Absent classes take no degree of freedom, priors are the class frequencies.
+    """
     solved = discriminant(A, sizes, sizes.sum(axis=-1) - (sizes > 0).sum(axis=-1))
     return solved, solved.offsets(sizes / sizes.sum(axis=-1, keepdims=True))
 
@@ -486,7 +587,11 @@ def test_scatter_without_rows_equals_the_refit(norm, weighted):
         A = scatter(fitted)
         values = case.reference_fit(mu).predict(case.K)
         case.close(A, case.Y.T @ (w * values), mu)
-        each = scatter_without_each(A, fitted, held_out_of_one_mu(case.smoother.leave_one_out(case.scaled_Y, np.array([mu]))))
+        each = scatter_without_each(
+            A,
+            fitted,
+            held_out_of_one_mu(case.smoother.leave_one_out(case.scaled_Y, np.array([mu]))),
+        )
         sets = [np.array([row]) for row in range(case.n)] + overlapping_sets(case.n)
         for test in sets:
             train = reference.complement(test, case.n)
@@ -523,8 +628,12 @@ def test_discriminant_is_kernel_fda(norm, sizes, weighted):
                 A = scatter_without(scatter(fitted), fitted.rows(test), held)
                 values, rows = case.Y[test] - held.residual / case.s[test], test
             solved, offsets = solve_discriminant(A, (w * case.Y)[train].sum(axis=0))
-            scores, z, eigenvalues = reference.kfda_brute(case.K, y, mu, train, rows, case.weights, norm)
-            np.testing.assert_allclose(values @ solved.weights + offsets, scores, rtol=1e-7, atol=1e-7)
+            scores, z, eigenvalues = reference.kfda_brute(
+                case.K, y, mu, train, rows, case.weights, norm
+            )
+            np.testing.assert_allclose(
+                values @ solved.weights + offsets, scores, rtol=1e-7, atol=1e-7
+            )
             np.testing.assert_allclose(solved.a2 / (1.0 - solved.a2), eigenvalues, rtol=1e-7)
             projected = solved.project(values)
             signs = np.sign(np.sum(projected * z, axis=0))
@@ -545,7 +654,12 @@ def test_classes_absent_from_training_take_no_part(norm):
     decision = (case.Y[test] - held.residual) @ solved.weights + offsets
     scores, z, _ = reference.kfda_brute(case.K, y, mu, train, test, penalty=norm)
     np.testing.assert_allclose(decision[:, present], scores, rtol=1e-7, atol=1e-7)
-    assert np.all(decision[:, 1] == -np.inf) and solved.present.tolist() == [True, False, True, True]
+    assert np.all(decision[:, 1] == -np.inf) and solved.present.tolist() == [
+        True,
+        False,
+        True,
+        True,
+    ]
     projected = solved.project(case.Y[test] - held.residual)
     np.testing.assert_allclose(np.abs(projected[:, :2]), np.abs(z), rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(projected[:, 2], 0.0)  # one axis fewer
@@ -570,8 +684,17 @@ def test_direction_of_the_axes_does_not_depend_on_the_eigensolver(sizes, monkeyp
 
 
 def test_farthest_centroids_that_tie_leave_the_direction_to_the_last():
-    """Three equal classes, the first two opposite on the first axis: rounding must not choose the sign."""
-    T = np.column_stack([np.ones(3) / np.sqrt(3), np.array([1, -1, 0]) / np.sqrt(2), np.array([1, 1, -2]) / np.sqrt(6)])
+    """Three equal classes, the first two opposite on the first axis.
+
+    Rounding must not choose the sign.
+    """
+    T = np.column_stack(
+        [
+            np.ones(3) / np.sqrt(3),
+            np.array([1, -1, 0]) / np.sqrt(2),
+            np.array([1, 1, -2]) / np.sqrt(6),
+        ]
+    )
     for noise in (-1e-12, 0.0, 1e-12):
         S = (T * [1.0, 0.6, 0.2]) @ T.T
         S[0, 0] += noise
@@ -596,7 +719,10 @@ def test_discriminant_batches_over_leading_axes(norm):
 
 
 def test_separable_classes_keep_all_their_axes():
-    """a² → 1 on every axis as mu → 0: the constant solution is removed by its vector, not as the largest."""
+    """a² → 1 on every axis as mu → 0.
+
+    The constant solution is removed by its vector, not as the largest.
+    """
     case, y = classes_case("function", (8, 7, 6), seed=1)
     case = Case("function", case.X, rbf(case.X * 3.0), case.Y)
     mu = 1e-5 * case.spectrum_bounds[1]
@@ -608,23 +734,36 @@ def test_separable_classes_keep_all_their_axes():
     np.testing.assert_allclose(fitted.values @ solved.weights + offsets, scores, rtol=1e-6)
 
 
-# ---- temperature -------------------------------------------------------------------------------------------------
+# ---- temperature ---------------------------------------------------------------------------------
 
 
-def log_loss(scores: np.ndarray, labels: np.ndarray, beta: float, weights: np.ndarray | None = None) -> float:
-    """Cross-entropy with Platt's targets, (N + 1)/(N + c) for the own class of N rows; classes without a score take no part."""
+def log_loss(
+    scores: np.ndarray, labels: np.ndarray, beta: float, weights: np.ndarray | None = None
+) -> float:
+    """Cross-entropy with Platt's targets, (N + 1)/(N + c) for the own class of N rows.
+
+    Classes without a score take no part.
+    """
     logits = beta * class_scores(scores)
     c = logits.shape[1]
     weights = np.ones(len(labels)) if weights is None else weights
     sizes = np.array([weights[labels == j].sum() for j in range(c)])[labels]
-    targets = np.where(np.arange(c) == labels[:, None], (sizes + 1)[:, None], 1.0) / (sizes + c)[:, None]
+    targets = (
+        np.where(np.arange(c) == labels[:, None], (sizes + 1)[:, None], 1.0) / (sizes + c)[:, None]
+    )
     with np.errstate(invalid="ignore"):
         terms = np.where(np.isfinite(logits), targets * logits, 0.0)
-    return float(np.average(scipy.special.logsumexp(logits, axis=1) - terms.sum(axis=1), weights=weights))
+    return float(
+        np.average(scipy.special.logsumexp(logits, axis=1) - terms.sum(axis=1), weights=weights)
+    )
 
 
-def inverse_temperature(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None) -> float:
-    return calibrate(scores, labels, np.ones(len(labels)) if weights is None else weights, offsets=False).beta
+def inverse_temperature(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+) -> float:
+    return calibrate(
+        scores, labels, np.ones(len(labels)) if weights is None else weights, offsets=False
+    ).beta
 
 
 def noisy_scores(columns: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -641,10 +780,15 @@ def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
     scores, labels = noisy_scores(columns)
     weights = np.random.default_rng(8).uniform(0.1, 4.0, size=len(labels)) if weighted else None
     best = scipy.optimize.minimize_scalar(
-        lambda t: log_loss(scores, labels, np.exp(t), weights), bounds=(-8, 8), method="bounded", options={"xatol": 1e-10}
+        lambda t: log_loss(scores, labels, np.exp(t), weights),
+        bounds=(-8, 8),
+        method="bounded",
+        options={"xatol": 1e-10},
     )
     beta = inverse_temperature(scores, labels, weights)
-    batched = inverse_temperatures(class_scores(scores)[None], labels, np.ones(len(labels)) if weights is None else weights)
+    batched = inverse_temperatures(
+        class_scores(scores)[None], labels, np.ones(len(labels)) if weights is None else weights
+    )
     assert np.log(batched) == pytest.approx([np.log(beta)], abs=1e-5)
     assert np.log(beta) == pytest.approx(best.x, abs=1e-6)
     assert log_loss(scores, labels, beta, weights) <= best.fun + 1e-15
@@ -664,24 +808,34 @@ def test_weights_of_the_temperature_are_repetitions():
     weights = np.random.default_rng(9).integers(1, 4, size=40)
     repeated = np.repeat(np.arange(40), weights)
     expected = inverse_temperature(scores[repeated], labels[repeated], None)
-    assert inverse_temperature(scores, labels, weights.astype(float)) == pytest.approx(expected, rel=1e-10)
+    assert inverse_temperature(scores, labels, weights.astype(float)) == pytest.approx(
+        expected, rel=1e-10
+    )
 
 
 def test_rows_without_a_score_of_their_class_are_left_out_of_the_temperature():
     scores, labels = noisy_scores(3)
     spoilt = np.vstack([scores, [[-np.inf, 0.0, 1.0], [np.nan, 1.0, 2.0]]])
     expected = inverse_temperature(scores, labels, None)
-    assert inverse_temperature(spoilt, np.append(labels, [0, 1]), np.ones(62)) == pytest.approx(expected, rel=1e-12)
+    assert inverse_temperature(spoilt, np.append(labels, [0, 1]), np.ones(62)) == pytest.approx(
+        expected, rel=1e-12
+    )
     assert inverse_temperature(np.full((2, 2), np.nan), np.array([0, 1]), None) == 1.0
     absent = scores.copy()
-    absent[np.flatnonzero(labels != 2)[:9], 2] = -np.inf  # a class absent from the training rows has probability 0
+    absent[
+        np.flatnonzero(labels != 2)[:9], 2
+    ] = -np.inf  # a class absent from the training rows has probability 0
     beta = inverse_temperature(absent, labels, None)
-    assert log_loss(absent, labels, beta) <= min(log_loss(absent, labels, factor * beta) for factor in (0.99, 1.01))
+    assert log_loss(absent, labels, beta) <= min(
+        log_loss(absent, labels, factor * beta) for factor in (0.99, 1.01)
+    )
 
 
 def test_probabilities_are_a_softmax_of_the_class_scores():
     scores, _ = noisy_scores(1)
-    np.testing.assert_allclose(probabilities(scores, 0.7)[:, 1], scipy.special.expit(0.7 * scores), rtol=1e-12)
+    np.testing.assert_allclose(
+        probabilities(scores, 0.7)[:, 1], scipy.special.expit(0.7 * scores), rtol=1e-12
+    )
     scores, _ = noisy_scores(3)
     scores[0, 1] = -np.inf
     P = probabilities(scores, 0.5)

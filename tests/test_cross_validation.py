@@ -17,8 +17,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning, UnsetMetadataPassedError
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score_loss, log_loss, make_scorer, roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, PredefinedSplit, StratifiedKFold, TimeSeriesSplit
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    log_loss,
+    make_scorer,
+    roc_auc_score,
+)
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    PredefinedSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.preprocessing import StandardScaler
 
 import fitonce
@@ -56,18 +71,44 @@ FACTORS: dict[str, list[Any]] = {
 
 
 def applies(pair: Pair) -> bool:
-    """The discriminant always has a free bias; leave-one-out refits many rows in one of the large cases only."""
+    """The discriminant always has a free bias.
+
+    Leave-one-out refits many rows in one of the large cases only.
+    """
     levels = dict(pair)
     if levels.get("splitter") == "LeaveOneOut" and levels.get("size", "small") != "small":
         return False
-    return not (str(levels.get("model", "")).startswith("KFD") and levels.get("fit_intercept", True) is not True)
+    return not (
+        str(levels.get("model", "")).startswith("KFD")
+        and levels.get("fit_intercept", True) is not True
+    )
 
 
 CASES = covering_array(FACTORS, applies)
 LARGE_CASES = [
-    {"model": "KFD, 6 classes", "kernel": "rbf", "splitter": "StratifiedKFold", "size": "300", "factor": 1e-4},
-    {"model": "LS-SVM, 3 classes", "kernel": "linear", "penalty": "dual", "splitter": "GroupKFold", "size": "300", "weights": "by row"},
-    {"model": "KFD, 2 classes", "kernel": "poly", "splitter": "LeaveOneOut", "size": "medium", "factor": 1e-6, "weights": "by row"},
+    {
+        "model": "KFD, 6 classes",
+        "kernel": "rbf",
+        "splitter": "StratifiedKFold",
+        "size": "300",
+        "factor": 1e-4,
+    },
+    {
+        "model": "LS-SVM, 3 classes",
+        "kernel": "linear",
+        "penalty": "dual",
+        "splitter": "GroupKFold",
+        "size": "300",
+        "weights": "by row",
+    },
+    {
+        "model": "KFD, 2 classes",
+        "kernel": "poly",
+        "splitter": "LeaveOneOut",
+        "size": "medium",
+        "factor": 1e-6,
+        "weights": "by row",
+    },
 ]
 
 
@@ -75,7 +116,7 @@ def identifier(levels: dict[str, Any]) -> str:
     return "-".join(str(level).replace(" ", "_") for level in levels.values())
 
 
-# ---- every pair of settings --------------------------------------------------------------------------------------
+# ---- every pair of settings ----------------------------------------------------------------------
 
 
 def test_every_pair_of_settings_is_covered():
@@ -93,23 +134,37 @@ def test_outputs_and_scores_equal_refitting(levels):
 
 def _check_partition(case: Case) -> np.ndarray:
     ours, theirs = (
-        {method: module.cross_val_predict(case.estimator, case.X, case.y, method=method, **case.arguments) for method in case.methods}
+        {
+            method: module.cross_val_predict(
+                case.estimator, case.X, case.y, method=method, **case.arguments
+            )
+            for method in case.methods
+        }
         for module in (fitonce, sklearn.model_selection)
     )
     if hasattr(case.estimator, "transform"):  # scikit-learn's function does not offer it
         order = np.argsort(np.concatenate([test for _, test in case.splits]))
-        theirs["transform"] = np.concatenate([model.transform(X) for model, X, _ in refits(case)])[order]
-        ours["transform"] = fitonce.cross_val_predict(case.estimator, case.X, case.y, method="transform", **case.arguments)
+        theirs["transform"] = np.concatenate([model.transform(X) for model, X, _ in refits(case)])[
+            order
+        ]
+        ours["transform"] = fitonce.cross_val_predict(
+            case.estimator, case.X, case.y, method="transform", **case.arguments
+        )
     return assert_outputs(ours, theirs, case.tolerance)
 
 
 def _check_by_fold(case: Case) -> np.ndarray:
     methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
     fitted = list(refits(case))
-    theirs = {method: np.concatenate([getattr(model, method)(X) for model, X, _ in fitted]) for method in methods}
+    theirs = {
+        method: np.concatenate([getattr(model, method)(X) for model, X, _ in fitted])
+        for method in methods
+    }
     ours = {}
     for method in methods:
-        pairs = fitonce.cross_val_predict(case.estimator, case.X, case.y, method=method, by_fold=True, **case.arguments)
+        pairs = fitonce.cross_val_predict(
+            case.estimator, case.X, case.y, method=method, by_fold=True, **case.arguments
+        )
         for (got, _), (_, _, test) in zip(pairs, fitted, strict=True):
             np.testing.assert_array_equal(got, test)
         ours[method] = np.concatenate([outputs for _, outputs in pairs])
@@ -118,8 +173,14 @@ def _check_by_fold(case: Case) -> np.ndarray:
 
 def _check_scores(case: Case, tied: np.ndarray) -> None:
     several_rows = len(case.splits[0][1]) > 1  # one row has no R², and so many rounds are slow
-    scoring = ["accuracy", "f1_macro"] if len(case.methods) == 2 else ["neg_mean_squared_error", "r2"]
-    options = {"scoring": scoring if several_rows else scoring[0], "return_train_score": several_rows, **case.arguments}
+    scoring = (
+        ["accuracy", "f1_macro"] if len(case.methods) == 2 else ["neg_mean_squared_error", "r2"]
+    )
+    options = {
+        "scoring": scoring if several_rows else scoring[0],
+        "return_train_score": several_rows,
+        **case.arguments,
+    }
     theirs = sklearn.model_selection.cross_validate(case.estimator, case.X, case.y, **options)
     ours = fitonce.cross_validate(case.estimator, case.X, case.y, **options)
     assert ours.route.name == "one"
@@ -133,7 +194,9 @@ def test_cross_val_predict_refuses_what_is_no_partition_as_scikit_learn_does(spl
     case = make_case(splitter=splitter)
     assert_same_outcome("cross_val_predict", case.estimator, case.X, case.y, **case.arguments)
     with pytest.raises(ValueError, match=r"only works for partitions; use by_fold=True"):
-        fitonce.cross_val_predict(case.estimator, case.X, case.y, method="transform", **case.arguments)
+        fitonce.cross_val_predict(
+            case.estimator, case.X, case.y, method="transform", **case.arguments
+        )
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -142,37 +205,56 @@ def test_few_rows(model, n):
     estimator_class, width = MODELS[model]
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 2))
-    y = np.arange(n) % min(width, 3) if estimator_class is not KernelRidge else rng.normal(size=(n, width))
+    y = (
+        np.arange(n) % min(width, 3)
+        if estimator_class is not KernelRidge
+        else rng.normal(size=(n, width))
+    )
     estimator = estimator_class(gamma=0.5, alpha=0.1)
     for cv in (LeaveOneOut(), KFold(3), KFold(2)):
         assert_same_outcome("cross_val_predict", estimator, X, y, cv=cv)
         assert_same_outcome("cross_val_score", estimator, X, y, cv=cv)
         if estimator_class is not KernelRidge:
-            assert_same_outcome("cross_val_predict", estimator, X, y, cv=cv, method="decision_function")
+            assert_same_outcome(
+                "cross_val_predict", estimator, X, y, cv=cv, method="decision_function"
+            )
 
 
 @pytest.mark.parametrize("estimator_class", [KernelFisherDiscriminant, LeastSquaresSVC])
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_probabilities(estimator_class, method, n_classes):
-    case = make_case("KFD, 2 classes" if n_classes == 2 else "KFD, 3 classes", weights="by row", size="small")
+    case = make_case(
+        "KFD, 2 classes" if n_classes == 2 else "KFD, 3 classes", weights="by row", size="small"
+    )
     estimator = estimator_class(gamma=0.3, alpha=0.5)
-    assert_same_outcome("cross_val_predict", estimator, case.X, case.y, method=method, **case.arguments)
+    assert_same_outcome(
+        "cross_val_predict", estimator, case.X, case.y, method=method, **case.arguments
+    )
 
 
 @pytest.mark.parametrize(
-    "estimator", [KernelFisherDiscriminant(gamma=0.3, alpha=0.5, priors=[0.2, 0.3, 0.5], calibration=None, n_components=1)]
+    "estimator",
+    [
+        KernelFisherDiscriminant(
+            gamma=0.3, alpha=0.5, priors=[0.2, 0.3, 0.5], calibration=None, n_components=1
+        )
+    ],
 )
 def test_given_priors_and_components(estimator):
     case = replace(make_case(), estimator=estimator)
     _check_partition(case)
-    assert_same_outcome("cross_val_predict", estimator, case.X, case.y, method="predict_proba", cv=case.cv)
+    assert_same_outcome(
+        "cross_val_predict", estimator, case.X, case.y, method="predict_proba", cv=case.cv
+    )
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [1, 2, 3], ["b", "c", "a"]], ids=str)
 @pytest.mark.parametrize("method", ["predict", "decision_function"])
 def test_class_weights(labels, method):
-    """scikit-learn numbers the labels before it fits for decision values, so that it may give the weights to other classes."""
+    """scikit-learn numbers the labels before it fits for decision values, so that it may give the
+    weights to other classes.
+    """
     case = make_case("LS-SVM, 3 classes")
     y = np.array(labels)[np.unique(case.y, return_inverse=True)[1]]
     estimator = LeastSquaresSVC(gamma=0.3, alpha=0.5, class_weight={labels[0]: 3.0, labels[1]: 0.5})
@@ -180,7 +262,7 @@ def test_class_weights(labels, method):
     assert_same_outcome("cross_val_score", estimator, case.X, y, cv=case.cv)
 
 
-# ---- properties --------------------------------------------------------------------------------------------------
+# ---- properties ----------------------------------------------------------------------------------
 
 
 @st.composite
@@ -190,11 +272,17 @@ def problems(draw: st.DrawFn, least_per_class: int = 1) -> tuple[Any, np.ndarray
     n = draw(st.integers(max(5, least_per_class * n_classes + 1), 22))
     seed = draw(st.integers(0, 2**20))
     rng = np.random.default_rng(seed)
-    y = np.concatenate([np.repeat(np.arange(n_classes), least_per_class), rng.integers(n_classes, size=n)])[:n]
+    y = np.concatenate(
+        [np.repeat(np.arange(n_classes), least_per_class), rng.integers(n_classes, size=n)]
+    )[:n]
     estimator_class = draw(st.sampled_from([KernelFisherDiscriminant, LeastSquaresSVC]))
     penalty = draw(st.sampled_from(["function", "dual"]))
     X = np.round(rng.normal(size=(n, 3)), draw(st.sampled_from([0, 8])))  # coarse rows repeat
-    estimator = estimator_class(gamma=draw(st.sampled_from([0.05, 1.0])), alpha=10.0 ** draw(st.integers(-4, 4)), penalty=penalty)
+    estimator = estimator_class(
+        gamma=draw(st.sampled_from([0.05, 1.0])),
+        alpha=10.0 ** draw(st.integers(-4, 4)),
+        penalty=penalty,
+    )
     return estimator, X, rng.permutation(y), seed
 
 
@@ -207,8 +295,19 @@ def test_any_partition_of_any_problem(problem, n_folds, weighted):
     cv = PredefinedSplit(rng.permutation(np.arange(len(y)) % min(n_folds, len(y))))
     params = {"sample_weight": rng.uniform(0.2, 2.0, size=len(y))} if weighted else None
     for method in ("decision_function", "predict"):
-        assert_same_outcome("cross_val_predict", estimator, X, y, cv=cv, method=method, params=params, tolerance=1e-7)
-    assert_same_outcome("cross_val_score", estimator, X, y, cv=cv, params=params, scoring="balanced_accuracy")
+        assert_same_outcome(
+            "cross_val_predict",
+            estimator,
+            X,
+            y,
+            cv=cv,
+            method=method,
+            params=params,
+            tolerance=1e-7,
+        )
+    assert_same_outcome(
+        "cross_val_score", estimator, X, y, cv=cv, params=params, scoring="balanced_accuracy"
+    )
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -216,7 +315,8 @@ def test_any_partition_of_any_problem(problem, n_folds, weighted):
 def test_as_many_folds_as_rows_are_leave_one_out_and_the_fitted_attribute(problem):
     estimator, X, y, _ = problem
     folds, one_out = (
-        fitonce.cross_val_predict(estimator, X, y, cv=cv, method="decision_function") for cv in (KFold(len(y)), LeaveOneOut())
+        fitonce.cross_val_predict(estimator, X, y, cv=cv, method="decision_function")
+        for cv in (KFold(len(y)), LeaveOneOut())
     )
     np.testing.assert_array_equal(folds, one_out)
     assert_close(estimator.fit(X, y).held_out_decision_, one_out, 1e-7)
@@ -227,12 +327,20 @@ def test_the_fitted_attribute_follows_cv(model):
     case = make_case(model, weights="by row", size="small")
     for cv, splitter in ((None, LeaveOneOut()), (case.splits, case.splits)):
         fitted = clone(case.estimator).set_params(cv=cv).fit(case.X, case.y, **case.params)
-        held_out = fitted.held_out_decision_ if hasattr(fitted, "classes_") else fitted.held_out_prediction_
+        held_out = (
+            fitted.held_out_decision_
+            if hasattr(fitted, "classes_")
+            else fitted.held_out_prediction_
+        )
         options = {"cv": splitter, "method": case.methods[0], "params": case.params}
-        assert_close(held_out, sklearn.model_selection.cross_val_predict(case.estimator, case.X, case.y, **options), case.tolerance)
+        assert_close(
+            held_out,
+            sklearn.model_selection.cross_val_predict(case.estimator, case.X, case.y, **options),
+            case.tolerance,
+        )
 
 
-# ---- cross_validate ----------------------------------------------------------------------------------------------
+# ---- cross_validate ------------------------------------------------------------------------------
 
 
 def agreement(estimator: Any, X: Any, y: Any) -> float:
@@ -252,9 +360,16 @@ BINARY_SCORERS = {
     "strings": ["accuracy", "roc_auc", "f1_macro", "neg_log_loss"],
     "made, predictions": make_scorer(balanced_accuracy_score),
     "made, threshold": make_scorer(roc_auc_score, response_method="decision_function"),
-    "made, either": make_scorer(roc_auc_score, response_method=("decision_function", "predict_proba")),
-    "made, probabilities": make_scorer(log_loss, response_method="predict_proba", greater_is_better=False),
-    "dictionary": {"auc": "roc_auc", "brier": make_scorer(brier_score_loss, response_method="predict_proba", pos_label="Aster")},
+    "made, either": make_scorer(
+        roc_auc_score, response_method=("decision_function", "predict_proba")
+    ),
+    "made, probabilities": make_scorer(
+        log_loss, response_method="predict_proba", greater_is_better=False
+    ),
+    "dictionary": {
+        "auc": "roc_auc",
+        "brier": make_scorer(brier_score_loss, response_method="predict_proba", pos_label="Aster"),
+    },
     "user's own": agreement,
     "user's own, several": several,
     "user's own among others": {"own": agreement, "accuracy": "accuracy"},
@@ -266,7 +381,9 @@ BINARY_SCORERS = {
 def test_scorers(model, scoring):
     case = make_case(model, size="small", splitter="StratifiedKFold")
     options = {"scoring": scoring, "cv": case.cv, "error_score": "raise"}
-    expected = assert_same_outcome("cross_validate", case.estimator, case.X, case.y, return_train_score=True, **options)
+    expected = assert_same_outcome(
+        "cross_validate", case.estimator, case.X, case.y, return_train_score=True, **options
+    )
     assert expected.error is None and not expected.categories
     if not isinstance(scoring, (list, dict)) and scoring is not several:
         assert_same_outcome("cross_val_score", case.estimator, case.X, case.y, **options)
@@ -275,10 +392,26 @@ def test_scorers(model, scoring):
 def test_scorers_of_several_classes_and_of_targets():
     case = make_case("KFD, 3 classes")
     scoring = ["f1_weighted", "roc_auc_ovr", "neg_log_loss", "matthews_corrcoef"]
-    assert_same_outcome("cross_validate", case.estimator, case.X, case.y, scoring=scoring, cv=case.cv, return_train_score=True)
+    assert_same_outcome(
+        "cross_validate",
+        case.estimator,
+        case.X,
+        case.y,
+        scoring=scoring,
+        cv=case.cv,
+        return_train_score=True,
+    )
     case = make_case("ridge, 2 targets")
     scoring = {"r2": "r2", "error": "neg_mean_absolute_error"}
-    expected = assert_same_outcome("cross_validate", case.estimator, case.X, case.y, scoring=scoring, cv=5, return_train_score=True)
+    expected = assert_same_outcome(
+        "cross_validate",
+        case.estimator,
+        case.X,
+        case.y,
+        scoring=scoring,
+        cv=5,
+        return_train_score=True,
+    )
     assert expected.error is None and set(expected.value) >= {"train_r2", "test_error"}
 
 
@@ -287,7 +420,9 @@ def test_scorers_of_several_classes_and_of_targets():
 def test_a_metric_that_asks_for_what_the_estimator_lacks(scoring, error_score):
     case = make_case("LS-SVM, 3 classes")
     estimator = case.estimator.set_params(calibration=None)
-    assert_same_outcome("cross_validate", estimator, case.X, case.y, scoring=scoring, cv=3, error_score=error_score)
+    assert_same_outcome(
+        "cross_validate", estimator, case.X, case.y, scoring=scoring, cv=3, error_score=error_score
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
@@ -302,7 +437,9 @@ def test_returned_estimators_are_fitted_on_their_training_rows(model, kernel):
         for got, expected in zip(ours["indices"][side], theirs["indices"][side], strict=True):
             np.testing.assert_array_equal(got, expected)
     rows = case.X if kernel != "precomputed" else case.X[:5]
-    for got, expected, train in zip(ours["estimator"], theirs["estimator"], ours["indices"]["train"], strict=True):
+    for got, expected, train in zip(
+        ours["estimator"], theirs["estimator"], ours["indices"]["train"], strict=True
+    ):
         assert type(got) is type(case.estimator) and got is not case.estimator
         X = rows if kernel != "precomputed" else rows[:, train]
         assert_same_value(got.predict(X), expected.predict(X), case.tolerance)
@@ -320,41 +457,70 @@ def missing_class_problem() -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarr
 
 @pytest.mark.parametrize("estimator_class", [KernelFisherDiscriminant, LeastSquaresSVC])
 @pytest.mark.parametrize("error_score", [np.nan, -7.0, "raise"], ids=str)
-@pytest.mark.parametrize("scoring", [None, ["accuracy", "neg_log_loss"], agreement], ids=["default", "several", "user's own"])
-def test_a_training_set_of_one_class_fails_as_in_scikit_learn(estimator_class, error_score, scoring):
+@pytest.mark.parametrize(
+    "scoring",
+    [None, ["accuracy", "neg_log_loss"], agreement],
+    ids=["default", "several", "user's own"],
+)
+def test_a_training_set_of_one_class_fails_as_in_scikit_learn(
+    estimator_class, error_score, scoring
+):
     X, y, splits = missing_class_problem()
-    options = {"cv": splits, "error_score": error_score, "scoring": scoring, "return_train_score": True}
-    expected = assert_same_outcome("cross_validate", estimator_class(gamma=0.5, alpha=1.0), X, y, **options)
+    options = {
+        "cv": splits,
+        "error_score": error_score,
+        "scoring": scoring,
+        "return_train_score": True,
+    }
+    expected = assert_same_outcome(
+        "cross_validate", estimator_class(gamma=0.5, alpha=1.0), X, y, **options
+    )
     if error_score == "raise":
         assert expected.error[0] is ValueError and "only one class" in expected.error[1]
     else:
         assert FitFailedWarning in expected.categories
-        np.testing.assert_array_equal(next(v for name, v in expected.value.items() if name.startswith("test_"))[0], error_score)
+        np.testing.assert_array_equal(
+            next(v for name, v in expected.value.items() if name.startswith("test_"))[0],
+            error_score,
+        )
 
 
 def test_estimators_are_returned_even_where_a_fit_failed():
     X, y, splits = missing_class_problem()
     estimator = LeastSquaresSVC(gamma=0.5, alpha=1.0)
-    expected = assert_same_outcome("cross_validate", estimator, X, y, cv=splits, return_estimator=True)
+    expected = assert_same_outcome(
+        "cross_validate", estimator, X, y, cv=splits, return_estimator=True
+    )
     with pytest.warns(FitFailedWarning):
         ours = fitonce.cross_validate(estimator, X, y, cv=splits, return_estimator=True)
     assert [hasattr(model, "classes_") for model in ours["estimator"]] == [False, True, True]
-    assert all(type(model) is LeastSquaresSVC for model in ours["estimator"] + expected.value["estimator"])
+    assert all(
+        type(model) is LeastSquaresSVC for model in ours["estimator"] + expected.value["estimator"]
+    )
 
 
 def test_when_every_fit_fails_the_exception_is_scikit_learns():
     X, y, splits = missing_class_problem()
-    expected = assert_same_outcome("cross_validate", LeastSquaresSVC(gamma=0.5, alpha=1.0), X, y, cv=splits[:1])
+    expected = assert_same_outcome(
+        "cross_validate", LeastSquaresSVC(gamma=0.5, alpha=1.0), X, y, cv=splits[:1]
+    )
     assert "All the 1 fits failed" in expected.error[1]
 
 
-# ---- classes missing from training sets --------------------------------------------------------------------------
+# ---- classes missing from training sets ----------------------------------------------------------
 
-RARE = {"one member": [1, 14, 15], "in one fold": [3, 14, 13], "two rare classes": [1, 1, 28], "one rare class of four": [1, 12, 9, 8]}
+RARE = {
+    "one member": [1, 14, 15],
+    "in one fold": [3, 14, 13],
+    "two rare classes": [1, 1, 28],
+    "one rare class of four": [1, 12, 9, 8],
+}
 
 
 @pytest.mark.parametrize("sizes", RARE.values(), ids=RARE)
-@pytest.mark.parametrize("method", ["decision_function", "predict", "predict_proba", "predict_log_proba"])
+@pytest.mark.parametrize(
+    "method", ["decision_function", "predict", "predict_proba", "predict_log_proba"]
+)
 @pytest.mark.parametrize("estimator_class", [KernelFisherDiscriminant, LeastSquaresSVC])
 def test_classes_missing_from_training_folds(estimator_class, method, sizes):
     """Zero-filled probabilities, float-min decisions, warnings and refusals."""
@@ -378,7 +544,13 @@ def test_parameters_that_a_training_fold_with_fewer_classes_cannot_have(options)
     rng = np.random.default_rng(7)
     y = np.concatenate([[0], 1 + np.arange(20) % 2])
     X = rng.normal(size=(21, 3))
-    expected = assert_same_outcome("cross_val_score", KernelFisherDiscriminant(gamma=0.3, alpha=1.0, **options), X, y, cv=KFold(5))
+    expected = assert_same_outcome(
+        "cross_val_score",
+        KernelFisherDiscriminant(gamma=0.3, alpha=1.0, **options),
+        X,
+        y,
+        cv=KFold(5),
+    )
     assert np.isnan(expected.value[0]) and FitFailedWarning in expected.categories
 
 
@@ -387,16 +559,28 @@ def test_too_few_training_rows_for_the_discriminant(error_score):
     rng = np.random.default_rng(8)
     X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
     estimator = KernelFisherDiscriminant(gamma=0.3, alpha=1.0)
-    expected = assert_same_outcome("cross_val_score", estimator, X, y, cv=TimeSeriesSplit(3), error_score=error_score)
+    expected = assert_same_outcome(
+        "cross_val_score", estimator, X, y, cv=TimeSeriesSplit(3), error_score=error_score
+    )
     if error_score == "raise":
         assert "must be more than the number of classes, got 3 and 3" in expected.error[1]
-    assert_same_outcome("cross_val_predict", estimator, X, y, cv=[(np.arange(3), np.arange(3, 12)), (np.arange(3, 12), np.arange(3))])
-    light = {"sample_weight": np.full(12, 0.3)}  # a sum of 3.6 for all rows, less for every training set
-    expected = assert_same_outcome("cross_val_score", estimator, X, y, cv=4, params=light, error_score=error_score)
+    assert_same_outcome(
+        "cross_val_predict",
+        estimator,
+        X,
+        y,
+        cv=[(np.arange(3), np.arange(3, 12)), (np.arange(3, 12), np.arange(3))],
+    )
+    light = {
+        "sample_weight": np.full(12, 0.3)
+    }  # a sum of 3.6 for all rows, less for every training set
+    expected = assert_same_outcome(
+        "cross_val_score", estimator, X, y, cv=4, params=light, error_score=error_score
+    )
     assert expected.error is not None
 
 
-# ---- what is refused ---------------------------------------------------------------------------------------------
+# ---- what is refused -----------------------------------------------------------------------------
 
 
 def test_invalid_rows_meet_the_same_exception():
@@ -435,10 +619,19 @@ KEYWORDS = {
     "a negative alpha": {"estimator": LeastSquaresSVC(gamma=0.1, alpha=-1.0)},
     "an unknown kernel": {"estimator": LeastSquaresSVC("cubic", alpha=1.0)},
     "a kernel that is no name": {"estimator": LeastSquaresSVC(["rbf"], alpha=1.0)},
-    "an indefinite kernel": {"estimator": LeastSquaresSVC("sigmoid", gamma=0.6, coef0=-1.0, alpha=1e-3)},
-    "an inner splitter without groups": {"estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, cv=GroupKFold(3))},
-    "an inner splitter of too many folds": {"estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, cv=KFold(58))},
-    "missing probabilities": {"estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration=None), "scoring": "neg_log_loss"},
+    "an indefinite kernel": {
+        "estimator": LeastSquaresSVC("sigmoid", gamma=0.6, coef0=-1.0, alpha=1e-3)
+    },
+    "an inner splitter without groups": {
+        "estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, cv=GroupKFold(3))
+    },
+    "an inner splitter of too many folds": {
+        "estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, cv=KFold(58))
+    },
+    "missing probabilities": {
+        "estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration=None),
+        "scoring": "neg_log_loss",
+    },
 }
 
 
@@ -446,7 +639,13 @@ KEYWORDS = {
 def test_odd_arguments_have_the_same_outcome(changes):
     rng = np.random.default_rng(9)
     X = rng.normal(size=(60, 3))
-    arguments = {"estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0), "X": X, "y": np.arange(60) % 2, "cv": 5, **changes}
+    arguments = {
+        "estimator": LeastSquaresSVC(gamma=0.1, alpha=1.0),
+        "X": X,
+        "y": np.arange(60) % 2,
+        "cv": 5,
+        **changes,
+    }
     assert_same_outcome("cross_val_score", **arguments)
     assert_same_outcome("cross_validate", **arguments, return_train_score=True)
     if not {"scoring", "error_score"} & set(changes):
@@ -457,22 +656,38 @@ def test_odd_arguments_have_the_same_outcome(changes):
 
 def test_a_tiny_alpha_warns():
     case = make_case("LS-SVM, 2 classes", kernel="linear", size="small")
-    expected = assert_same_outcome("cross_val_predict", case.estimator.set_params(alpha=1e-9), case.X, case.y, method="decision_function")
+    expected = assert_same_outcome(
+        "cross_val_predict",
+        case.estimator.set_params(alpha=1e-9),
+        case.X,
+        case.y,
+        method="decision_function",
+    )
     assert expected.categories == {NumericalWarning}
 
 
 def test_identical_training_rows_warn():
     X = np.concatenate([np.ones((8, 2)), np.random.default_rng(11).normal(size=(4, 2))])
     cv = [(np.arange(8), np.arange(8, 12)), (np.arange(4, 12), np.arange(4))]
-    expected = assert_same_outcome("cross_val_score", LeastSquaresSVC(gamma=0.5, alpha=1.0), X, np.arange(12) % 2, cv=cv)
+    expected = assert_same_outcome(
+        "cross_val_score", LeastSquaresSVC(gamma=0.5, alpha=1.0), X, np.arange(12) % 2, cv=cv
+    )
     assert expected.categories == {NumericalWarning}
 
 
 def test_a_method_that_the_estimator_lacks_is_asked_of_the_estimator():
     case = make_case("ridge, 1 target")
-    assert_same_outcome("cross_val_predict", case.estimator, case.X, case.y, method="decision_function")
+    assert_same_outcome(
+        "cross_val_predict", case.estimator, case.X, case.y, method="decision_function"
+    )
     case = make_case("LS-SVM, 2 classes")
-    assert_same_outcome("cross_val_predict", case.estimator.set_params(calibration=None), case.X, case.y, method="predict_proba")
+    assert_same_outcome(
+        "cross_val_predict",
+        case.estimator.set_params(calibration=None),
+        case.X,
+        case.y,
+        method="predict_proba",
+    )
 
 
 OVERLAPPING = {
@@ -488,7 +703,10 @@ OVERLAPPING = {
 def test_test_rows_inside_their_own_training_set_are_refused(split, alpha):
     case = make_case("LS-SVM, 2 classes")
     cv = [(np.arange(30), np.arange(30, 60)), split]
-    message = r"split 1 has 2 test row\(s\) inside its own training set \(row 38 is the first\): .* not held-out"
+    message = (
+        r"split 1 has 2 test row\(s\) inside its own training set \(row 38 is the first\): .* not "
+        r"held-out"
+    )
     for function in (fitonce.cross_validate, fitonce.cross_val_score, fitonce.cross_val_predict):
         with pytest.raises(ValueError, match=message):
             function(case.estimator.set_params(alpha=alpha), case.X, case.y, cv=cv)
@@ -496,7 +714,7 @@ def test_test_rows_inside_their_own_training_set_are_refused(split, alpha):
         fitonce.cross_val_predict(case.estimator, case.X, case.y, cv=cv, by_fold=True)
 
 
-# ---- data as people have it --------------------------------------------------------------------------------------
+# ---- data as people have it ----------------------------------------------------------------------
 
 
 def read_only(X: np.ndarray) -> np.ndarray:
@@ -518,19 +736,30 @@ FORMATS = {
         f"{name} matrix": lambda X, name=name: sp.csr_matrix(np.where(X > 0, X, 0)).asformat(name)
         for name in ("csr", "csc", "coo", "dia", "bsr")
     },
-    **{f"{name} array": lambda X, name=name: sp.csr_array(np.where(X > 0, X, 0)).asformat(name) for name in ("csr", "coo", "lil")},
+    **{
+        f"{name} array": lambda X, name=name: sp.csr_array(np.where(X > 0, X, 0)).asformat(name)
+        for name in ("csr", "coo", "lil")
+    },
 }
 
 
 @pytest.mark.parametrize(
-    ("form", "kernel"), [*((form, "rbf") for form in FORMATS), ("pandas", "linear"), ("float32", "linear"), ("csr matrix", "linear")]
+    ("form", "kernel"),
+    [
+        *((form, "rbf") for form in FORMATS),
+        ("pandas", "linear"),
+        ("float32", "linear"),
+        ("csr matrix", "linear"),
+    ],
 )
 def test_formats_of_X(form, kernel):
     case = make_case("KFD, 3 classes", kernel, size="small", splitter="GroupKFold")
     case, X = replace(case, cv=case.splits), FORMATS[form](case.X)
     before = X.copy() if hasattr(X, "copy") else None
     for method in ("decision_function", "predict", "predict_proba"):
-        expected = assert_same_outcome("cross_val_predict", case.estimator, X, case.y, cv=case.cv, method=method)
+        expected = assert_same_outcome(
+            "cross_val_predict", case.estimator, X, case.y, cv=case.cv, method=method
+        )
         assert expected.error is None
     options = {"cv": case.cv, "return_estimator": True, "return_train_score": True}
     assert_same_outcome("cross_validate", case.estimator, X, case.y, **options)
@@ -538,7 +767,9 @@ def test_formats_of_X(form, kernel):
     if hasattr(X, "columns"):
         # scikit-learn 1.6 cannot read the names of newer polars frames; then neither do we
         known = hasattr(StandardScaler().fit(X), "feature_names_in_")
-        assert getattr(model, "feature_names_in_", np.array([])).tolist() == (list("pqrs") if known else [])
+        assert getattr(model, "feature_names_in_", np.array([])).tolist() == (
+            list("pqrs") if known else []
+        )
     if isinstance(X, np.ndarray):
         np.testing.assert_array_equal(X, before)
 
@@ -546,7 +777,9 @@ def test_formats_of_X(form, kernel):
 def test_projections_have_the_dtype_of_a_refit():
     case = make_case("KFD, 3 classes")
     case = replace(case, X=case.X.astype(np.float32))
-    pairs = fitonce.cross_val_predict(case.estimator, case.X, case.y, cv=case.cv, method="transform", by_fold=True)
+    pairs = fitonce.cross_val_predict(
+        case.estimator, case.X, case.y, cv=case.cv, method="transform", by_fold=True
+    )
     for (_, got), (model, X, _) in zip(pairs, refits(case), strict=True):
         assert_close(got, model.transform(X), 1e-6)
 
@@ -557,7 +790,9 @@ LABELS = {
     "floats": lambda codes: codes - 1.0,
     "booleans": lambda codes: codes > 0,
     "list": lambda codes: codes.tolist(),
-    "pandas": lambda codes: pd.Series(np.array(["b", "c", "a"])[codes], index=np.arange(len(codes))[::-1]),
+    "pandas": lambda codes: pd.Series(
+        np.array(["b", "c", "a"])[codes], index=np.arange(len(codes))[::-1]
+    ),
     "categories": lambda codes: pd.Series(np.array(["b", "c", "a"])[codes], dtype="category"),
     "polars": lambda codes: pl.Series(codes),
     "gaps": lambda codes: 10 * codes - 5,
@@ -569,11 +804,17 @@ def test_formats_of_labels(convert):
     case = make_case("LS-SVM, 3 classes", size="small")
     y = convert(np.unique(case.y, return_inverse=True)[1])
     for method in ("decision_function", "predict"):
-        expected = assert_same_outcome("cross_val_predict", case.estimator, case.X, y, cv=4, method=method)
+        expected = assert_same_outcome(
+            "cross_val_predict", case.estimator, case.X, y, cv=4, method=method
+        )
         assert expected.error is None
-        pairs = fitonce.cross_val_predict(case.estimator, case.X, y, cv=4, method=method, by_fold=True)
+        pairs = fitonce.cross_val_predict(
+            case.estimator, case.X, y, cv=4, method=method, by_fold=True
+        )
         order = np.argsort(np.concatenate([test for test, _ in pairs]))
-        assert_same_value(np.concatenate([values for _, values in pairs])[order], expected.value, 1e-8)
+        assert_same_value(
+            np.concatenate([values for _, values in pairs])[order], expected.value, 1e-8
+        )
     assert_same_outcome("cross_validate", case.estimator, case.X, y, cv=4, return_train_score=True)
 
 
@@ -581,7 +822,14 @@ def test_a_kernel_that_is_symmetric_only_to_single_precision():
     """Accepted by fit; refits read the test rows' side of it."""
     case = make_case("LS-SVM, 3 classes", "precomputed")
     noise = np.random.default_rng(10).normal(size=case.X.shape)
-    expected = assert_same_outcome("cross_val_predict", case.estimator, case.X + 1e-7 * noise, case.y, cv=5, method="decision_function")
+    expected = assert_same_outcome(
+        "cross_val_predict",
+        case.estimator,
+        case.X + 1e-7 * noise,
+        case.y,
+        cv=5,
+        method="decision_function",
+    )
     assert expected.error is None
 
 
@@ -589,9 +837,18 @@ def test_masks_as_splits():
     case = make_case()
     folds = np.arange(60) % 3
     masks = [(folds != fold, folds == fold) for fold in range(3)]
-    assert_same_outcome("cross_validate", case.estimator, case.X, case.y, cv=masks, scoring=["accuracy", "neg_log_loss"])
+    assert_same_outcome(
+        "cross_validate",
+        case.estimator,
+        case.X,
+        case.y,
+        cv=masks,
+        scoring=["accuracy", "neg_log_loss"],
+    )
     by_mask, by_index = (
-        fitonce.cross_val_predict(case.estimator, case.X, case.y, cv=cv, method="decision_function", by_fold=True)
+        fitonce.cross_val_predict(
+            case.estimator, case.X, case.y, cv=cv, method="decision_function", by_fold=True
+        )
         for cv in (masks, PredefinedSplit(folds))
     )
     for (rows, got), (test, expected) in zip(by_mask, by_index, strict=True):
@@ -599,7 +856,7 @@ def test_masks_as_splits():
         np.testing.assert_array_equal(got, expected)
 
 
-# ---- metadata ----------------------------------------------------------------------------------------------------
+# ---- metadata ------------------------------------------------------------------------------------
 
 
 class PlainSplitter:
@@ -617,26 +874,51 @@ def test_a_users_own_splitter(routing):
     case = make_case()
     with sklearn.config_context(enable_metadata_routing=routing):
         assert_same_outcome("cross_validate", case.estimator, case.X, case.y, cv=PlainSplitter())
-        assert_same_outcome("cross_val_predict", case.estimator, case.X, case.y, cv=PlainSplitter(), method="decision_function")
+        assert_same_outcome(
+            "cross_val_predict",
+            case.estimator,
+            case.X,
+            case.y,
+            cv=PlainSplitter(),
+            method="decision_function",
+        )
 
 
 @pytest.mark.parametrize("request_weights", [True, False, None, "how_often"], ids=str)
-@pytest.mark.parametrize("cv", [GroupKFold(3), LeaveOneGroupOut(), StratifiedKFold(3)], ids=lambda cv: type(cv).__name__)
+@pytest.mark.parametrize(
+    "cv", [GroupKFold(3), LeaveOneGroupOut(), StratifiedKFold(3)], ids=lambda cv: type(cv).__name__
+)
 def test_metadata_routing(request_weights, cv):
     case = make_case("LS-SVM, 3 classes", weights="by row")
     name = "how_often" if request_weights == "how_often" else "sample_weight"
     params = {name: case.params["sample_weight"], "groups": case.groups}
     with sklearn.config_context(enable_metadata_routing=True):
-        estimator = case.estimator if request_weights is None else case.estimator.set_fit_request(sample_weight=request_weights)
+        estimator = (
+            case.estimator
+            if request_weights is None
+            else case.estimator.set_fit_request(sample_weight=request_weights)
+        )
         estimator.set_score_request(sample_weight=False)
-        expected = assert_same_outcome("cross_validate", estimator, case.X, case.y, cv=cv, params=params, return_train_score=True)
+        expected = assert_same_outcome(
+            "cross_validate",
+            estimator,
+            case.X,
+            case.y,
+            cv=cv,
+            params=params,
+            return_train_score=True,
+        )
         assert (expected.error is None) == (request_weights in (True, "how_often"))
         if expected.error is not None:
             assert expected.error[0] in (UnsetMetadataPassedError, TypeError)
         for method in ("predict", "decision_function", "predict_proba"):
-            assert_same_outcome("cross_val_predict", estimator, case.X, case.y, cv=cv, params=params, method=method)
+            assert_same_outcome(
+                "cross_val_predict", estimator, case.X, case.y, cv=cv, params=params, method=method
+            )
         if not isinstance(cv, StratifiedKFold):
-            assert_same_outcome("cross_val_score", estimator, case.X, case.y, cv=cv, groups=case.groups)
+            assert_same_outcome(
+                "cross_val_score", estimator, case.X, case.y, cv=cv, groups=case.groups
+            )
 
 
 def test_metadata_routing_by_fold():
@@ -646,8 +928,12 @@ def test_metadata_routing_by_fold():
         params = {**case.params, "groups": case.groups}
         for method in ("decision_function", "predict_proba"):
             options = {"cv": GroupKFold(3), "params": params, "method": method}
-            expected = sklearn.model_selection.cross_val_predict(estimator, case.X, case.y, **options)
-            for test, got in fitonce.cross_val_predict(estimator, case.X, case.y, by_fold=True, **options):
+            expected = sklearn.model_selection.cross_val_predict(
+                estimator, case.X, case.y, **options
+            )
+            for test, got in fitonce.cross_val_predict(
+                estimator, case.X, case.y, by_fold=True, **options
+            ):
                 assert_close(got, expected[test], 1e-8)
         unasked = case.estimator.set_fit_request(sample_weight=False)
         with pytest.raises(TypeError):
@@ -662,19 +948,40 @@ def test_weights_reach_a_scorer_that_asks_for_them():
         estimator = case.estimator.set_fit_request(sample_weight=True)
         scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
         expected = assert_same_outcome(
-            "cross_validate", estimator, case.X, case.y, scoring=scorer, cv=4, params=case.params, return_train_score=True
+            "cross_validate",
+            estimator,
+            case.X,
+            case.y,
+            scoring=scorer,
+            cv=4,
+            params=case.params,
+            return_train_score=True,
         )
         assert expected.error is None
         default = estimator.set_score_request(sample_weight=True)
-        assert_same_outcome("cross_validate", default, case.X, case.y, cv=4, params=case.params, return_train_score=True)
+        assert_same_outcome(
+            "cross_validate",
+            default,
+            case.X,
+            case.y,
+            cv=4,
+            params=case.params,
+            return_train_score=True,
+        )
 
 
 def test_groups_and_n_jobs():
     case = make_case("KFD, 2 classes", splitter="LeaveOneGroupOut")
-    expected = sklearn.model_selection.cross_val_score(case.estimator, case.X, case.y, cv=case.cv, groups=case.groups)
+    expected = sklearn.model_selection.cross_val_score(
+        case.estimator, case.X, case.y, cv=case.cv, groups=case.groups
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for n_jobs in (None, 2, -1):
-            got = fitonce.cross_val_score(case.estimator, case.X, case.y, cv=case.cv, groups=case.groups, n_jobs=n_jobs)
+            got = fitonce.cross_val_score(
+                case.estimator, case.X, case.y, cv=case.cv, groups=case.groups, n_jobs=n_jobs
+            )
             np.testing.assert_array_equal(got, expected)
-    assert_same_outcome("cross_val_score", case.estimator, case.X, case.y, cv=case.cv)  # the groups are missing
+    assert_same_outcome(
+        "cross_val_score", case.estimator, case.X, case.y, cv=case.cv
+    )  # the groups are missing

@@ -1,4 +1,7 @@
-"""Dask collections: the same numbers as in memory, on threads and on a cluster, with a worker killed on the way."""
+"""Dask collections.
+
+The same numbers as in memory, on threads and on a cluster, with a worker killed on the way.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("chunks", [(97, 2), (N, 3), ((150, 0, 1, 249), 3)], ids=["uneven", "one", "empty"])
+@pytest.mark.parametrize(
+    "chunks", [(97, 2), (N, 3), ((150, 0, 1, 249), 3)], ids=["uneven", "one", "empty"]
+)
 @pytest.mark.parametrize(("estimator", "y"), CASES, ids=lambda value: type(value).__name__)
 def test_arrays_equal_memory(estimator, y, chunks):
     rows = da.from_array(X, chunks=chunks)
-    model = clone(estimator).fit(rows, da.from_array(y, chunks=50), sample_weight=da.from_array(WEIGHTS, chunks=77))
+    model = clone(estimator).fit(
+        rows, da.from_array(y, chunks=50), sample_weight=da.from_array(WEIGHTS, chunks=77)
+    )
     reference = clone(estimator).fit(X, y, sample_weight=WEIGHTS)
     agree(model, reference)
     lazily = model.predict(rows)
@@ -53,7 +60,9 @@ def test_data_frames_equal_memory():
     model = clone(estimator).fit(parts[["u", "v", "w"]], parts["label"])
     agree(model, clone(estimator).fit(frame[["u", "v", "w"]], y), frame[["u", "v", "w"]])
     assert model.feature_names_in_.tolist() == ["u", "v", "w"]
-    np.testing.assert_array_equal(model.predict(parts[["u", "v", "w"]]).compute(), model.predict(frame[["u", "v", "w"]]))
+    np.testing.assert_array_equal(
+        model.predict(parts[["u", "v", "w"]]).compute(), model.predict(frame[["u", "v", "w"]])
+    )
 
 
 def test_numbered_columns_are_no_names():
@@ -70,7 +79,9 @@ def test_projections_of_data_frames():
     estimator = KernelFisherDiscriminant(gamma=0.4, alpha=1.0, landmarks=X[:25])
     options = {"cv": sk.KFold(4, shuffle=True, random_state=0), "method": "transform"}
     projected = fitonce.cross_val_predict(estimator, parts, LABELS, **options)
-    np.testing.assert_allclose(projected, fitonce.cross_val_predict(estimator, X, LABELS, **options), atol=1e-9)
+    np.testing.assert_allclose(
+        projected, fitonce.cross_val_predict(estimator, X, LABELS, **options), atol=1e-9
+    )
 
 
 def test_arrays_of_unknown_length():
@@ -89,13 +100,21 @@ def test_cross_validation(shared):
     np.testing.assert_allclose(scores, fitonce.cross_val_score(estimator, X, LABELS, cv=cv))
     decision = fitonce.cross_val_predict(estimator, rows, LABELS, cv=cv, method="decision_function")
     assert isinstance(decision, np.ndarray)
-    np.testing.assert_allclose(decision, fitonce.cross_val_predict(estimator, X, LABELS, cv=cv, method="decision_function"), atol=1e-9)
+    np.testing.assert_allclose(
+        decision,
+        fitonce.cross_val_predict(estimator, X, LABELS, cv=cv, method="decision_function"),
+        atol=1e-9,
+    )
 
 
 def test_a_nan_is_told_with_its_partition():
     bad = X.copy()
     bad[203, 2] = np.inf
-    with pytest.raises(ValueError, match=r"partition 2 \(from row 200\) contains NaN or infinity, first in its row 3 .* column 2"):
+    with pytest.raises(
+        ValueError,
+        match=r"partition 2 \(from row 200\) contains NaN or infinity, first in its row 3 .* "
+        r"column 2",
+    ):
         clone(CASES[0][0]).fit(da.from_array(bad, chunks=(100, 3)), LABELS)
 
 
@@ -115,11 +134,16 @@ def _slow(block: np.ndarray) -> np.ndarray:
 
 @pytest.mark.slow
 def test_a_worker_killed_on_the_way_changes_nothing():
-    """On a LocalCluster: bit-identical with and without the loss of a worker; kernels of a grid through joblib's backend."""
+    """On a LocalCluster: bit-identical with and without the loss of a worker.
+
+    Kernels of a grid through joblib's backend.
+    """
     distributed, joblib = require("distributed"), require("joblib")
     estimator, y = CASES[0]
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
     ):
         rows = da.from_array(X, chunks=(40, 3)).map_blocks(_slow)
@@ -130,7 +154,9 @@ def test_a_worker_killed_on_the_way_changes_nothing():
         killer.start()
         disturbed = clone(estimator).fit(rows, y)
         killer.join()
-        assert set(client.run(os.getpid).values()) != set(pids.values()), "the worker was not killed in time to matter"
+        assert set(client.run(os.getpid).values()) != set(pids.values()), (
+            "the worker was not killed in time to matter"
+        )
         np.testing.assert_array_equal(disturbed.held_out_decision_, undisturbed.held_out_decision_)
         np.testing.assert_array_equal(disturbed.dual_coef_, undisturbed.dual_coef_)
         with joblib.parallel_config("dask"):

@@ -1,4 +1,6 @@
-"""Generators against their laws, the loader against files made here, the splits against their formula."""
+"""Generators against their laws, the loader against files made here, the splits against their
+formula.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,28 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, ncx2, norm
 
 from fitonce import datasets
-from fitonce.datasets import BAYES_ERROR, RAETSCH, fetch_raetsch, generators, raetsch, raetsch_splits
+from fitonce.datasets import (
+    BAYES_ERROR,
+    RAETSCH,
+    fetch_raetsch,
+    generators,
+    raetsch,
+    raetsch_splits,
+)
 
 LAWS = ("torus", "twonorm", "ringnorm", "waveform", "threenorm", "checkerboard")
-WIDTH = {"torus": 2, "twonorm": 20, "ringnorm": 20, "waveform": 21, "threenorm": 20, "checkerboard": 2}
+WIDTH = {
+    "torus": 2,
+    "twonorm": 20,
+    "ringnorm": 20,
+    "waveform": 21,
+    "threenorm": 20,
+    "checkerboard": 2,
+}
 
 needs_data = pytest.mark.skipif(
-    not os.environ.get(raetsch.FOLDER_VARIABLE), reason=f"{raetsch.FOLDER_VARIABLE} does not name a folder with the benchmark data"
+    not os.environ.get(raetsch.FOLDER_VARIABLE),
+    reason=f"{raetsch.FOLDER_VARIABLE} does not name a folder with the benchmark data",
 )
 
 
@@ -36,7 +53,7 @@ def bayes(law, X):
     return getattr(datasets, f"{law}_bayes")(X)
 
 
-# ---- generators ----------------------------------------------------------------------------------------------
+# ---- generators ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -47,7 +64,11 @@ def test_shapes_labels_and_seeds(law):
     again, _ = make(law, 101, 3)
     from_generator, _ = make(law, 101, np.random.default_rng(3))
     other, _ = make(law, 101, 4)
-    assert np.array_equal(X, again) and np.array_equal(X, from_generator) and not np.array_equal(X, other)
+    assert (
+        np.array_equal(X, again)
+        and np.array_equal(X, from_generator)
+        and not np.array_equal(X, other)
+    )
     old = [make(law, 101, np.random.RandomState(3))[0] for _ in range(2)]
     assert np.array_equal(*old)
     for bad in (0, -1, 2.5, "ten"):
@@ -64,7 +85,9 @@ def test_monte_carlo_error_of_the_bayes_rule(law):
     assert abs(error - expected) < 4 * np.sqrt(expected * (1 - expected) / len(y))
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law != "checkerboard"])  # which knows 0.1 and 0.9 only
+@pytest.mark.parametrize(
+    "law", [law for law in LAWS if law != "checkerboard"]
+)  # which knows 0.1 and 0.9 only
 def test_log_odds_are_calibrated(law):
     X, y = make(law, 200_000, 12)
     p = 1 / (1 + np.exp(-bayes(law, X)))
@@ -86,7 +109,12 @@ def test_bayes_errors_in_closed_form():
     def boundary(u):
         return 0.5 * np.log(np.cosh(2 * u))
 
-    first = quad(lambda u: (norm.pdf(u - 2) + norm.pdf(u + 2)) / 2 * norm.cdf(-boundary(u)), -12, 12, epsabs=1e-12)[0]
+    first = quad(
+        lambda u: (norm.pdf(u - 2) + norm.pdf(u + 2)) / 2 * norm.cdf(-boundary(u)),
+        -12,
+        12,
+        epsabs=1e-12,
+    )[0]
     second = quad(lambda u: norm.pdf(u) * norm.cdf(boundary(u) - 2), -12, 12, epsabs=1e-12)[0]
     assert BAYES_ERROR["threenorm"] == pytest.approx((first + second) / 2, abs=1e-7)
 
@@ -97,7 +125,9 @@ def test_bayes_errors_in_closed_form():
         return 0.75 * (norm.pdf(r - 4) + norm.pdf(r + 4))
 
     edges = [brentq(lambda r: inner(r) - outer(r), *bracket) for bracket in ((1e-6, 0.1), (0.1, 5))]
-    integral = quad(lambda r: min(inner(r), outer(r)), 0, 20, points=edges, epsabs=1e-12, limit=200)[0]
+    integral = quad(
+        lambda r: min(inner(r), outer(r)), 0, 20, points=edges, epsabs=1e-12, limit=200
+    )[0]
     assert BAYES_ERROR["torus"] == pytest.approx(integral, abs=1e-7)
 
 
@@ -106,19 +136,21 @@ def test_torus_has_the_papers_law():
     assert np.sum(y == 1) == 10_000
     assert np.cov(X[y == 1].T) == pytest.approx(np.eye(2), abs=0.06)
     radius = np.linalg.norm(X[y == -1], axis=1)
-    assert radius.mean() == pytest.approx(4, abs=0.03) and radius.std() == pytest.approx(1, abs=0.03)
+    assert radius.mean() == pytest.approx(4, abs=0.03) and radius.std() == pytest.approx(
+        1, abs=0.03
+    )
     assert X[y == -1].mean(axis=0) == pytest.approx([0, 0], abs=0.08)
 
 
 def test_ringnorm_and_twonorm_have_breimans_moments():
     a = 2 / np.sqrt(20)
     X, y = datasets.make_ringnorm(40_000, random_state=0)
-    assert X[y == 1].mean(axis=0) == pytest.approx(np.zeros(20), abs=0.07) and X[y == 1].var(axis=0) == pytest.approx(
-        np.full(20, 4), rel=0.06
-    )
-    assert X[y == -1].mean(axis=0) == pytest.approx(np.full(20, a), abs=0.04) and X[y == -1].var(axis=0) == pytest.approx(
-        np.ones(20), rel=0.06
-    )
+    assert X[y == 1].mean(axis=0) == pytest.approx(np.zeros(20), abs=0.07) and X[y == 1].var(
+        axis=0
+    ) == pytest.approx(np.full(20, 4), rel=0.06)
+    assert X[y == -1].mean(axis=0) == pytest.approx(np.full(20, a), abs=0.04) and X[y == -1].var(
+        axis=0
+    ) == pytest.approx(np.ones(20), rel=0.06)
     X, y = datasets.make_twonorm(40_000, random_state=0)
     for sign in (1, -1):
         assert X[y == sign].mean(axis=0) == pytest.approx(np.full(20, sign * a), abs=0.04)
@@ -131,7 +163,9 @@ def test_threenorm_has_breimans_moments():
     assert X[y == -1].mean(axis=0) == pytest.approx(a * np.tile([1.0, -1.0], 10), abs=0.04)
     assert np.cov(X[y == -1].T) == pytest.approx(np.eye(20), abs=0.06)
     assert X[y == 1].mean(axis=0) == pytest.approx(np.zeros(20), abs=0.04)
-    assert np.cov(X[y == 1].T) == pytest.approx(np.eye(20) + a**2, abs=0.06)  # two centres at ±a add a² everywhere
+    assert np.cov(X[y == 1].T) == pytest.approx(
+        np.eye(20) + a**2, abs=0.06
+    )  # two centres at ±a add a² everywhere
 
 
 def test_checkerboard_fields():
@@ -146,7 +180,9 @@ def test_three_waveforms():
     log_p = datasets.waveform3_bayes(X)
     assert np.exp(log_p).sum(axis=1) == pytest.approx(1.0)
     expected = BAYES_ERROR["waveform3"]
-    assert abs(np.mean(log_p.argmax(axis=1) != y) - expected) < 4 * np.sqrt(expected * (1 - expected) / len(y))
+    assert abs(np.mean(log_p.argmax(axis=1) != y) - expected) < 4 * np.sqrt(
+        expected * (1 - expected) / len(y)
+    )
     assert np.exp(log_p).mean(axis=0) == pytest.approx(np.bincount(y) / len(y), abs=0.005)
     two, signs = datasets.make_waveform(200, random_state=11)  # its first class against the others
     assert np.array_equal(two, datasets.make_waveform3(200, random_state=11)[0])
@@ -154,25 +190,43 @@ def test_three_waveforms():
 
 
 def test_gaussians_have_the_law_of_the_paper():
-    X, y, law = datasets.make_gaussians(1003, n_features=6, n_classes=5, random_state=0, return_law=True)
+    X, y, law = datasets.make_gaussians(
+        1003, n_features=6, n_classes=5, random_state=0, return_law=True
+    )
     assert X.shape == (1003, 6) and np.bincount(y).tolist() == [201, 201, 201, 200, 200]
     assert np.linalg.norm(law.means, axis=1) == pytest.approx(np.ones(5))
-    assert all(np.array_equal(a, b) for a, b in zip((X, y), datasets.make_gaussians(1003, n_features=6, random_state=0), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(
+            (X, y), datasets.make_gaussians(1003, n_features=6, random_state=0), strict=True
+        )
+    )
     many, labels = law.draw(60_000, random_state=1)
     for label in range(5):
         assert many[labels == label].mean(axis=0) == pytest.approx(law.means[label], abs=0.06)
         assert np.cov(many[labels == label].T) == pytest.approx(law.covariance, abs=0.1)
-    covariances = [datasets.make_gaussians(5, n_features=4, random_state=seed, return_law=True)[2].covariance for seed in range(800)]
-    assert np.mean(covariances, axis=0) == pytest.approx(np.eye(4), abs=0.12)  # Wishart with mean I and 4 degrees of freedom:
-    assert np.var([C[0, 0] for C in covariances]) == pytest.approx(2 / 4, rel=0.25)  # the variances are χ²₄/4
+    covariances = [
+        datasets.make_gaussians(5, n_features=4, random_state=seed, return_law=True)[2].covariance
+        for seed in range(800)
+    ]
+    assert np.mean(covariances, axis=0) == pytest.approx(
+        np.eye(4), abs=0.12
+    )  # Wishart with mean I and 4 degrees of freedom:
+    assert np.var([C[0, 0] for C in covariances]) == pytest.approx(
+        2 / 4, rel=0.25
+    )  # the variances are χ²₄/4
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_best_predictions_of_gaussians(n_classes):
-    _, _, law = datasets.make_gaussians(10, n_features=3, n_classes=n_classes, random_state=2, return_law=True)
+    _, _, law = datasets.make_gaussians(
+        10, n_features=3, n_classes=n_classes, random_state=2, return_law=True
+    )
     X, y = law.draw(100_000, random_state=3)
     log_p = law.bayes(X)
-    densities = np.column_stack([multivariate_normal(mean, law.covariance).logpdf(X) for mean in law.means])
+    densities = np.column_stack(
+        [multivariate_normal(mean, law.covariance).logpdf(X) for mean in law.means]
+    )
     assert log_p == pytest.approx(densities - logsumexp(densities, axis=1, keepdims=True), abs=1e-8)
     error = np.mean(log_p.argmax(axis=1) != y)
     assert law.bayes_error() == pytest.approx(error, abs=4 * np.sqrt(error / len(y)) + 1e-3)
@@ -210,10 +264,12 @@ def test_waveform_log_odds_equal_a_sum_over_mixing_proportions():
 def test_normal_probability_far_in_the_tails(low, high):
     with mpmath.workdps(500):
         expected = float(mpmath.log(mpmath.ncdf(high) - mpmath.ncdf(low)))
-    assert generators._log_normal_probability(np.array([low]), np.array([high])) == pytest.approx([expected], rel=1e-12)
+    assert generators._log_normal_probability(np.array([low]), np.array([high])) == pytest.approx(
+        [expected], rel=1e-12
+    )
 
 
-# ---- splits --------------------------------------------------------------------------------------------------
+# ---- splits --------------------------------------------------------------------------------------
 
 
 def test_splits_follow_their_formula():
@@ -223,7 +279,10 @@ def test_splits_follow_their_formula():
     assert np.array_equal(splits[7][0], rows[:170]) and np.array_equal(splits[7][1], rows[170:270])
     later = next(iter(raetsch_splits("heart", 270, start=1000)))
     assert np.array_equal(later[0], np.random.default_rng([2001, 1000]).permutation(270)[:170])
-    assert len(list(raetsch_splits("image"))) == 20 and len(list(raetsch_splits("image", start=5, stop=8))) == 3
+    assert (
+        len(list(raetsch_splits("image"))) == 20
+        and len(list(raetsch_splits("image", start=5, stop=8))) == 3
+    )
 
 
 @pytest.mark.parametrize("name", RAETSCH)
@@ -236,11 +295,13 @@ def test_splits_have_the_published_sizes(name):
 def test_splits_say_what_is_wrong():
     with pytest.raises(ValueError, match=r"name must be one of banana, .* got 'bananas' instead"):
         raetsch_splits("bananas")
-    with pytest.raises(ValueError, match=r"n_samples must be at least 270 for heart \(170 \+ 100\), got 100"):
+    with pytest.raises(
+        ValueError, match=r"n_samples must be at least 270 for heart \(170 \+ 100\), got 100"
+    ):
         raetsch_splits("heart", 100)
 
 
-# ---- the loader ----------------------------------------------------------------------------------------------
+# ---- the loader ----------------------------------------------------------------------------------
 
 
 def thyroid_like(rng):
@@ -262,14 +323,21 @@ def archive(elsewhere, monkeypatch):
     """A small archive like the published one at a file URL, in place of that."""
     X, y, train, test = thyroid_like(np.random.default_rng(0))
     path = elsewhere / "published.mat"
-    savemat(path, {"thyroid": {"x": X, "t": y[:, None], "train": train + 1, "test": test + 1}}, do_compression=True)
+    savemat(
+        path,
+        {"thyroid": {"x": X, "t": y[:, None], "train": train + 1, "test": test + 1}},
+        do_compression=True,
+    )
     monkeypatch.setattr(raetsch, "ARCHIVE_URL", path.as_uri())
     monkeypatch.setattr(raetsch, "ARCHIVE_SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
     return X, y, train, test
 
 
 def test_nothing_is_downloaded_unless_asked(archive, elsewhere):
-    with pytest.raises(FileNotFoundError, match=r"neither thyroid\.npz nor benchmarks\.mat is in .*FITONCE_RAETSCH.*download=True"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"neither thyroid\.npz nor benchmarks\.mat is in .*FITONCE_RAETSCH.*download=True",
+    ):
         fetch_raetsch("thyroid")
     assert not (elsewhere / "home").exists()
 
@@ -277,7 +345,8 @@ def test_nothing_is_downloaded_unless_asked(archive, elsewhere):
 def test_import_touches_neither_network_nor_disk():
     code = (
         "import sys\n"
-        "sys.addaudithook(lambda event, _: event.startswith(('socket.connect', 'urllib.Request')) and sys.exit(event))\n"
+        "sys.addaudithook(lambda event, _: event.startswith(('socket.connect', 'urllib.Request')) "
+        "and sys.exit(event))\n"
         "import fitonce.datasets\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -288,7 +357,9 @@ def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, monkeypatch
     bunch = fetch_raetsch("thyroid", download=True)
     assert np.array_equal(bunch.data, X) and np.array_equal(bunch.target, y)
     assert len(bunch.splits) == 100
-    assert np.array_equal(bunch.splits[41][0], train[41]) and np.array_equal(bunch.splits[41][1], test[41])
+    assert np.array_equal(bunch.splits[41][0], train[41]) and np.array_equal(
+        bunch.splits[41][1], test[41]
+    )
     folder = elsewhere / "home" / "fitonce"
     assert [path.name for path in folder.iterdir()] == ["benchmarks.mat"]
     monkeypatch.setattr(raetsch, "ARCHIVE_URL", (elsewhere / "gone.mat").as_uri())
@@ -298,14 +369,19 @@ def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, monkeypatch
 
 def test_a_damaged_download_leaves_nothing(archive, elsewhere, monkeypatch):
     monkeypatch.setattr(raetsch, "ARCHIVE_SHA256", "0" * 64)
-    with pytest.raises(OSError, match=r"has SHA-256 [0-9a-f]{64}, not 0{64}: the download is damaged"):
+    with pytest.raises(
+        OSError, match=r"has SHA-256 [0-9a-f]{64}, not 0{64}: the download is damaged"
+    ):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []
 
 
 def test_a_failed_download_says_what_to_do(archive, elsewhere, monkeypatch):
     monkeypatch.setattr(raetsch, "ARCHIVE_URL", (elsewhere / "gone.mat").as_uri())
-    with pytest.raises(OSError, match=r"could not be downloaded .*Download it by hand into a folder.*FITONCE_RAETSCH"):
+    with pytest.raises(
+        OSError,
+        match=r"could not be downloaded .*Download it by hand into a folder.*FITONCE_RAETSCH",
+    ):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []
 
@@ -322,8 +398,12 @@ def test_an_interrupted_download_leaves_nothing(archive, elsewhere, monkeypatch)
 
 
 def test_the_real_address_and_hash_are_the_public_ones():
-    assert raetsch.ARCHIVE_URL.startswith("https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/")
-    assert raetsch.ARCHIVE_SHA256 == "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
+    assert raetsch.ARCHIVE_URL.startswith(
+        "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/"
+    )
+    assert (
+        raetsch.ARCHIVE_SHA256 == "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
+    )
 
 
 def test_a_folder_of_npz_files_by_argument_or_environment(elsewhere, monkeypatch):
@@ -334,7 +414,11 @@ def test_a_folder_of_npz_files_by_argument_or_environment(elsewhere, monkeypatch
     by_environment = fetch_raetsch("thyroid")
     for bunch in (by_argument, by_environment):
         assert np.array_equal(bunch.data, X) and np.array_equal(bunch.target, y)
-        assert bunch.splits is None and bunch.data.dtype == np.float64 and bunch.target.dtype == np.int64
+        assert (
+            bunch.splits is None
+            and bunch.data.dtype == np.float64
+            and bunch.target.dtype == np.int64
+        )
     ringnorm = fetch_raetsch("ringnorm")
     assert np.array_equal(ringnorm.data, datasets.make_ringnorm(7400, random_state=7)[0])
 
@@ -367,15 +451,21 @@ def test_generators_have_the_law_of_the_real_sets():
     error = np.mean(np.sign(datasets.twonorm_bayes(twonorm.data)) != twonorm.target)
     assert abs(error - BAYES_ERROR["twonorm"]) < 4 * np.sqrt(0.023 / 7400)
 
-    waveform = fetch_raetsch("waveform")  # published in standard units: compare class means in these, then undo them
+    waveform = fetch_raetsch(
+        "waveform"
+    )  # published in standard units: compare class means in these, then undo them
     X, y = datasets.make_waveform(50_000, random_state=0)
     mean, deviation = X.mean(axis=0), X.std(axis=0)
 
     def contrast(Z, labels):
         return Z[labels == 1].mean(axis=0) - Z[labels == -1].mean(axis=0)
 
-    assert contrast(waveform.data, waveform.target) == pytest.approx(contrast(X / deviation, y), abs=0.1)
-    error = np.mean(np.sign(datasets.waveform_bayes(waveform.data * deviation + mean)) != waveform.target)
+    assert contrast(waveform.data, waveform.target) == pytest.approx(
+        contrast(X / deviation, y), abs=0.1
+    )
+    error = np.mean(
+        np.sign(datasets.waveform_bayes(waveform.data * deviation + mean)) != waveform.target
+    )
     assert abs(error - BAYES_ERROR["waveform"]) < 4 * np.sqrt(0.08 / 5000)
 
 

@@ -25,31 +25,48 @@ PENALTIES = ("function", "dual")
 
 
 def instances() -> list:
-    """Every estimator with every kernel, every kernel and every estimator with the dual norm; then gamma tuned as well, and so on."""
+    """Every estimator with every kernel, every kernel and every estimator with the dual norm.
+
+    Then gamma tuned as well, and so on.
+    """
     function = [E(kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)]
     for estimator in function:
         if isinstance(estimator, KernelRidge) and estimator.kernel == "sigmoid":
-            estimator.set_params(gamma=0.01, coef0=0)  # a check sets alpha to 0.01, which must exceed -λ_min
-    dual = [E(kernel, gamma="scale", penalty="dual") for E, kernel in zip(itertools.cycle(ESTIMATORS), KERNELS, strict=False)]
+            estimator.set_params(
+                gamma=0.01, coef0=0
+            )  # a check sets alpha to 0.01, which must exceed -λ_min
+    dual = [
+        E(kernel, gamma="scale", penalty="dual")
+        for E, kernel in zip(itertools.cycle(ESTIMATORS), KERNELS, strict=False)
+    ]
     return [
         *function,
         *dual,
         *(E() for E in ESTIMATORS),
         KernelFisherDiscriminant(gamma=0.1, calibration=None, alpha=[0.1, 1.0, 10.0]),
-        KernelFisherDiscriminant("precomputed", calibration=None, alpha=100.0),  # truncated to integers it is indefinite
+        KernelFisherDiscriminant(
+            "precomputed", calibration=None, alpha=100.0
+        ),  # truncated to integers it is indefinite
         KernelFisherDiscriminant("sigmoid", gamma=0.1, coef0=-1, penalty="dual", alpha=0.5),
         LeastSquaresSVC(gamma=0.1, calibration=None, fit_intercept="penalized", alpha=1.0),
-        LeastSquaresSVC("poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]),
+        LeastSquaresSVC(
+            "poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]
+        ),
         LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
         KernelRidge("linear", fit_intercept=False),
-        KernelRidge("sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0),
+        KernelRidge(
+            "sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0
+        ),
     ]
 
 
 def expected_failures(estimator) -> dict[str, str]:
     if estimator.kernel != "precomputed" or isinstance(estimator, KernelRidge):
         return {}
-    return {"check_decision_proba_consistency": "feeds a precomputed kernel with data that are not square"}
+    return {
+        "check_decision_proba_consistency": "feeds a precomputed kernel with data that are not "
+        "square"
+    }
 
 
 @parametrize_with_checks(instances(), expected_failed_checks=expected_failures)
@@ -85,19 +102,38 @@ print(json.dumps(outcomes))
 
 
 @pytest.mark.torch
-@pytest.mark.skipif(SKLEARN < (1, 9), reason="scikit-learn before 1.9 wants classes_ beside the data; ours stay on the host")
+@pytest.mark.skipif(
+    SKLEARN < (1, 9),
+    reason="scikit-learn before 1.9 wants classes_ beside the data; ours stay on the host",
+)
 def test_array_api_checks_run_and_pass():
     pytest.importorskip("array_api_strict")
-    environment = {**os.environ, "SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = {
+        **os.environ,
+        "SCIPY_ARRAY_API": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
     command = [sys.executable, "-W", "ignore", "-c", ARRAY_API_CHECKS]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    result = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
     assert result.returncode == 0, result.stderr[-4000:]
     outcomes = json.loads(result.stdout.splitlines()[-1])
     passed = [outcome[:4] for outcome in outcomes if outcome[4] == "passed"]
     for estimator, penalty in itertools.product(ESTIMATORS, PENALTIES):
         for namespace in ("array_api_strict", "torch"):
-            ran = [arguments for *who, _, arguments in passed if who == [estimator.__name__, penalty] and f"'{namespace}'" in arguments]
-            assert ran, f"no array-API check with {namespace} ran for {estimator.__name__}: {outcomes}"
+            ran = [
+                arguments
+                for *who, _, arguments in passed
+                if who == [estimator.__name__, penalty] and f"'{namespace}'" in arguments
+            ]
+            assert ran, (
+                f"no array-API check with {namespace} ran for {estimator.__name__}: {outcomes}"
+            )
     unavailable = ("not installed", "cuda", "mps", "xpu")
-    skipped = [outcome for outcome in outcomes if outcome[4] != "passed" and not any(word in outcome[4].lower() for word in unavailable)]
+    skipped = [
+        outcome
+        for outcome in outcomes
+        if outcome[4] != "passed" and not any(word in outcome[4].lower() for word in unavailable)
+    ]
     assert not skipped

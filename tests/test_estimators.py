@@ -1,4 +1,6 @@
-"""The estimators against their definitions, literal refits, and what scikit-learn's users expect of them."""
+"""The estimators against their definitions, literal refits, and what scikit-learn's users expect of
+them.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +57,23 @@ every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
 
 
-def problem(estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in random order and targets of the kind that the estimator learns: unbalanced classes, or numbers."""
+def problem(
+    estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in random order and targets of the kind that the estimator learns.
+
+    Unbalanced classes, or numbers.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     if estimator is KernelRidge:
         return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n) + 5.0
-    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int))))
+    labels = rng.permutation(
+        np.repeat(
+            np.arange(n_classes),
+            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int)),
+        )
+    )
     X[:, 0] += 1.5 * labels
     return X, labels
 
@@ -79,22 +91,33 @@ def output(model, X):
 
 
 def held_out(model):
-    return model.held_out_decision_ if hasattr(model, "held_out_decision_") else model.held_out_prediction_
+    return (
+        model.held_out_decision_
+        if hasattr(model, "held_out_decision_")
+        else model.held_out_prediction_
+    )
 
 
 def close(got, expected, rtol: float = 1e-9) -> None:
     """Equal relative to the largest expected entry; NaN and infinities in the same places."""
     got, expected = np.asarray(got), np.asarray(expected)
     finite = expected[np.isfinite(expected)]
-    np.testing.assert_allclose(got, expected, rtol=0, atol=rtol * (np.abs(finite).max(initial=0.0) or 1.0))
+    np.testing.assert_allclose(
+        got, expected, rtol=0, atol=rtol * (np.abs(finite).max(initial=0.0) or 1.0)
+    )
 
 
 def refit_held_out(model, X, y, splits, weights=None) -> np.ndarray:
-    """What models fitted literally on each training set say of its test rows: the mean over splits, NaN where never tested."""
+    """What models fitted literally on each training set say of its test rows.
+
+    The mean over splits, NaN where never tested.
+    """
     total, count = 0.0, np.zeros(len(X))
     for train, test in splits:
         w = None if weights is None else weights[train]
-        said = output(clone(model).set_params(cv=None).fit(X[train], y[train], sample_weight=w), X[test])
+        said = output(
+            clone(model).set_params(cv=None).fit(X[train], y[train], sample_weight=w), X[test]
+        )
         part = np.zeros((len(X), *said.shape[1:]))
         part[test] = said
         total, count = total + part, count + np.isin(np.arange(len(X)), test)
@@ -116,7 +139,7 @@ def solver(penalty: str) -> reference.Fit:
     return reference.ridge_function_norm if penalty == "function" else reference.ridge_dual_norm
 
 
-# ---- the models are what they are defined to be --------------------------------------------------------------------
+# ---- the models are what they are defined to be --------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -124,11 +147,15 @@ def solver(penalty: str) -> reference.Fit:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [True, False, "penalized"])
 @pytest.mark.parametrize("estimator", WITH_INTERCEPT)
-def test_least_squares_models_minimise_their_criterion(estimator, intercept, weighted, penalty, kernel):
+def test_least_squares_models_minimise_their_criterion(
+    estimator, intercept, weighted, penalty, kernel
+):
     X, y = problem(estimator)
     new = np.random.default_rng(5).normal(size=(7, 3))
     weights = unequal_weights(zeros=0) if weighted else None
-    model = estimator(kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]).fit(X, y, sample_weight=weights)
+    model = estimator(
+        kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]
+    ).fit(X, y, sample_weight=weights)
     K, K_new = (pairwise_kernels(rows, X, metric=kernel, **KERNELS[kernel]) for rows in (X, new))
     expected = solver(penalty)(K, targets_of(model, y), 0.7, weights, intercept)
     got = output(model, new)
@@ -137,19 +164,33 @@ def test_least_squares_models_minimise_their_criterion(estimator, intercept, wei
     close(np.ravel(model.intercept_), expected.b)
 
 
-@pytest.mark.parametrize(("kernel", "penalty"), [(k, p) for k in KERNELS for p in PENALTIES if (k, p) != ("sigmoid", "function")])
+@pytest.mark.parametrize(
+    ("kernel", "penalty"),
+    [(k, p) for k in KERNELS for p in PENALTIES if (k, p) != ("sigmoid", "function")],
+)
 @two_and_three
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fisher_discriminant_solves_its_eigenproblem(weighted, n_classes, kernel, penalty):
-    """The sigmoid kernel is not positive definite and has no features to compare with; the dual norm needs none."""
+    """The sigmoid kernel is not positive definite and has no features to compare with.
+
+    The dual norm needs none.
+    """
     X, y = problem(n_classes=n_classes, n=32)
     train, test = np.arange(25), np.arange(25, 32)
     weights = unequal_weights(25, zeros=0) if weighted else None
     K = pairwise_kernels(X, metric=kernel, **KERNELS[kernel])
-    model = KernelFisherDiscriminant(kernel, alpha=0.7, penalty=penalty, **KERNELS[kernel]).fit(X[train], y[train], sample_weight=weights)
+    model = KernelFisherDiscriminant(kernel, alpha=0.7, penalty=penalty, **KERNELS[kernel]).fit(
+        X[train], y[train], sample_weight=weights
+    )
     all_weights = None if weights is None else np.concatenate([weights, np.ones(7)])
-    scores, projection, eigenvalues = reference.kfda_brute(K, y, 0.7, train, test, all_weights, penalty)
-    close(model.decision_function(X[test]), scores if n_classes > 2 else scores[:, 1] - scores[:, 0], 1e-7)
+    scores, projection, eigenvalues = reference.kfda_brute(
+        K, y, 0.7, train, test, all_weights, penalty
+    )
+    close(
+        model.decision_function(X[test]),
+        scores if n_classes > 2 else scores[:, 1] - scores[:, 0],
+        1e-7,
+    )
     signs = np.sign(np.sum(projection * model.transform(X[test]), axis=0))
     close(model.transform(X[test]), signs * projection, 1e-7)
     close(model.explained_variance_ratio_, eigenvalues / eigenvalues.sum(), 1e-7)
@@ -161,8 +202,12 @@ def test_ridge_without_intercept_is_scikit_learns(weighted, kernel):
     X, y = problem(KernelRidge)
     Y = np.column_stack([y, X[:, 2] - 1])
     weights = unequal_weights() if weighted else None
-    ours = KernelRidge(kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(X, Y, sample_weight=weights)
-    theirs = sklearn.kernel_ridge.KernelRidge(kernel=kernel, alpha=0.5, **KERNELS[kernel]).fit(X, Y, sample_weight=weights)
+    ours = KernelRidge(kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(
+        X, Y, sample_weight=weights
+    )
+    theirs = sklearn.kernel_ridge.KernelRidge(kernel=kernel, alpha=0.5, **KERNELS[kernel]).fit(
+        X, Y, sample_weight=weights
+    )
     close(ours.predict(X + 0.1), theirs.predict(X + 0.1))
 
 
@@ -172,13 +217,15 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
     X, y = problem(estimator)
     with_ones = np.hstack([X, np.ones((N, 1))])
     penalised = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept="penalized").fit(X, y)
-    appended = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(with_ones, y)
+    appended = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(
+        with_ones, y
+    )
     close(held_out(penalised), held_out(appended))
     close(output(penalised, X), output(appended, with_ones))
     close(np.ravel(penalised.intercept_), np.atleast_2d(appended.coef_)[:, -1])
 
 
-# ---- held-out outputs ------------------------------------------------------------------------------------------------
+# ---- held-out outputs ----------------------------------------------------------------------------
 
 
 @every_penalty
@@ -189,7 +236,9 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
 def test_leave_one_out_equals_refits(estimator, weighted, kernel, n_classes, penalty):
     X, y = problem(estimator, n_classes=n_classes)
     weights = unequal_weights() if weighted else None
-    model = estimator(kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(X, y, sample_weight=weights)
+    model = estimator(kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(
+        X, y, sample_weight=weights
+    )
     close(held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8)
 
 
@@ -209,7 +258,10 @@ def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
     if isinstance(cv, int):
         cv = KFold(cv) if estimator is KernelRidge else StratifiedKFold(cv)
     splits = cv if isinstance(cv, list) else cv.split(X, y)
-    return [tuple(np.flatnonzero(rows) if rows.dtype == bool else rows for rows in split) for split in splits]
+    return [
+        tuple(np.flatnonzero(rows) if rows.dtype == bool else rows for rows in split)
+        for split in splits
+    ]
 
 
 @every_penalty
@@ -219,7 +271,9 @@ def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
 def test_held_out_by_cv_equals_refits(estimator, weighted, cv, penalty):
     X, y = problem(estimator)
     weights = unequal_weights(zeros=4) if weighted else None
-    model = estimator(gamma=0.3, alpha=0.4, penalty=penalty, cv=SPLITTERS[cv]).fit(X, y, sample_weight=weights)
+    model = estimator(gamma=0.3, alpha=0.4, penalty=penalty, cv=SPLITTERS[cv]).fit(
+        X, y, sample_weight=weights
+    )
     splits = splits_of(SPLITTERS[cv], estimator, X, y)
     close(held_out(model), refit_held_out(model, X, y, splits, weights), 1e-8)
     tested = np.isin(np.arange(N), np.concatenate([test for _, test in splits]))
@@ -251,7 +305,10 @@ def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(5)])
 def test_classes_that_vanish_with_a_row(penalty, cv):
-    """Without its only member a class has score -inf, and a two-class decision is undefined; the others are those of a refit."""
+    """Without its only member a class has score -inf, and a two-class decision is undefined.
+
+    The others are those of a refit.
+    """
     X, y = problem(n_classes=3)
     lonely = np.where(np.arange(N) == 4, 9, y)
     model = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty, cv=cv).fit(X, lonely)
@@ -266,7 +323,7 @@ def test_classes_that_vanish_with_a_row(penalty, cv):
     np.testing.assert_array_equal(np.isnan(two.held_out_decision_), np.arange(N) == 4)
 
 
-# ---- choosing alpha ------------------------------------------------------------------------------------------------
+# ---- choosing alpha ------------------------------------------------------------------------------
 
 
 CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
@@ -279,7 +336,9 @@ CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
 def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, penalty):
     X, y = problem(estimator)
     weights = unequal_weights(zeros=0) if weighted else None
-    model = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=cv, criterion="squared_error").fit(X, y, sample_weight=weights)
+    model = estimator(
+        gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=cv, criterion="squared_error"
+    ).fit(X, y, sample_weight=weights)
     K, T = pairwise_kernels(X, metric="rbf", gamma=0.3), targets_of(model, y)
     tried = np.unique(CANDIDATES)
     errors = []
@@ -292,13 +351,17 @@ def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, pen
     np.testing.assert_allclose(model.cv_results_["mean_test_score"], -np.array(errors), rtol=1e-8)
     assert model.alpha_ == tried[np.argmin(errors)]
     assert model.best_score_ == pytest.approx(-min(errors))
-    np.testing.assert_array_equal(model.cv_results_["rank_test_score"], np.argsort(np.argsort(errors)) + 1)
+    np.testing.assert_array_equal(
+        model.cv_results_["rank_test_score"], np.argsort(np.argsort(errors)) + 1
+    )
 
 
 def test_of_equal_alphas_the_largest_is_chosen():
     X, y = problem(KernelRidge)
     with pytest.warns(NumericalWarning):
-        assert KernelRidge(gamma=0.3, alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y).alpha_ == 10.0
+        assert (
+            KernelRidge(gamma=0.3, alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y).alpha_ == 10.0
+        )
 
 
 @every_penalty
@@ -329,11 +392,15 @@ def test_gamma_by_the_scale_of_the_rows():
     assert not hasattr(LeastSquaresSVC("linear").fit(X, y), "gamma_")
 
 
-# ---- at, verify, diagnostics -----------------------------------------------------------------------------------------
+# ---- at, verify, diagnostics ---------------------------------------------------------------------
 
 
 def public_attributes(model) -> dict[str, object]:
-    return {name: value for name, value in vars(model).items() if name.endswith("_") and not name.startswith("_")}
+    return {
+        name: value
+        for name, value in vars(model).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 @every_penalty
@@ -344,10 +411,14 @@ def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
     X, y = problem(estimator)
     weights = unequal_weights(zeros=3)
     rows = X @ X.T if kernel == "precomputed" else X
-    model = estimator(kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(rows, y, sample_weight=weights)
+    model = estimator(kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(
+        rows, y, sample_weight=weights
+    )
     before = pickle.dumps(model)
     other = model.at(2.5)
-    fresh = estimator(kernel, gamma=0.3, alpha=2.5, penalty=penalty, cv=cv).fit(rows, y, sample_weight=weights)
+    fresh = estimator(kernel, gamma=0.3, alpha=2.5, penalty=penalty, cv=cv).fit(
+        rows, y, sample_weight=weights
+    )
     assert other.get_params()["alpha"] == 2.5
     assert public_attributes(other).keys() == public_attributes(fresh).keys()
     for name, value in public_attributes(fresh).items():
@@ -358,42 +429,79 @@ def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
 
 def test_at_has_the_score_of_its_own_alpha():
     X, y = problem()
-    other, fresh = LeastSquaresSVC(gamma=0.3, alpha=[0.1, 1.0]).fit(X, y).at(2.5), LeastSquaresSVC(gamma=0.3, alpha=2.5).fit(X, y)
+    other, fresh = (
+        LeastSquaresSVC(gamma=0.3, alpha=[0.1, 1.0]).fit(X, y).at(2.5),
+        LeastSquaresSVC(gamma=0.3, alpha=2.5).fit(X, y),
+    )
     assert other.best_score_ == pytest.approx(fresh.best_score_)
     for column in ("param_alpha", "mean_test_score", "rank_test_score"):
         np.testing.assert_allclose(other.cv_results_[column], fresh.cv_results_[column])
 
 
 @every_penalty
-@pytest.mark.parametrize("cv", [None, 3, *(SPLITTERS[name] for name in ("k-fold", "shuffle split", "repeated", "time series"))], ids=str)
+@pytest.mark.parametrize(
+    "cv",
+    [
+        None,
+        3,
+        *(SPLITTERS[name] for name in ("k-fold", "shuffle split", "repeated", "time series")),
+    ],
+    ids=str,
+)
 @every_estimator
 def test_verify_agrees(estimator, cv, penalty):
     X, y = problem(estimator)
     report = (
-        estimator(gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(X, y, sample_weight=unequal_weights(zeros=3)).verify(n_refits=3)
+        estimator(gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv)
+        .fit(X, y, sample_weight=unequal_weights(zeros=3))
+        .verify(n_refits=3)
     )
     assert report.passed and report.n_refits >= 2
     assert report.max_deviation < 1e-8 <= report.tolerance
-    assert report.route == "one" and 0 < report.smallest_one_minus_leverage < 1 and 0 < report.conditioning < 1e-8
+    assert (
+        report.route == "one"
+        and 0 < report.smallest_one_minus_leverage < 1
+        and 0 < report.conditioning < 1e-8
+    )
     assert f"{report.n_refits} literal refits agree" in str(report)
 
 
-@pytest.mark.parametrize("setting", [{"class_weight": "balanced"}, {"class_weight": {0: 3.0}}, {"fit_intercept": False}], ids=str)
+@pytest.mark.parametrize(
+    "setting",
+    [{"class_weight": "balanced"}, {"class_weight": {0: 3.0}}, {"fit_intercept": False}],
+    ids=str,
+)
 def test_verify_agrees_with_class_weights_and_intercepts(setting):
-    assert LeastSquaresSVC(gamma=0.3, alpha=0.5, **setting).fit(*problem()).verify(n_refits=N).passed
+    assert (
+        LeastSquaresSVC(gamma=0.3, alpha=0.5, **setting).fit(*problem()).verify(n_refits=N).passed
+    )
 
 
 @every_classifier
 def test_verify_copes_with_classes_that_vanish(estimator):
     """Refits that lack a class cannot be compared column by column; the others still are."""
     X, y = problem()
-    report = estimator(gamma=0.3, alpha=0.5).fit(X, np.where(np.arange(N) == 4, 9, y)).verify(n_refits=N)
+    report = (
+        estimator(gamma=0.3, alpha=0.5).fit(X, np.where(np.arange(N) == 4, 9, y)).verify(n_refits=N)
+    )
     assert report.passed and report.n_refits >= N - 1
     in_order = np.argsort(y, kind="stable")
-    assert estimator(gamma=0.3, alpha=0.5, cv=KFold(3)).fit(X[in_order], y[in_order]).verify(n_refits=3).passed
+    assert (
+        estimator(gamma=0.3, alpha=0.5, cv=KFold(3))
+        .fit(X[in_order], y[in_order])
+        .verify(n_refits=3)
+        .passed
+    )
 
 
-@pytest.mark.parametrize("plant", [lambda values: values * (1 + 1e-6), lambda values: values + 1e-6, lambda values: values * np.nan])
+@pytest.mark.parametrize(
+    "plant",
+    [
+        lambda values: values * (1 + 1e-6),
+        lambda values: values + 1e-6,
+        lambda values: values * np.nan,
+    ],
+)
 @every_estimator
 def test_verify_detects_a_deviation(estimator, plant):
     model = estimator(gamma=0.3, alpha=0.5).fit(*problem(estimator))
@@ -428,16 +536,28 @@ def test_leverage_is_the_diagonal_of_the_hat_matrix(intercept, weighted, penalty
         close(model.leverage_, np.diag(H))
         assert model.effective_dof_ == pytest.approx(np.trace(H))
     if intercept is True:
-        close(KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty).fit(X, y, sample_weight=weights).leverage_, np.diag(H))
+        close(
+            KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty)
+            .fit(X, y, sample_weight=weights)
+            .leverage_,
+            np.diag(H),
+        )
 
 
 def test_effective_dof_goes_from_one_to_n():
     X, y = problem()
-    dof = [LeastSquaresSVC(alpha=alpha, gamma=3.0).fit(X, y).effective_dof_ for alpha in (1e8, 1.0, 1e-6)]
-    assert dof[0] == pytest.approx(1, abs=1e-6) and dof[1] > 1.1 and dof[2] == pytest.approx(N, abs=1e-2)
+    dof = [
+        LeastSquaresSVC(alpha=alpha, gamma=3.0).fit(X, y).effective_dof_
+        for alpha in (1e8, 1.0, 1e-6)
+    ]
+    assert (
+        dof[0] == pytest.approx(1, abs=1e-6)
+        and dof[1] > 1.1
+        and dof[2] == pytest.approx(N, abs=1e-2)
+    )
 
 
-# ---- probabilities -----------------------------------------------------------------------------------------------------
+# ---- probabilities -------------------------------------------------------------------------------
 
 
 @two_and_three
@@ -456,7 +576,10 @@ def test_probabilities_are_a_softmax_at_the_temperature(estimator, n_classes):
 
 
 def softened(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Platt's targets: (N_j + 1)/(N_j + c) for a row's own class, of size N_j, and 1/(N_j + c) for the others."""
+    """Platt's targets.
+
+    (N_j + 1)/(N_j + c) for a row's own class, of size N_j, and 1/(N_j + c) for the others.
+    """
     c = y.max() + 1
     sizes = np.bincount(y, weights=weights)[y][:, None]
     return ((y[:, None] == np.arange(c)) * sizes + 1.0) / (sizes + c)
@@ -476,9 +599,14 @@ def test_temperature_minimises_the_held_out_log_loss(estimator, cv, weighted, n_
     targets = softened(y, weights)
 
     def loss(log_temperature: float) -> float:
-        return -np.average(np.sum(targets * log_softmax(scores / np.exp(log_temperature), axis=1), axis=1), weights=weights)
+        return -np.average(
+            np.sum(targets * log_softmax(scores / np.exp(log_temperature), axis=1), axis=1),
+            weights=weights,
+        )
 
-    best = scipy.optimize.minimize_scalar(loss, bounds=(-10, 10), method="bounded", options={"xatol": 1e-9})
+    best = scipy.optimize.minimize_scalar(
+        loss, bounds=(-10, 10), method="bounded", options={"xatol": 1e-9}
+    )
     assert np.log(model.temperature_) == pytest.approx(best.x, abs=1e-5)
     assert loss(np.log(model.temperature_)) <= best.fun + 1e-12
 
@@ -489,7 +617,9 @@ def test_temperature_is_close_to_that_of_scikit_learns_calibration(estimator):
     X, y = problem(estimator, n=200)
     X = X + np.random.default_rng(9).normal(size=X.shape)
     plain = estimator(gamma=0.3, alpha=0.5, cv=StratifiedKFold(3))
-    wrapped = sklearn.calibration.CalibratedClassifierCV(plain, method="temperature", ensemble=False, cv=StratifiedKFold(3))
+    wrapped = sklearn.calibration.CalibratedClassifierCV(
+        plain, method="temperature", ensemble=False, cv=StratifiedKFold(3)
+    )
     try:
         wrapped.fit(X, y)
     except ValueError as error:
@@ -505,10 +635,13 @@ def test_without_calibration():
     close(plain.predict_proba(X), softmax(plain.decision_function(X), axis=1))
     svc = LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration=None).fit(X, y)
     assert not hasattr(svc, "predict_proba") and not hasattr(svc, "predict_log_proba")
-    close(svc.decision_function(X), LeastSquaresSVC(gamma=0.3, alpha=0.5).fit(X, y).decision_function(X))
+    close(
+        svc.decision_function(X),
+        LeastSquaresSVC(gamma=0.3, alpha=0.5).fit(X, y).decision_function(X),
+    )
 
 
-# ---- classes and priors -------------------------------------------------------------------------------------------------
+# ---- classes and priors --------------------------------------------------------------------------
 
 
 @every_penalty
@@ -518,9 +651,16 @@ def test_class_weight_multiplies_sample_weight(weighted, n_classes, penalty):
     X, y = problem(n_classes=n_classes)
     weights = unequal_weights() if weighted else np.ones(N)
     sizes = np.bincount(y, weights=weights)
-    for class_weight, factors in (({0: 3.0}, np.where(y == 0, 3.0, 1.0)), ("balanced", weights.sum() / (n_classes * sizes)[y])):
-        model = LeastSquaresSVC(gamma=0.3, penalty=penalty, class_weight=class_weight, alpha=CANDIDATES).fit(X, y, sample_weight=weights)
-        by_row = LeastSquaresSVC(gamma=0.3, penalty=penalty, alpha=CANDIDATES).fit(X, y, sample_weight=weights * factors)
+    for class_weight, factors in (
+        ({0: 3.0}, np.where(y == 0, 3.0, 1.0)),
+        ("balanced", weights.sum() / (n_classes * sizes)[y]),
+    ):
+        model = LeastSquaresSVC(
+            gamma=0.3, penalty=penalty, class_weight=class_weight, alpha=CANDIDATES
+        ).fit(X, y, sample_weight=weights)
+        by_row = LeastSquaresSVC(gamma=0.3, penalty=penalty, alpha=CANDIDATES).fit(
+            X, y, sample_weight=weights * factors
+        )
         assert model.alpha_ == by_row.alpha_
         close(model.decision_function(X), by_row.decision_function(X))
 
@@ -537,7 +677,10 @@ def test_priors():
     priors = np.array([0.2, 0.5, 0.3])
     given = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, priors=priors.tolist()).fit(X, y)
     close(given.priors_, priors)
-    close(given.decision_function(X), by_frequency.decision_function(X) + np.log(priors / by_frequency.priors_))
+    close(
+        given.decision_function(X),
+        by_frequency.decision_function(X) + np.log(priors / by_frequency.priors_),
+    )
     assert given.verify(n_refits=N).passed
 
 
@@ -558,7 +701,7 @@ def test_n_components_and_explained_variance():
     np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-12)
 
 
-# ---- weights and laws --------------------------------------------------------------------------------------------------
+# ---- weights and laws ----------------------------------------------------------------------------
 
 
 @every_penalty
@@ -567,9 +710,16 @@ def test_weight_two_is_a_repeated_row(estimator, penalty):
     X, y = problem(estimator)
     times = np.random.default_rng(3).integers(0, 4, size=N)
     rows = np.repeat(np.arange(N), times)
-    weighted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=KFold(4)).fit(X, y, sample_weight=times)
-    folds = [(np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test))) for train, test in KFold(4).split(X)]
-    repeated = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=folds).fit(X[rows], y[rows])
+    weighted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=KFold(4)).fit(
+        X, y, sample_weight=times
+    )
+    folds = [
+        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
+        for train, test in KFold(4).split(X)
+    ]
+    repeated = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=folds).fit(
+        X[rows], y[rows]
+    )
     assert weighted.alpha_ == repeated.alpha_ and weighted.gamma_ == pytest.approx(repeated.gamma_)
     close(output(weighted, X), output(repeated, X))
     close(held_out(weighted)[rows], held_out(repeated))
@@ -626,7 +776,9 @@ def test_label_names_do_not_matter(estimator, n_classes):
 def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimator, penalty):
     X, y = problem(estimator)
     K = pairwise_kernels(X, metric="rbf")
-    plain, shifted = (estimator("precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0))
+    plain, shifted = (
+        estimator("precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
+    )
     close(output(shifted, K + 3.0), output(plain, K))
     close(held_out(shifted), held_out(plain))
 
@@ -637,7 +789,9 @@ def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
     X, y = problem(estimator)
     K = pairwise_kernels(X, metric="rbf")
     plain = estimator("precomputed", alpha=0.5, penalty=penalty).fit(K, y)
-    scaled = estimator("precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty).fit(7.0 * K, y)
+    scaled = estimator(
+        "precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
+    ).fit(7.0 * K, y)
     close(output(scaled, 7.0 * K), output(plain, K))
     close(held_out(scaled), held_out(plain))
 
@@ -666,10 +820,14 @@ def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale)
         candidates = 2.0 ** np.arange(-12, 9, 4)
         model = estimator(kernel, gamma="scale", penalty=penalty, alpha=candidates).fit(X, y)
         unit = alpha_unit(kernel, penalty, scale)
-        scaled = estimator(kernel, gamma="scale", penalty=penalty, alpha=candidates * unit).fit(X * scale, y)
+        scaled = estimator(kernel, gamma="scale", penalty=penalty, alpha=candidates * unit).fit(
+            X * scale, y
+        )
         close(output(scaled, X * scale), output(model, X), 1e-7)
         tuned = estimator(kernel, penalty=penalty, gamma="scale")
-        assert clone(tuned).fit(X * scale, y).score(X * scale, y) == pytest.approx(tuned.fit(X, y).score(X, y), abs=0.1)
+        assert clone(tuned).fit(X * scale, y).score(X * scale, y) == pytest.approx(
+            tuned.fit(X, y).score(X, y), abs=0.1
+        )
 
 
 def alpha_unit(kernel: str, penalty: str, scale: float) -> float:
@@ -704,7 +862,7 @@ def test_targets_of_any_size():
     )
 
 
-# ---- forms of data ----------------------------------------------------------------------------------------------------
+# ---- forms of data -------------------------------------------------------------------------------
 
 
 @every_penalty
@@ -735,13 +893,23 @@ def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weig
     X, y = problem(estimator)
     new = np.random.default_rng(5).normal(size=(7, 3))
     weights = unequal_weights() if weighted else None
-    used = X if weights is None else X[weights > 0]  # rows of weight zero are columns too, and ignored
-    by_rows = estimator("rbf", gamma=0.3, alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(X, y, sample_weight=weights)
+    used = (
+        X if weights is None else X[weights > 0]
+    )  # rows of weight zero are columns too, and ignored
+    by_rows = estimator("rbf", gamma=0.3, alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
+        X, y, sample_weight=weights
+    )
     K, K_new = (pairwise_kernels(rows, X, metric="rbf", gamma=0.3) for rows in (X, new))
-    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(K, y, sample_weight=weights)
+    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
+        K, y, sample_weight=weights
+    )
     assert by_kernel.n_features_in_ == N and len(by_kernel.dual_coef_) in (N, len(used))
     close(held_out(by_kernel), held_out(by_rows))
-    methods = ["predict"] if estimator is KernelRidge else ["predict", "decision_function", "predict_proba", "predict_log_proba"]
+    methods = (
+        ["predict"]
+        if estimator is KernelRidge
+        else ["predict", "decision_function", "predict_proba", "predict_log_proba"]
+    )
     for method in [*methods, *(["transform"] if estimator is KernelFisherDiscriminant else [])]:
         close(getattr(by_kernel, method)(K_new), getattr(by_rows, method)(new))
 
@@ -758,14 +926,19 @@ def test_callable_kernels(estimator):
     close(output(model, X[:5]), output(named, X[:5]))
     close(held_out(model), held_out(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
-    ignored = estimator("rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}).fit(X, y)
+    ignored = estimator(
+        "rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
+    ).fit(X, y)
     close(output(ignored, X), output(named, X))
 
 
 @every_estimator
 def test_polynomial_is_poly(estimator):
     X, y = problem(estimator)
-    close(output(estimator("polynomial", gamma=0.3, alpha=1.0).fit(X, y), X), output(estimator("poly", gamma=0.3, alpha=1.0).fit(X, y), X))
+    close(
+        output(estimator("polynomial", gamma=0.3, alpha=1.0).fit(X, y), X),
+        output(estimator("poly", gamma=0.3, alpha=1.0).fit(X, y), X),
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -776,11 +949,15 @@ def test_float32_is_as_good_as_float64(estimator, kernel):
     setting = {"kernel": kernel, "alpha": [1e-4, 1e-2], "penalty": "dual", **KERNELS[kernel]}
     y = y.astype(np.float32) if estimator is KernelRidge else y
     model = estimator(**setting).fit(single, y)
-    double = estimator(**setting).fit(single.astype(np.float64), y.astype(np.float64) if estimator is KernelRidge else y)
+    double = estimator(**setting).fit(
+        single.astype(np.float64), y.astype(np.float64) if estimator is KernelRidge else y
+    )
     close(held_out(model), held_out(double), 1e-13)
     close(output(model, single), output(double, single.astype(np.float64)), 1e-13)
     if estimator is KernelFisherDiscriminant:
-        assert model.transform(single).dtype == np.float32 and model.transform(X).dtype == np.float64
+        assert (
+            model.transform(single).dtype == np.float32 and model.transform(X).dtype == np.float64
+        )
 
 
 @every_estimator
@@ -796,7 +973,10 @@ def test_editing_x_after_fit_changes_nothing(estimator):
         close(output(model, untouched), before, 1e-15)
         if kernel != "precomputed":
             assert model.verify().passed
-            close(output(model.at(2.0), untouched), output(estimator(kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched))
+            close(
+                output(model.at(2.0), untouched),
+                output(estimator(kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched),
+            )
 
 
 def test_several_targets_are_fitted_together():
@@ -813,7 +993,7 @@ def test_several_targets_are_fitted_together():
     assert KernelRidge("linear", alpha=0.5).fit(X, Y).coef_.shape == (3, 3)
 
 
-# ---- shapes and company -------------------------------------------------------------------------------------------------
+# ---- shapes and company --------------------------------------------------------------------------
 
 
 @every_penalty
@@ -824,10 +1004,23 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
     per_class = () if n_classes == 2 else (n_classes,)
     for estimator in CLASSIFIERS:
         model = estimator(kernel, gamma="scale", penalty=penalty).fit(X, y)
-        assert model.dual_coef_.shape == model.held_out_decision_.shape == model.decision_function(X).shape == (N, *per_class)
+        assert (
+            model.dual_coef_.shape
+            == model.held_out_decision_.shape
+            == model.decision_function(X).shape
+            == (N, *per_class)
+        )
         assert np.shape(model.intercept_) == per_class and model.leverage_.shape == (N,)
-        assert isinstance(model.alpha_, float) and isinstance(model.effective_dof_, float) and isinstance(model.temperature_, float)
-        assert isinstance(model.best_score_, float) and model.best_score_ < 0 and model.penalty_ == penalty
+        assert (
+            isinstance(model.alpha_, float)
+            and isinstance(model.effective_dof_, float)
+            and isinstance(model.temperature_, float)
+        )
+        assert (
+            isinstance(model.best_score_, float)
+            and model.best_score_ < 0
+            and model.penalty_ == penalty
+        )
         assert model.n_features_in_ == 3 and model.classes_.shape == (n_classes,)
         if kernel == "linear":
             assert model.coef_.shape == ((1, 3) if n_classes == 2 else (n_classes, 3))
@@ -837,9 +1030,14 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
             close(K @ model.dual_coef_ + model.intercept_, output(model, X))
     fisher = KernelFisherDiscriminant(kernel, gamma="scale", penalty=penalty).fit(X, y)
     assert fisher.scalings_.shape == (3 if kernel == "linear" else N, n_classes - 1)
-    assert fisher.means_.shape == (n_classes, n_classes - 1) and fisher.priors_.shape == (n_classes,)
+    assert fisher.means_.shape == (n_classes, n_classes - 1) and fisher.priors_.shape == (
+        n_classes,
+    )
     rows = X if kernel == "linear" else pairwise_kernels(X, metric="rbf", gamma=fisher.gamma_)
-    assert np.ptp(rows @ fisher.scalings_ - fisher.transform(X), axis=0).max() < 1e-8 * np.abs(fisher.transform(X)).max()
+    assert (
+        np.ptp(rows @ fisher.scalings_ - fisher.transform(X), axis=0).max()
+        < 1e-8 * np.abs(fisher.transform(X)).max()
+    )
 
 
 @every_estimator
@@ -853,7 +1051,10 @@ def test_saved_models_predict_and_say_what_they_lack(estimator):
         np.testing.assert_array_equal(output(copy, X), output(model, X))
         np.testing.assert_array_equal(held_out(copy), held_out(model))
         for call in (lambda: copy.at(1.0), lambda: copy.verify()):  # noqa: B023
-            with pytest.raises(ValueError, match=r"(at|verify)\(\) needs the decomposition of the training rows.*fit again"):
+            with pytest.raises(
+                ValueError,
+                match=r"(at|verify)\(\) needs the decomposition of the training rows.*fit again",
+            ):
                 call()
     big_X, big_y = problem(estimator, n=200)
     assert len(pickle.dumps(estimator(gamma=0.3, alpha=0.5).fit(big_X, big_y))) < 8 * 200 * 200 / 4
@@ -885,12 +1086,20 @@ def test_refitting_forgets_the_previous_fit(estimator):
 def test_transform_goes_to_pandas():
     X, y = problem()
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(N) + 100)
-    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.5).set_output(transform="pandas").fit(frame, y)
+    model = (
+        KernelFisherDiscriminant(gamma=0.3, alpha=0.5).set_output(transform="pandas").fit(frame, y)
+    )
     projected = model.transform(frame)
     expected = ["kernelfisherdiscriminant0", "kernelfisherdiscriminant1"]
     assert list(projected.columns) == list(model.get_feature_names_out()) == expected
-    assert list(projected.index) == list(frame.index) and list(model.feature_names_in_) == ["a", "b", "c"]
-    close(projected.to_numpy(), KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y).transform(X))
+    assert list(projected.index) == list(frame.index) and list(model.feature_names_in_) == [
+        "a",
+        "b",
+        "c",
+    ]
+    close(
+        projected.to_numpy(), KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y).transform(X)
+    )
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame.rename(columns={"a": "z"}))
 
@@ -907,7 +1116,9 @@ def test_representations(estimator):
 def test_company_of_scikit_learn(estimator):
     X, y = problem(estimator)
     pipeline = make_pipeline(StandardScaler(), estimator(gamma="scale"))
-    search = GridSearchCV(pipeline, {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}, cv=3)
+    search = GridSearchCV(
+        pipeline, {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}, cv=3
+    )
     assert search.fit(X, y).best_score_ > 0.2
     assert estimator().fit(X, y).score(X, y) > 0.5
 

@@ -15,14 +15,29 @@ SLOW = {"quickstart", "time_resolved_decoding", "gpu", "report_page"}
 
 
 def cases() -> list:
-    return [pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else []) for path in EXAMPLES]
+    return [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.slow] if path.stem in SLOW else [])
+        for path in EXAMPLES
+    ]
 
 
 @pytest.mark.parametrize("example", cases())
 def test_it_runs(example, tmp_path):
-    environment = {**os.environ, "MPLBACKEND": "Agg", "PYTHONWARNINGS": "error::DeprecationWarning:fitonce"}
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "PYTHONWARNINGS": "error::DeprecationWarning:fitonce",
+    }
     command = [sys.executable, str(example), *ARGUMENTS.get(example.stem, [])]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path, env=environment, check=False)
+    result = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout.strip()
     assert "Traceback" not in result.stderr

@@ -29,7 +29,14 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, export, to_onnx
+from fitonce import (
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    NumericalWarning,
+    export,
+    to_onnx,
+)
 from fitonce.export import measured_error
 
 KERNELS = {
@@ -65,9 +72,15 @@ def data(n=70, n_classes=2, seed=0):
 
 def run(graph, X, dtype=np.float32):
     """Outputs by name; X an array, or the feeds."""
-    session = onnxruntime.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     feeds = X if isinstance(X, dict) else {"X": np.asarray(X, dtype=dtype)}
-    return dict(zip([output.name for output in session.get_outputs()], session.run(None, feeds), strict=True))
+    return dict(
+        zip(
+            [output.name for output in session.get_outputs()], session.run(None, feeds), strict=True
+        )
+    )
 
 
 def relative(found, expected):
@@ -91,7 +104,7 @@ def assert_agrees(graph, model, X, tolerance, dtype=np.float32, feeds=None):
     assert np.array_equal(outputs["label"], model.predict(seen))
 
 
-# ---- agreement -----------------------------------------------------------------------------------------------
+# ---- agreement -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -100,7 +113,11 @@ def assert_agrees(graph, model, X, tolerance, dtype=np.float32, feeds=None):
 def test_classifiers_agree(name, kernel, n_classes):
     X, y = data(n_classes=n_classes)
     new, _ = data(seed=1)
-    model = clone(CLASSIFIERS[name]).set_params(**{"kernel": kernel, **KERNELS[kernel], "penalty": "dual"}).fit(X, y)
+    model = (
+        clone(CLASSIFIERS[name])
+        .set_params(**{"kernel": kernel, **KERNELS[kernel], "penalty": "dual"})
+        .fit(X, y)
+    )
     in_single = to_onnx(model)
     assert_agrees(in_single, model, np.vstack([X, new]), 1e-6)
     assert measured_error(in_single) <= 1e-6
@@ -113,7 +130,10 @@ def test_classifiers_agree(name, kernel, n_classes):
 def test_regressions_agree(kernel):
     X, _ = data()
     new, _ = data(seed=1)
-    for targets in (X[:, 0] * 3, np.column_stack([np.sin(X[:, 0]), 1e3 * X[:, 1], np.full(len(X), 7.0)])):
+    for targets in (
+        X[:, 0] * 3,
+        np.column_stack([np.sin(X[:, 0]), 1e3 * X[:, 1], np.full(len(X), 7.0)]),
+    ):
         model = KernelRidge(kernel, **KERNELS[kernel]).fit(X, targets)
         assert_agrees(to_onnx(model), model, new, 1e-6)
         assert_agrees(to_onnx(model, dtype="float64"), model, new, 1e-10, np.float64)
@@ -145,7 +165,9 @@ def test_widths_per_feature_and_one_feature():
 def test_precomputed_kernel_with_rows_that_did_not_train():
     X, y = data()
     K = X @ X.T
-    model = LeastSquaresSVC("precomputed", alpha=0.1).fit(K, y, sample_weight=np.r_[0.0, 0.0, np.ones(len(y) - 2)])
+    model = LeastSquaresSVC("precomputed", alpha=0.1).fit(
+        K, y, sample_weight=np.r_[0.0, 0.0, np.ones(len(y) - 2)]
+    )
     with pytest.raises(ValueError, match=r"pass X, some rows of the kernel"):
         to_onnx(model)
     assert_agrees(to_onnx(model, K, dtype="float64"), model, K, 1e-10, np.float64)
@@ -171,10 +193,18 @@ def test_models_on_tensors():
 
 def test_labels_of_every_kind():
     X, y = data()
-    kinds = {"b": y > 0, "i": y * 7 - 3, "f": y * 2.0, "U": np.array(["nein", "ähm"])[y], "O": np.array(["no", "yes"], dtype=object)[y]}
+    kinds = {
+        "b": y > 0,
+        "i": y * 7 - 3,
+        "f": y * 2.0,
+        "U": np.array(["nein", "ähm"])[y],
+        "O": np.array(["no", "yes"], dtype=object)[y],
+    }
     for labels in kinds.values():
         model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels)
-        assert np.array_equal(run(to_onnx(model), X)["label"], model.predict(X.astype(np.float32).astype(float)))
+        assert np.array_equal(
+            run(to_onnx(model), X)["label"], model.predict(X.astype(np.float32).astype(float))
+        )
 
 
 def test_one_row_and_many():
@@ -195,7 +225,7 @@ def test_landmarks():
         assert_agrees(to_onnx(model), model, X, 1e-6)
 
 
-# ---- pipelines -----------------------------------------------------------------------------------------------
+# ---- pipelines -----------------------------------------------------------------------------------
 
 STEPS = {
     "standard": [StandardScaler()],
@@ -207,8 +237,16 @@ STEPS = {
     "pca plain": [PCA(2)],
     "selection": [VarianceThreshold(), SelectKBest(k=2), FunctionTransformer()],
     "nested": [make_pipeline("passthrough", StandardScaler(), make_pipeline(MinMaxScaler(), None))],
-    "columns": [ColumnTransformer([("a", StandardScaler(), [2, 0]), ("b", "passthrough", slice(3, 4)), ("c", "drop", [1])])],
-    "remainder": [ColumnTransformer([("a", MinMaxScaler(), [False, True, False, False])], remainder="passthrough")],
+    "columns": [
+        ColumnTransformer(
+            [("a", StandardScaler(), [2, 0]), ("b", "passthrough", slice(3, 4)), ("c", "drop", [1])]
+        )
+    ],
+    "remainder": [
+        ColumnTransformer(
+            [("a", MinMaxScaler(), [False, True, False, False])], remainder="passthrough"
+        )
+    ],
     "negative": [ColumnTransformer([("a", MinMaxScaler(), [-1])], remainder=StandardScaler())],
 }
 
@@ -217,7 +255,9 @@ STEPS = {
 def test_pipelines_of_numbers_agree(name):
     X, y = data()
     new, _ = data(seed=1)
-    model = make_pipeline(*map(clone_step, STEPS[name]), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    model = make_pipeline(*map(clone_step, STEPS[name]), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(
+        X, y
+    )
     for rows in (None, X):
         assert_agrees(to_onnx(model, rows), model, new, 1e-6)
     assert_agrees(to_onnx(model, X, dtype="float64"), model, new, 1e-10, np.float64)
@@ -227,14 +267,23 @@ def clone_step(step):
     return step if step is None or isinstance(step, str) else clone(step)
 
 
-@pytest.mark.parametrize("options", [{}, {"add_indicator": True, "strategy": "median"}, {"missing_values": 0.0, "add_indicator": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"add_indicator": True, "strategy": "median"},
+        {"missing_values": 0.0, "add_indicator": True},
+    ],
+)
 def test_gaps_in_numbers(options):
     X, y = data()
     rng = np.random.default_rng(0)
     gaps = rng.random(X.shape) < 0.2
     gaps[:, 3] = False
     X[gaps] = options.get("missing_values", np.nan)
-    model = make_pipeline(SimpleImputer(**options), StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    model = make_pipeline(
+        SimpleImputer(**options), StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)
+    ).fit(X, y)
     assert_agrees(to_onnx(model, X), model, X, 1e-6)
 
 
@@ -243,7 +292,9 @@ def test_gaps_in_numbers(options):
 def test_a_column_without_values(keep):
     X, y = data()
     X[:, 1] = np.nan
-    model = make_pipeline(SimpleImputer(keep_empty_features=keep), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    model = make_pipeline(
+        SimpleImputer(keep_empty_features=keep), LeastSquaresSVC(gamma=0.2, alpha=0.1)
+    ).fit(X, y)
     assert_agrees(to_onnx(model, X), model, X, 1e-6)
 
 
@@ -253,7 +304,9 @@ def table(n=90, seed=0):
     frame = pd.DataFrame(X[:, :2], columns=["size", "label"])  # a column with the name of an output
     frame.loc[rng.choice(n, 8, replace=False), "size"] = np.nan
     frame["colour"] = rng.choice(
-        np.array(["red", "green", "blue", "grün", "rare", None], dtype=object), size=n, p=[0.4, 0.2, 0.2, 0.1, 0.02, 0.08]
+        np.array(["red", "green", "blue", "grün", "rare", None], dtype=object),
+        size=n,
+        p=[0.4, 0.2, 0.2, 0.1, 0.02, 0.08],
     )
     frame["grade"] = rng.choice([0.1, 0.2, 5.0], size=n)
     frame["unused"] = "text"
@@ -266,16 +319,30 @@ ENCODERS = {
     "ignore infrequent": OneHotEncoder(handle_unknown="ignore", max_categories=3),
     "drop": OneHotEncoder(drop="first", handle_unknown="ignore", sparse_output=False),
     "drop binary": OneHotEncoder(drop="if_binary", handle_unknown="ignore"),
-    "drop infrequent": OneHotEncoder(drop="first", handle_unknown="infrequent_if_exist", min_frequency=9),
+    "drop infrequent": OneHotEncoder(
+        drop="first", handle_unknown="infrequent_if_exist", min_frequency=9
+    ),
     "all infrequent": OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=80),
 }
 
 
 def table_model(encoder, imputer=None):
-    texts = make_pipeline(SimpleImputer(strategy="constant", fill_value="none") if imputer is None else imputer, clone(encoder))
+    texts = make_pipeline(
+        SimpleImputer(strategy="constant", fill_value="none") if imputer is None else imputer,
+        clone(encoder),
+    )
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    parts = [("numbers", numbers, ["size", "label"]), ("texts", texts, ["colour"]), ("grade", clone(encoder), ["grade"])]
-    return Pipeline([("columns", ColumnTransformer(parts)), ("model", KernelFisherDiscriminant(gamma=0.2, alpha=0.1))])
+    parts = [
+        ("numbers", numbers, ["size", "label"]),
+        ("texts", texts, ["colour"]),
+        ("grade", clone(encoder), ["grade"]),
+    ]
+    return Pipeline(
+        [
+            ("columns", ColumnTransformer(parts)),
+            ("model", KernelFisherDiscriminant(gamma=0.2, alpha=0.1)),
+        ]
+    )
 
 
 def feeds_of(frame, dtype=np.float32):
@@ -283,14 +350,18 @@ def feeds_of(frame, dtype=np.float32):
     for name in frame.columns.drop("unused"):
         values = frame[name].to_numpy()
         if name == "colour":
-            feeds[name] = np.array([value if isinstance(value, str) else "" for value in values], dtype=object)[:, None]
+            feeds[name] = np.array(
+                [value if isinstance(value, str) else "" for value in values], dtype=object
+            )[:, None]
         else:
             feeds["column label" if name == "label" else name] = values.astype(dtype)[:, None]
     return feeds
 
 
 def seen(frame, dtype=np.float32):
-    return frame.assign(**{name: frame[name].astype(dtype).astype(float) for name in ("size", "label")})
+    return frame.assign(
+        **{name: frame[name].astype(dtype).astype(float) for name in ("size", "label")}
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Found unknown categories")
@@ -304,18 +375,26 @@ def test_pipelines_of_tables_agree(name):
     graph = to_onnx(model, X)
     assert set(feeds) == {entry.name for entry in graph.graph.input}
     assert_agrees(graph, model, seen(new), 1e-6, feeds=feeds)
-    assert json.loads({entry.key: entry.value for entry in graph.metadata_props}["fitonce.columns"]) == [
-        name for name in X.columns if name != "unused"
-    ]
-    assert_agrees(to_onnx(model), model, seen(new), 1e-6, feeds=feeds)  # without rows: only the last step is measured
-    assert_agrees(to_onnx(model, X, dtype="float64"), model, new, 1e-10, feeds=feeds_of(new, np.float64))
+    assert json.loads(
+        {entry.key: entry.value for entry in graph.metadata_props}["fitonce.columns"]
+    ) == [name for name in X.columns if name != "unused"]
+    assert_agrees(
+        to_onnx(model), model, seen(new), 1e-6, feeds=feeds
+    )  # without rows: only the last step is measured
+    assert_agrees(
+        to_onnx(model, X, dtype="float64"), model, new, 1e-10, feeds=feeds_of(new, np.float64)
+    )
 
 
 def test_missing_texts_as_a_category_of_their_own():
     X, y = table()
     for imputer in ("passthrough", SimpleImputer(strategy="most_frequent")):
         model = table_model(ENCODERS["ignore"], imputer)
-        X["colour"] = X["colour"].astype(object).where(X["colour"].notna(), None if imputer == "passthrough" else np.nan)
+        X["colour"] = (
+            X["colour"]
+            .astype(object)
+            .where(X["colour"].notna(), None if imputer == "passthrough" else np.nan)
+        )
         model.fit(X, y)
         assert_agrees(to_onnx(model, X), model, seen(X), 1e-6, feeds=feeds_of(X))
 
@@ -323,7 +402,9 @@ def test_missing_texts_as_a_category_of_their_own():
 def test_polars_tables():
     polars = pytest.importorskip("polars")
     X, y = table()
-    frame = polars.DataFrame({name: [None if value != value else value for value in X[name]] for name in X.columns})
+    frame = polars.DataFrame(
+        {name: [None if value != value else value for value in X[name]] for name in X.columns}
+    )
     if not hasattr(make_pipeline(StandardScaler()).fit(frame.select("label")), "feature_names_in_"):
         pytest.skip("this scikit-learn does not know polars")
     model = table_model(ENCODERS["ignore"], "passthrough").fit(frame, y)
@@ -340,23 +421,36 @@ def test_a_matrix_of_texts():
         assert_agrees(graph, model, texts, 1e-6, feeds={"x0": texts[:, :1], "x1": texts[:, 1:]})
 
 
-# ---- the measured error --------------------------------------------------------------------------------------
+# ---- the measured error --------------------------------------------------------------------------
 
 
 def test_the_error_is_the_one_that_a_user_measures(tmp_path):
     X, y = data()
     model = KernelRidge(gamma=0.2, alpha=0.02).fit(X, y)
-    with pytest.warns(NumericalWarning, match=r"differ from the model's by up to .*e-0[3-6] of their size"):
+    with pytest.warns(
+        NumericalWarning, match=r"differ from the model's by up to .*e-0[3-6] of their size"
+    ):
         graph = to_onnx(model, X, arithmetic="float32", tolerance=1e-2, path=tmp_path / "m.onnx")
     found = run(graph, X)["prediction"]
-    assert measured_error(graph) == pytest.approx(relative(found, model.predict(X.astype(np.float32).astype(float))), rel=0.01)
-    assert measured_error(tmp_path / "m.onnx") == measured_error(str(tmp_path / "m.onnx")) == measured_error(graph) > 1e-6
+    assert measured_error(graph) == pytest.approx(
+        relative(found, model.predict(X.astype(np.float32).astype(float))), rel=0.01
+    )
+    assert (
+        measured_error(tmp_path / "m.onnx")
+        == measured_error(str(tmp_path / "m.onnx"))
+        == measured_error(graph)
+        > 1e-6
+    )
 
 
 def test_cancellation_is_refused():
     X, y = data()
     model = LeastSquaresSVC(gamma=0.01, alpha=1e-5).fit(X, y)
-    with pytest.raises(ValueError, match=r"in float32 the graph's outputs differ .* large terms of k.* cancel.*arithmetic=\"float64\""):
+    with pytest.raises(
+        ValueError,
+        match=r"in float32 the graph's outputs differ .* large terms of k.* "
+        r"cancel.*arithmetic=\"float64\"",
+    ):
         to_onnx(model, arithmetic="float32")
     assert measured_error(to_onnx(model)) < 1e-6
     mild = LeastSquaresSVC("linear", alpha=1.0).fit(X, y)
@@ -372,7 +466,9 @@ def test_overflow_is_refused():
 
 
 def test_a_wrong_label_is_an_error(monkeypatch):
-    """Were the labels of the graph wrong, with all decisions right, the measured error would say so."""
+    """Were the labels of the graph wrong, with all decisions right, the measured error would say
+    so.
+    """
     X, y = data()
     model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
     monkeypatch.setattr(export.model, "_labels", lambda classes: classes[::-1].astype(np.int64))
@@ -380,7 +476,7 @@ def test_a_wrong_label_is_an_error(monkeypatch):
         to_onnx(model)
 
 
-# ---- refusals and files --------------------------------------------------------------------------------------
+# ---- refusals and files --------------------------------------------------------------------------
 
 
 def test_what_cannot_be_exported():
@@ -391,8 +487,13 @@ def test_what_cannot_be_exported():
             to_onnx(make_pipeline(step, ours).fit(X, y))
     with pytest.raises(ValueError, match="is a Python function and has no form in ONNX"):
         to_onnx(LeastSquaresSVC(lambda A, B: A @ B.T, alpha=1.0).fit(X, y))
-    for other in (LogisticRegression().fit(X, y), make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)):
-        with pytest.raises(TypeError, match="exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge"):
+    for other in (
+        LogisticRegression().fit(X, y),
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y),
+    ):
+        with pytest.raises(
+            TypeError, match="exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge"
+        ):
             to_onnx(other)
     with pytest.raises(ValueError, match="not fitted"):
         to_onnx(LeastSquaresSVC())
@@ -414,7 +515,11 @@ def test_what_cannot_be_exported():
 def test_a_graph_that_no_file_holds(monkeypatch):
     X, y = data()
     monkeypatch.setattr(export.graph, "MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"GiB of training rows and coefficients, and an ONNX file holds 2: fit with fewer landmarks"):
+    with pytest.raises(
+        ValueError,
+        match=r"GiB of training rows and coefficients, and an ONNX file holds 2: fit with fewer "
+        r"landmarks",
+    ):
         to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y))
 
 

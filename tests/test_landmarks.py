@@ -50,15 +50,28 @@ every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
-def problem(estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in random order, a few of them repeated, and targets of the kind that the estimator learns; classes are unbalanced."""
+def problem(
+    estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in random order, a few of them repeated, and targets of the kind that the estimator
+    learns; classes are unbalanced.
+    """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     if estimator is KernelRidge:
-        y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] ** 2]) + 0.3 * rng.normal(size=(n, 2)) + 5.0
+        y = (
+            np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] ** 2])
+            + 0.3 * rng.normal(size=(n, 2))
+            + 5.0
+        )
         X[-3:], y[-3:] = X[:3], y[:3]
         return X, y
-    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int))))
+    labels = rng.permutation(
+        np.repeat(
+            np.arange(n_classes),
+            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int)),
+        )
+    )
     X[:, 0] += 1.5 * labels
     X[-3:], labels[-3:] = X[:3], labels[:3]
     return X, labels
@@ -81,7 +94,11 @@ def output(model, X):
 
 
 def held_out_of(model):
-    return model.held_out_decision_ if hasattr(model, "held_out_decision_") else model.held_out_prediction_
+    return (
+        model.held_out_decision_
+        if hasattr(model, "held_out_decision_")
+        else model.held_out_prediction_
+    )
 
 
 def close(got, expected, tolerance: float = 1e-8) -> None:
@@ -91,7 +108,7 @@ def close(got, expected, tolerance: float = 1e-8) -> None:
     assert error <= tolerance, f"relative error {error:.2e}"
 
 
-# ---- the definition: normal equations in α -----------------------------------------------------------------------------
+# ---- the definition: normal equations in α -------------------------------------------------------
 
 
 def gram(kernel: str, A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -109,7 +126,10 @@ def naive(K_nm, K_mm, Y, mu, weights, penalty, intercept, K_new) -> np.ndarray:
         K_nm, K_new, intercept = K_nm + 1.0, K_new + 1.0, False
     bias = 0 if intercept is False else 1
     Z = np.hstack([K_nm, np.ones((n, bias))])
-    P = mu * scipy.linalg.block_diag(K_mm if penalty == "function" else np.eye(m), np.full((bias, bias), float(intercept == "penalized")))
+    P = mu * scipy.linalg.block_diag(
+        K_mm if penalty == "function" else np.eye(m),
+        np.full((bias, bias), float(intercept == "penalized")),
+    )
     theta = np.linalg.lstsq(Z.T @ (w[:, None] * Z) + P, Z.T @ (w[:, None] * Y), rcond=None)[0]
     return np.hstack([K_new, np.ones((len(K_new), bias))]) @ theta
 
@@ -140,14 +160,20 @@ def cases():
     for estimator in ESTIMATORS:
         for kernel in KERNELS:
             for penalty in PENALTIES:
-                for intercept in (True, False, "penalized") if estimator in WITH_INTERCEPT else (True,):
+                for intercept in (
+                    (True, False, "penalized") if estimator in WITH_INTERCEPT else (True,)
+                ):
                     yield estimator, kernel, penalty, intercept
 
 
-def make(estimator, penalty="function", kernel="rbf", intercept=True, mu=0.3, landmarks=None, **options):
+def make(
+    estimator, penalty="function", kernel="rbf", intercept=True, mu=0.3, landmarks=None, **options
+):
     if estimator in WITH_INTERCEPT:
         options["fit_intercept"] = intercept
-    return estimator(kernel, alpha=mu, penalty=penalty, landmarks=landmarks, **KERNELS[kernel], **options)
+    return estimator(
+        kernel, alpha=mu, penalty=penalty, landmarks=landmarks, **KERNELS[kernel], **options
+    )
 
 
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
@@ -158,16 +184,28 @@ def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, inter
         weights = weights_with_zeros() if weighted else None
         new = points(3)
         for mu in (1e-2, 1.0, 1e3):
-            model = make(estimator, penalty, kernel, intercept, mu, points()).fit(X, y, sample_weight=weights)
-            close(output(model, new), naive_output(estimator, kernel, X, y, points(), mu, weights, penalty, intercept, new), 1e-7)
+            model = make(estimator, penalty, kernel, intercept, mu, points()).fit(
+                X, y, sample_weight=weights
+            )
+            close(
+                output(model, new),
+                naive_output(
+                    estimator, kernel, X, y, points(), mu, weights, penalty, intercept, new
+                ),
+                1e-7,
+            )
 
 
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
 @pytest.mark.parametrize("weighted", [False, True])
-def test_leave_one_out_equals_the_normal_equations_without_the_row(estimator, kernel, penalty, intercept, weighted):
+def test_leave_one_out_equals_the_normal_equations_without_the_row(
+    estimator, kernel, penalty, intercept, weighted
+):
     X, y = problem(estimator, n_classes=3)
     weights = weights_with_zeros() if weighted else None
-    held_out = held_out_of(make(estimator, penalty, kernel, intercept, 0.3, points()).fit(X, y, sample_weight=weights))
+    held_out = held_out_of(
+        make(estimator, penalty, kernel, intercept, 0.3, points()).fit(X, y, sample_weight=weights)
+    )
     expected = []
     for row in range(N):
         rest = np.delete(np.arange(N), row)
@@ -195,11 +233,16 @@ def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted
     X, y = problem(estimator, n_classes=2)
     weights = weights_with_zeros() if weighted else None
     splitter = SPLITTERS[cv]
-    model = make(estimator, penalty, landmarks=points(), cv=splitter).fit(X, y, sample_weight=weights, groups=GROUPS)
+    model = make(estimator, penalty, landmarks=points(), cv=splitter).fit(
+        X, y, sample_weight=weights, groups=GROUPS
+    )
     total, count = 0.0 * held_out_of(model), np.zeros(N)
     for train, test in splitter.split(X, y, GROUPS):
         w = None if weights is None else weights[train]
-        total[test] += output(make(estimator, penalty, landmarks=points()).fit(X[train], y[train], sample_weight=w), X[test])
+        total[test] += output(
+            make(estimator, penalty, landmarks=points()).fit(X[train], y[train], sample_weight=w),
+            X[test],
+        )
         count[test] += 1
     tested = count > 0
     close(held_out_of(model)[tested], (total.T / np.maximum(count, 1)).T[tested])
@@ -213,9 +256,13 @@ def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
     fold = np.arange(N) % 4
     weights = np.where(fold == 1, 0.0, weights_with_zeros() + 0.1)
     candidates = [0.01, 1.0, 100.0]
-    model = make(estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold)).fit(X, y, sample_weight=weights)
+    model = make(
+        estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold)
+    ).fit(X, y, sample_weight=weights)
     inside = fold != 1
-    alone = make(estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold[inside]))
+    alone = make(
+        estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold[inside])
+    )
     alone.fit(X[inside], y[inside], sample_weight=weights[inside])
     assert model.alpha_ == alone.alpha_
     close(held_out_of(model)[inside], held_out_of(alone))
@@ -229,17 +276,26 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
     """Squared error of held-out targets for every candidate, by refits."""
     X, y = problem(estimator, n_classes=2)
     alphas = np.array([1e-3, 1e-1, 10.0])
-    options = {"criterion": "squared_error", "penalty": penalty, "gamma": 0.3, "landmarks": points()}
+    options = {
+        "criterion": "squared_error",
+        "penalty": penalty,
+        "gamma": 0.3,
+        "landmarks": points(),
+    }
     model = estimator(alpha=alphas, cv=cv, **options).fit(X, y)
-    Y = {KernelFisherDiscriminant: np.eye(2)[y] if y.ndim == 1 else None, LeastSquaresSVC: 2.0 * y[:, None] - 1.0, KernelRidge: y}[
-        estimator
-    ]
+    Y = {
+        KernelFisherDiscriminant: np.eye(2)[y] if y.ndim == 1 else None,
+        LeastSquaresSVC: 2.0 * y[:, None] - 1.0,
+        KernelRidge: y,
+    }[estimator]
     losses = []
     for mu in alphas:
         errors = []
         for train, test in (cv or LeaveOneOut()).split(X):
             blocks = gram("rbf", X[train], points()), gram("rbf", points(), points())
-            predicted = naive(*blocks, Y[train], mu, None, penalty, True, gram("rbf", X[test], points()))
+            predicted = naive(
+                *blocks, Y[train], mu, None, penalty, True, gram("rbf", X[test], points())
+            )
             errors.append(np.sum((Y[test] - predicted) ** 2) / (N * Y.shape[1]))
         losses.append(np.sum(errors))
     close(-model.cv_results_["mean_test_score"], losses)
@@ -250,18 +306,26 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
 @every_penalty
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
 def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
-    """What is tuned is what a fit with the chosen values gives, and leave-one-out is that of refits."""
+    """What is tuned is what a fit with the chosen values gives, and leave-one-out is that of
+    refits.
+    """
     X, y = problem(estimator)
     model = estimator(kernel, penalty=penalty, landmarks=M, random_state=0).fit(X, y)
-    fixed = {name: getattr(model, f"{name}_") for name in ("alpha", "gamma", "degree", "coef0") if hasattr(model, f"{name}_")}
+    fixed = {
+        name: getattr(model, f"{name}_")
+        for name in ("alpha", "gamma", "degree", "coef0")
+        if hasattr(model, f"{name}_")
+    }
     again = clone(model).set_params(**fixed, landmarks=model.landmarks_).fit(X, y)
     close(held_out_of(again), held_out_of(model), 1e-6)
     assert model.verify().passed
-    assert model.landmarks_.shape == (M, 3) and np.array_equal(model.landmarks_, X[model.landmark_indices_])
+    assert model.landmarks_.shape == (M, 3) and np.array_equal(
+        model.landmarks_, X[model.landmark_indices_]
+    )
     assert model.dual_coef_.shape[0] == M and np.array_equal(model.X_fit_, model.landmarks_)
 
 
-# ---- all rows as landmarks ---------------------------------------------------------------------------------------------
+# ---- all rows as landmarks -----------------------------------------------------------------------
 
 
 @every_estimator
@@ -269,7 +333,10 @@ def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("setting", ["function", "function, weights", "dual"])
 def test_all_rows_as_landmarks_give_the_exact_model(estimator, intercept, kernel, setting):
-    """To 1e-6 for mu ≥ 1e-4 λ_max, held out as well: the function norm always, the dual norm where a row takes its landmark along."""
+    """To 1e-6 for mu ≥ 1e-4 λ_max, held out as well.
+
+    The function norm always, the dual norm where a row takes its landmark along.
+    """
     if estimator is KernelFisherDiscriminant and intercept is not True:
         pytest.skip("the discriminant's bias is always free")
     penalty, weighted = setting.split(",")[0], "weights" in setting
@@ -281,7 +348,9 @@ def test_all_rows_as_landmarks_give_the_exact_model(estimator, intercept, kernel
     for mu in largest * np.array([1e-4, 1e-2, 1.0]):
         exact = make(estimator, penalty, kernel, intercept, mu).fit(X, y, sample_weight=weights)
         for shared in (False, "drop"):
-            model = make(estimator, penalty, kernel, intercept, mu, N, shared_landmarks=shared).fit(X, y, sample_weight=weights)
+            model = make(estimator, penalty, kernel, intercept, mu, N, shared_landmarks=shared).fit(
+                X, y, sample_weight=weights
+            )
             close(output(model, new), output(exact, new), 1e-6)
             close(model.leverage_, exact.leverage_, 1e-6)
             if penalty == "function" or shared == "drop":
@@ -299,12 +368,14 @@ def test_dropping_in_folds_equals_the_exact_models_folds(estimator, penalty):
     close(held_out_of(model), held_out_of(exact), 1e-6)
 
 
-# ---- landmarks that leave with their rows ------------------------------------------------------------------------------
+# ---- landmarks that leave with their rows --------------------------------------------------------
 
 
 def refit_without_own_landmarks(model, X, y, train, weights=None):
     kept = np.isin(model.landmark_indices_, train)
-    other = clone(model).set_params(landmarks=model.landmarks_[kept], alpha=model.alpha_, cv=None, shared_landmarks=False)
+    other = clone(model).set_params(
+        landmarks=model.landmarks_[kept], alpha=model.alpha_, cv=None, shared_landmarks=False
+    )
     return other.fit(X[train], y[train], sample_weight=None if weights is None else weights[train])
 
 
@@ -315,12 +386,23 @@ def refit_without_own_landmarks(model, X, y, train, weights=None):
 def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
     X, y = problem(estimator)
     weights = weights_with_zeros() if weighted else None
-    model = make(estimator, penalty, kernel, landmarks=12, shared_landmarks="drop", random_state=3).fit(X, y, sample_weight=weights)
-    expected = [output(refit_without_own_landmarks(model, X, y, np.delete(np.arange(N), row), weights), X[[row]])[0] for row in range(N)]
+    model = make(
+        estimator, penalty, kernel, landmarks=12, shared_landmarks="drop", random_state=3
+    ).fit(X, y, sample_weight=weights)
+    expected = [
+        output(
+            refit_without_own_landmarks(model, X, y, np.delete(np.arange(N), row), weights),
+            X[[row]],
+        )[0]
+        for row in range(N)
+    ]
     close(held_out_of(model), expected, 1e-7)
-    kept = make(estimator, penalty, kernel, landmarks=model.landmarks_).fit(X, y, sample_weight=weights)
+    kept = make(estimator, penalty, kernel, landmarks=model.landmarks_).fit(
+        X, y, sample_weight=weights
+    )
     changed = np.abs(held_out_of(kept) - expected).max() > 1e-4 * np.abs(expected).max()
-    # 12 landmarks of a kernel of rank 10: each can be replaced by the others, which the function norm does not notice
+    # 12 landmarks of a kernel of rank 10: each can be replaced by the others, which the function
+    # norm does not notice
     assert changed == (not (kernel == "poly" and penalty == "function"))
 
 
@@ -343,18 +425,29 @@ def test_dropped_landmarks_in_folds_and_tuning(estimator, penalty):
 def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
     X, y = problem(KernelRidge)
     alphas = np.array([0.05, 0.3, 2.0])
-    options = {"landmarks": 12, "shared_landmarks": "drop", "random_state": 3, "cv": cv, "criterion": "squared_error"}
+    options = {
+        "landmarks": 12,
+        "shared_landmarks": "drop",
+        "random_state": 3,
+        "cv": cv,
+        "criterion": "squared_error",
+    }
     model = make(KernelRidge, penalty, **options).set_params(alpha=alphas).fit(X, y)
     losses = []
     for alpha in alphas:
         model.alpha_ = alpha
         splits = (cv or LeaveOneOut()).split(X)
-        errors = [np.sum((refit_without_own_landmarks(model, X, y, train).predict(X[test]) - y[test]) ** 2) for train, test in splits]
+        errors = [
+            np.sum(
+                (refit_without_own_landmarks(model, X, y, train).predict(X[test]) - y[test]) ** 2
+            )
+            for train, test in splits
+        ]
         losses.append(np.sum(errors) / y.size)
     close(-model.cv_results_["mean_test_score"], losses)
 
 
-# ---- cross-validation functions ----------------------------------------------------------------------------------------
+# ---- cross-validation functions ------------------------------------------------------------------
 
 
 @every_estimator
@@ -369,7 +462,10 @@ def test_each_training_set_chooses_its_own_landmarks(estimator, method):
     close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
     results = fitonce.cross_validate(model, X, y, cv=cv)
     assert results.route.name == "per-fold" and "landmarks" in results.route.reason
-    close(results["test_score"], sklearn.model_selection.cross_validate(model, X, y, cv=cv)["test_score"])
+    close(
+        results["test_score"],
+        sklearn.model_selection.cross_validate(model, X, y, cv=cv)["test_score"],
+    )
 
 
 @every_estimator
@@ -382,8 +478,12 @@ def test_points_take_route_one(estimator, penalty):
         got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
         close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
-    results = fitonce.cross_validate(model, X, y, cv=3, params={"sample_weight": weights}, return_estimator=True)
-    expected = sklearn.model_selection.cross_validate(model, X, y, cv=3, params={"sample_weight": weights})
+    results = fitonce.cross_validate(
+        model, X, y, cv=3, params={"sample_weight": weights}, return_estimator=True
+    )
+    expected = sklearn.model_selection.cross_validate(
+        model, X, y, cv=3, params={"sample_weight": weights}
+    )
     assert results.route.name == "one"
     close(results["test_score"], expected["test_score"])
     assert all(np.array_equal(fold.landmarks_, points()) for fold in results["estimator"])
@@ -399,7 +499,11 @@ def test_shared_landmarks_in_cross_validation(estimator, penalty, shared):
     cv = KFold(3, shuffle=True, random_state=0)
     expected = []
     for train, test in cv.split(X):
-        kept = np.isin(chosen.landmark_indices_, train) if shared == "drop" else np.ones(12, dtype=bool)
+        kept = (
+            np.isin(chosen.landmark_indices_, train)
+            if shared == "drop"
+            else np.ones(12, dtype=bool)
+        )
         fold = make(estimator, penalty, landmarks=chosen.landmarks_[kept]).fit(X[train], y[train])
         expected.append((test, output(fold, X[test]), fold.score(X[test], y[test])))
     how = "predict" if estimator is KernelRidge else "decision_function"
@@ -413,18 +517,29 @@ def test_shared_landmarks_in_cross_validation(estimator, penalty, shared):
 
 def test_shared_landmarks_refuse_steps_that_are_refitted():
     X, y = problem()
-    model = make_pipeline(StandardScaler(), make(LeastSquaresSVC, landmarks=6, shared_landmarks=True))
-    with pytest.raises(ValueError, match="shared_landmarks needs points that all training sets share"):
+    model = make_pipeline(
+        StandardScaler(), make(LeastSquaresSVC, landmarks=6, shared_landmarks=True)
+    )
+    with pytest.raises(
+        ValueError, match="shared_landmarks needs points that all training sets share"
+    ):
         fitonce.cross_val_score(model, X, y)
     model.set_params(leastsquaressvc__shared_landmarks=False, leastsquaressvc__random_state=0)
-    close(fitonce.cross_val_score(model, X, y, cv=3), sklearn.model_selection.cross_val_score(model, X, y, cv=3))
+    close(
+        fitonce.cross_val_score(model, X, y, cv=3),
+        sklearn.model_selection.cross_val_score(model, X, y, cv=3),
+    )
 
 
 @every_estimator
 def test_permutations_share_points(estimator):
     X, y = problem(estimator)
     y = y[:, 0] if estimator is KernelRidge else y
-    options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 12, "random_state": 2}
+    options = {
+        "cv": KFold(3, shuffle=True, random_state=0),
+        "n_permutations": 12,
+        "random_state": 2,
+    }
     model = make(estimator, landmarks=8, shared_landmarks=True, random_state=3)
     got = fitonce.permutation_test_score(model, X, y, **options)
     given = make(estimator, landmarks=clone(model).fit(X, y).landmarks_)
@@ -447,14 +562,19 @@ def test_permutations_with_landmarks_of_each_training_set(estimator):
         close(got[1], expected[1])
 
 
-@pytest.mark.parametrize("options", [{"shared_landmarks": "drop"}, {"shared_landmarks": True, "landmark_method": "greedy"}])
+@pytest.mark.parametrize(
+    "options",
+    [{"shared_landmarks": "drop"}, {"shared_landmarks": True, "landmark_method": "greedy"}],
+)
 def test_permutations_refuse_landmarks_that_see_labels_or_folds(options):
     X, y = problem()
     with pytest.raises(ValueError, match="same for all labellings and folds"):
-        fitonce.permutation_test_score(make(LeastSquaresSVC, landmarks=6, **options), X, y, n_permutations=3)
+        fitonce.permutation_test_score(
+            make(LeastSquaresSVC, landmarks=6, **options), X, y, n_permutations=3
+        )
 
 
-# ---- choosing ----------------------------------------------------------------------------------------------------------
+# ---- choosing ------------------------------------------------------------------------------------
 
 
 @every_method
@@ -463,8 +583,14 @@ def test_methods_give_the_right_number_of_rows_reproducibly(method, sparse):
     X, y = problem(n=80)
     X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
     dense = X.toarray() if sparse else X
-    models = [make(LeastSquaresSVC, landmarks=9, landmark_method=method, random_state=seed).fit(X, y) for seed in (0, 0, 1)]
-    chosen = [model.landmarks_.toarray() if sp.issparse(model.landmarks_) else model.landmarks_ for model in models]
+    models = [
+        make(LeastSquaresSVC, landmarks=9, landmark_method=method, random_state=seed).fit(X, y)
+        for seed in (0, 0, 1)
+    ]
+    chosen = [
+        model.landmarks_.toarray() if sp.issparse(model.landmarks_) else model.landmarks_
+        for model in models
+    ]
     assert all(rows.shape == (9, 3) for rows in chosen)
     assert np.array_equal(chosen[0], chosen[1])
     if method != "cholesky":  # looks at all 80 rows, and nothing in it is random
@@ -481,13 +607,21 @@ def test_rows_of_zero_weight_are_never_landmarks(method):
     X, y = problem(n=60)
     weights = np.where(np.arange(60) % 3 == 0, 1.5, 0.0)
     X[weights == 0] += 100.0
-    model = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(X, y, sample_weight=weights)
+    model = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(
+        X, y, sample_weight=weights
+    )
     assert np.abs(model.landmarks_).max() < 50
     if method != "kmeans":
         assert (weights[model.landmark_indices_] > 0).all()
-    few = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(X[weights > 0], y[weights > 0])
+    few = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(
+        X[weights > 0], y[weights > 0]
+    )
     if method in ("cholesky", "kmeans"):
-        close(output(few, points()), output(model.set_params(alpha=0.3 * 1.5).fit(X, y, sample_weight=weights), points()), 1e-7)
+        close(
+            output(few, points()),
+            output(model.set_params(alpha=0.3 * 1.5).fit(X, y, sample_weight=weights), points()),
+            1e-7,
+        )
 
 
 def test_pivoted_cholesky_is_lapacks():
@@ -515,12 +649,19 @@ def test_pivots_are_the_rows_described_worst():
     pivots, _ = pivoted_cholesky(X, kernel, 8)
     for j in range(8):
         P = pivots[:j]
-        left = np.diag(K) - np.einsum("ij,ji->i", K[:, P], np.linalg.solve(K[np.ix_(P, P)], K[P])) if j else np.diag(K)
+        left = (
+            np.diag(K) - np.einsum("ij,ji->i", K[:, P], np.linalg.solve(K[np.ix_(P, P)], K[P]))
+            if j
+            else np.diag(K)
+        )
         assert pivots[j] == np.argmax(left)
 
 
 def needle(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Nearly all rows lie in a wide cloud that says nothing of y; a few rows in a corner carry all of it."""
+    """Nearly all rows lie in a wide cloud that says nothing of y.
+
+    A few rows in a corner carry all of it.
+    """
     X = rng.normal(size=(n, 2)) * 8.0
     corner = rng.permutation(n)[: n // 12]
     X[corner] = np.array([30.0, 30.0]) + rng.normal(size=(len(corner), 2))
@@ -533,13 +674,18 @@ def test_greedy_finds_what_random_rows_miss():
     X, y = needle(240, np.random.default_rng(0))
     errors = {}
     for method in ("greedy", "uniform"):
-        model = KernelRidge(gamma=0.3, alpha=1e-3, landmarks=8, landmark_method=method, random_state=0).fit(X, y)
+        model = KernelRidge(
+            gamma=0.3, alpha=1e-3, landmarks=8, landmark_method=method, random_state=0
+        ).fit(X, y)
         errors[method] = np.mean((model.predict(X) - y) ** 2)
     assert errors["greedy"] < 0.5 * errors["uniform"]
 
 
 def test_greedy_is_forward_selection_by_press():
-    """With every row a candidate: the column whose addition leaves the smallest leave-one-out squared error of least squares."""
+    """With every row a candidate.
+
+    The column whose addition leaves the smallest leave-one-out squared error of least squares.
+    """
     X, y = problem(KernelRidge, n=25)
     kernel = Kernel("rbf", {"gamma": 0.3})
     K = kernel(X, X)
@@ -550,11 +696,18 @@ def test_greedy_is_forward_selection_by_press():
     def press(rows: list[int]) -> float:
         Z = np.sqrt(weights)[:, None] * np.hstack([np.ones((25, 1)), K[:, rows]])
         H = Z @ np.linalg.pinv(Z)
-        return float((((np.eye(25) - H) @ (np.sqrt(weights)[:, None] * y) / (1 - np.diag(H))[:, None]) ** 2).sum())
+        return float(
+            (
+                ((np.eye(25) - H) @ (np.sqrt(weights)[:, None] * y) / (1 - np.diag(H))[:, None])
+                ** 2
+            ).sum()
+        )
 
     expected: list[int] = []
     for _ in range(4):
-        expected.append(min(set(range(25)) - set(expected), key=lambda row: press([*expected, row])))
+        expected.append(
+            min(set(range(25)) - set(expected), key=lambda row: press([*expected, row]))
+        )
     assert press(sorted(got)) == pytest.approx(press(expected), rel=1e-8)
 
 
@@ -564,7 +717,14 @@ def test_leverage_prefers_rows_far_from_the_others():
     pool = Pool(X, np.zeros((200, 1)), np.ones(200), np.arange(200))
     kernel = Kernel("rbf", {"gamma": 0.5})
     far = {
-        method: np.mean([(choose_landmarks(pool, kernel, 20, method, np.random.RandomState(s)).rows >= 190).sum() for s in range(20)])
+        method: np.mean(
+            [
+                (
+                    choose_landmarks(pool, kernel, 20, method, np.random.RandomState(s)).rows >= 190
+                ).sum()
+                for s in range(20)
+            ]
+        )
         for method in ("leverage", "uniform")
     }
     assert far["leverage"] > 3 * far["uniform"]
@@ -573,22 +733,29 @@ def test_leverage_prefers_rows_far_from_the_others():
 def test_weights_are_probabilities_of_uniform_landmarks():
     X = np.arange(40.0)[:, None]
     pool = Pool(X, np.zeros((40, 1)), np.where(np.arange(40) < 10, 20.0, 1.0), np.arange(40))
-    drawn = [choose_landmarks(pool, Kernel("linear"), 5, "uniform", np.random.RandomState(s)).rows for s in range(60)]
+    drawn = [
+        choose_landmarks(pool, Kernel("linear"), 5, "uniform", np.random.RandomState(s)).rows
+        for s in range(60)
+    ]
     assert np.mean(np.concatenate(drawn) < 10) > 0.7
 
 
 def test_large_sets_are_chosen_from_a_sample():
-    """Above the size of the pool a method sees a random part of the rows, and the landmarks are still rows of X."""
+    """Above the size of the pool a method sees a random part of the rows, and the landmarks are
+    still rows of X.
+    """
     rng = np.random.default_rng(0)
     n = pool_size(4, "greedy") + 500
     X = rng.normal(size=(n, 2))
     y = (X[:, 0] > 0).astype(int)
-    model = LeastSquaresSVC(gamma=0.5, alpha=1.0, landmarks=4, landmark_method="greedy", random_state=0).fit(X, y)
+    model = LeastSquaresSVC(
+        gamma=0.5, alpha=1.0, landmarks=4, landmark_method="greedy", random_state=0
+    ).fit(X, y)
     assert np.array_equal(model.landmarks_, X[model.landmark_indices_])
     assert model.held_out_decision_.shape == (n,) and model.verify(3).passed
 
 
-# ---- input of other kinds ----------------------------------------------------------------------------------------------
+# ---- input of other kinds ------------------------------------------------------------------------
 
 
 @every_estimator
@@ -599,28 +766,49 @@ def test_sparse_rows(estimator, penalty, cv):
     X = np.where(np.abs(X) > 0.4, X, 0.0)
     for kernel in ("rbf", "linear"):
         dense = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(X, y)
-        sparse = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(sp.csr_matrix(X), y)
+        sparse = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(
+            sp.csr_matrix(X), y
+        )
         close(output(sparse, sp.csr_matrix(X)), output(dense, X))
         close(held_out_of(sparse), held_out_of(dense))
-        given = make(estimator, penalty, kernel, landmarks=sp.csr_matrix(dense.landmarks_), cv=cv).fit(sp.csr_matrix(X), y)
+        given = make(
+            estimator, penalty, kernel, landmarks=sp.csr_matrix(dense.landmarks_), cv=cv
+        ).fit(sp.csr_matrix(X), y)
         close(held_out_of(given), held_out_of(dense))
 
 
 @every_estimator
 @every_penalty
-@pytest.mark.parametrize("namespace", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)])
+@pytest.mark.parametrize(
+    "namespace", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+)
 @pytest.mark.parametrize("landmarks", [8, "points"])
 def test_other_namespaces(estimator, penalty, namespace, landmarks):
-    xp = pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
+    xp = (
+        pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
+    )
     X, y = problem(estimator)
     other_X, other_y = xp.asarray(X), xp.asarray(y)
     given = points() if landmarks == "points" else landmarks
     other_given = xp.asarray(points()) if landmarks == "points" else landmarks
     weights = weights_with_zeros()
-    for options in ({}, {"cv": KFold(4)}, {"shared_landmarks": "drop"}, {"shared_landmarks": "drop", "cv": KFold(4)}):
+    for options in (
+        {},
+        {"cv": KFold(4)},
+        {"shared_landmarks": "drop"},
+        {"shared_landmarks": "drop", "cv": KFold(4)},
+    ):
         options = {**options, "random_state": 0, "alpha": [0.1, 1.0]}
-        expected = make(estimator, penalty, landmarks=given).set_params(**options).fit(X, y, sample_weight=weights)
-        got = make(estimator, penalty, landmarks=other_given).set_params(**options).fit(other_X, other_y, sample_weight=xp.asarray(weights))
+        expected = (
+            make(estimator, penalty, landmarks=given)
+            .set_params(**options)
+            .fit(X, y, sample_weight=weights)
+        )
+        got = (
+            make(estimator, penalty, landmarks=other_given)
+            .set_params(**options)
+            .fit(other_X, other_y, sample_weight=xp.asarray(weights))
+        )
         assert type(got.landmarks_) is type(other_X) and type(output(got, other_X)) is type(other_X)
         close(np.asarray(output(got, other_X)), output(expected, X))
         close(np.asarray(held_out_of(got)), held_out_of(expected))
@@ -632,12 +820,14 @@ def test_methods_in_another_namespace(estimator, method):
     xp = pytest.importorskip("array_api_strict")
     X, y = problem(estimator)
     expected = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(X, y)
-    got = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(xp.asarray(X), xp.asarray(y))
+    got = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(
+        xp.asarray(X), xp.asarray(y)
+    )
     close(np.asarray(got.landmarks_), expected.landmarks_)
     assert np.array_equal(got.landmark_indices_, expected.landmark_indices_)
 
 
-# ---- company -----------------------------------------------------------------------------------------------------------
+# ---- company -------------------------------------------------------------------------------------
 
 
 @every_estimator
@@ -645,7 +835,10 @@ def test_methods_in_another_namespace(estimator, method):
 def test_at_another_alpha(estimator, penalty):
     X, y = problem(estimator)
     model = make(estimator, penalty, landmarks=8, random_state=0).fit(X, y)
-    other, expected = model.at(5.0), make(estimator, penalty, mu=5.0, landmarks=8, random_state=0).fit(X, y)
+    other, expected = (
+        model.at(5.0),
+        make(estimator, penalty, mu=5.0, landmarks=8, random_state=0).fit(X, y),
+    )
     close(output(other, points()), output(expected, points()))
     close(held_out_of(other), held_out_of(expected))
     assert other.best_score_ == pytest.approx(expected.best_score_)
@@ -663,7 +856,9 @@ def test_verify_notices_a_wrong_value(estimator):
 @every_estimator
 def test_verify_drops_all_landmarks_that_do_not_train(estimator):
     X, y = problem(estimator)
-    cv = ShuffleSplit(4, train_size=0.6, test_size=0.2, random_state=0)  # some rows neither train nor test
+    cv = ShuffleSplit(
+        4, train_size=0.6, test_size=0.2, random_state=0
+    )  # some rows neither train nor test
     model = make(estimator, landmarks=12, random_state=0, shared_landmarks="drop", cv=cv).fit(X, y)
     assert model.verify(4).passed
 
@@ -687,7 +882,9 @@ def test_copies(estimator):
     model = make(estimator, landmarks=8, landmark_method="kmeans", random_state=0).fit(X, y)
     assert clone(model).get_params() == model.get_params()
     again = pickle.loads(pickle.dumps(model))
-    assert np.array_equal(output(again, X), output(model, X)) and np.array_equal(again.landmarks_, model.landmarks_)
+    assert np.array_equal(output(again, X), output(model, X)) and np.array_equal(
+        again.landmarks_, model.landmarks_
+    )
     given = clone(make(estimator, landmarks=points())).fit(X, y)
     assert np.array_equal(given.landmarks_, points()) and (given.landmark_indices_ == -1).all()
     assert not hasattr(clone(model).set_params(landmarks=None).fit(X, y), "landmarks_")
@@ -699,24 +896,38 @@ def test_copies(estimator):
 @every_penalty
 def test_refinement(estimator, penalty):
     X, y = problem(estimator)
-    coarse = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0).fit(X, y)
-    fine = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0, refine=True).fit(X, y)
+    coarse = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0).fit(
+        X, y
+    )
+    fine = estimator(
+        penalty=penalty, criterion="squared_error", landmarks=8, random_state=0, refine=True
+    ).fit(X, y)
     assert fine.best_score_ >= coarse.best_score_ - 1e-12
     assert fine.refinement_.rounds and fine.verify().passed
-    again = estimator(penalty=penalty, criterion="squared_error", landmarks=fine.landmarks_, gamma=fine.gamma_, alpha=fine.alpha_).fit(X, y)
+    again = estimator(
+        penalty=penalty,
+        criterion="squared_error",
+        landmarks=fine.landmarks_,
+        gamma=fine.gamma_,
+        alpha=fine.alpha_,
+    ).fit(X, y)
     assert again.best_score_ == pytest.approx(fine.best_score_, rel=1e-6)
 
 
 def test_more_landmarks_than_rows_are_all_rows():
     X, y = problem()
     model = make(LeastSquaresSVC, landmarks=10 * N).fit(X, y)
-    assert np.array_equal(model.landmarks_, X) and np.array_equal(model.landmark_indices_, np.arange(N))
+    assert np.array_equal(model.landmarks_, X) and np.array_equal(
+        model.landmark_indices_, np.arange(N)
+    )
 
 
 def test_kmeans_with_fewer_distinct_rows_than_clusters():
     X = np.repeat(np.random.default_rng(0).normal(size=(4, 2)), 10, axis=0)
     y = np.arange(40) % 2
-    model = LeastSquaresSVC(gamma=1.0, alpha=1.0, landmarks=9, landmark_method="kmeans", random_state=0).fit(X, y)
+    model = LeastSquaresSVC(
+        gamma=1.0, alpha=1.0, landmarks=9, landmark_method="kmeans", random_state=0
+    ).fit(X, y)
     assert len(model.landmarks_) == 4
 
 
@@ -764,7 +975,9 @@ def test_bad_companions(options, message):
 def test_indefinite_kernels_with_the_dual_norm():
     X, y = problem()
     L = points()
-    model = LeastSquaresSVC("sigmoid", gamma=1.0, coef0=-1.0, alpha=0.5, penalty="dual", landmarks=L).fit(X, y)
+    model = LeastSquaresSVC(
+        "sigmoid", gamma=1.0, coef0=-1.0, alpha=0.5, penalty="dual", landmarks=L
+    ).fit(X, y)
     blocks = (pairwise_kernels(A, L, metric="sigmoid", gamma=1.0, coef0=-1.0) for A in (X, L, X))
     K_nm, K_mm, K_new = blocks
     Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
@@ -776,19 +989,29 @@ def test_weight_two_is_a_repeated_row():
     weights = np.where(np.arange(N) % 4 == 0, 2.0, 1.0)
     repeated = np.repeat(np.arange(N), weights.astype(int))
     for penalty in PENALTIES:
-        weighted = make(LeastSquaresSVC, penalty, landmarks=points()).fit(X, y, sample_weight=weights)
+        weighted = make(LeastSquaresSVC, penalty, landmarks=points()).fit(
+            X, y, sample_weight=weights
+        )
         literal = make(LeastSquaresSVC, penalty, landmarks=points()).fit(X[repeated], y[repeated])
         close(weighted.decision_function(X), literal.decision_function(X))
 
 
 def test_moments_merge_and_part():
     rng = np.random.default_rng(0)
-    Z, Y, w = rng.normal(size=(20, 4)), rng.normal(size=(20, 2)), rng.uniform(0.5, 2.0, size=(20, 1))
+    Z, Y, w = (
+        rng.normal(size=(20, 4)),
+        rng.normal(size=(20, 2)),
+        rng.uniform(0.5, 2.0, size=(20, 1)),
+    )
     whole = Moments.of(Z, Y, w)
-    parts = [Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 3), slice(3, 3), slice(3, 20))]
+    parts = [
+        Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 3), slice(3, 3), slice(3, 20))
+    ]
     for name in ("weight", "sum_Z", "sum_Y", "ZZ", "ZY", "YY"):
         np.testing.assert_allclose(getattr(merge(parts), name), getattr(whole, name), atol=1e-12)
-        np.testing.assert_allclose(getattr(whole.without(parts[2]), name), getattr(parts[0], name), atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(whole.without(parts[2]), name), getattr(parts[0], name), atol=1e-12
+        )
     with pytest.raises(ValueError, match="no moments"):
         merge([])
     with pytest.raises(ValueError, match="cannot be combined"):
@@ -797,7 +1020,9 @@ def test_moments_merge_and_part():
 
 def test_sklearn_searches_see_the_parameter():
     X, y = problem(n_classes=2)
-    search = sklearn.model_selection.GridSearchCV(make(LeastSquaresSVC, random_state=0), {"landmarks": [2, 10]}, cv=StratifiedKFold(3))
+    search = sklearn.model_selection.GridSearchCV(
+        make(LeastSquaresSVC, random_state=0), {"landmarks": [2, 10]}, cv=StratifiedKFold(3)
+    )
     assert search.fit(X, y).best_params_["landmarks"] in (2, 10)
 
 
@@ -806,15 +1031,27 @@ try:
 
     INSTANCES = [
         KernelFisherDiscriminant(landmarks=20, gamma="scale", random_state=0),
-        LeastSquaresSVC(landmarks=15, gamma="scale", penalty="dual", landmark_method="cholesky", random_state=0),
-        KernelRidge(landmarks=15, gamma="scale", landmark_method="kmeans", shared_landmarks="drop", random_state=0),
+        LeastSquaresSVC(
+            landmarks=15, gamma="scale", penalty="dual", landmark_method="cholesky", random_state=0
+        ),
+        KernelRidge(
+            landmarks=15,
+            gamma="scale",
+            landmark_method="kmeans",
+            shared_landmarks="drop",
+            random_state=0,
+        ),
         LeastSquaresSVC(landmarks=10, gamma="scale", landmark_method="greedy", random_state=0),
     ]
 
     def expected_failures(estimator) -> dict[str, str]:
         """Rows drawn at random: repeated rows are drawn otherwise than weighted ones."""
         drawn = estimator.landmark_method == "uniform"
-        return {f"check_sample_weight_equivalence_on_{kind}_data": "random landmarks" for kind in ("dense", "sparse") if drawn}
+        return {
+            f"check_sample_weight_equivalence_on_{kind}_data": "random landmarks"
+            for kind in ("dense", "sparse")
+            if drawn
+        }
 
     @parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
     def test_estimator_check(estimator, check):

@@ -1,4 +1,7 @@
-"""Laws that hold whatever the kernel, targets and regularisation: scaling, offsets, weights, order, limits, linearity."""
+"""Laws that hold whatever the kernel, targets and regularisation.
+
+Scaling, offsets, weights, order, limits, linearity.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,12 @@ magnitudes = st.floats(-4.0, 4.0).map(lambda exponent: 10.0**exponent)
 def problems(draw, kinds=KERNELS, sets=SETTINGS) -> tuple[dict, np.ndarray, float]:
     """Arguments of `make_case`, some rows to leave out, and mu as a multiple of λ_max."""
     n = draw(st.integers(9, 20))
-    arguments = {"kind": draw(st.sampled_from(kinds)), "setting": draw(st.sampled_from(sets)), "n": n, "seed": draw(st.integers(0, 99))}
+    arguments = {
+        "kind": draw(st.sampled_from(kinds)),
+        "setting": draw(st.sampled_from(sets)),
+        "n": n,
+        "seed": draw(st.integers(0, 99)),
+    }
     rows = draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=n - 6, unique=True))
     return arguments, np.array(rows), 10.0 ** draw(st.floats(-4.0, 3.0))
 
@@ -40,19 +48,30 @@ def same(case: Case, got, expected, mu: float) -> None:
 
 @both_norms
 @law
-@given(problem=problems(sets=("bias", "no bias", "weights", "confounds", "weights and confounds")), a=magnitudes)
+@given(
+    problem=problems(sets=("bias", "no bias", "weights", "confounds", "weights and confounds")),
+    a=magnitudes,
+)
 def test_kernel_and_mu_scale_together(norm, problem, a):
     """(aK, aμ) ≡ (K, μ) for the function norm, (aK, a²μ) for the dual norm."""
     arguments, rows, factor = problem
     case = make_case(norm, **arguments)
     mu = case.mus((factor,))[0]
     scaled = replace(case, K=a * case.K)
-    same(case, answers(scaled, rows, mu * (a if norm == "function" else a * a)), answers(case, rows, mu), mu)
+    same(
+        case,
+        answers(scaled, rows, mu * (a if norm == "function" else a * a)),
+        answers(case, rows, mu),
+        mu,
+    )
 
 
 @both_norms
 @law
-@given(problem=problems(sets=("bias", "weights", "confounds", "weights and confounds")), a=st.floats(-1.0, 1.0))
+@given(
+    problem=problems(sets=("bias", "weights", "confounds", "weights and confounds")),
+    a=st.floats(-1.0, 1.0),
+)
 def test_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(norm, problem, a):
     arguments, rows, factor = problem
     case = make_case(norm, **arguments)
@@ -67,21 +86,36 @@ def test_weight_two_is_a_repeated_row(norm, problem, data):
     """In the fit, and held out when the copies leave together."""
     arguments, rows, factor = problem
     case = make_case(norm, **arguments)
-    doubled = np.array(data.draw(st.lists(st.sampled_from([1, 2]), min_size=case.n, max_size=case.n)))
+    doubled = np.array(
+        data.draw(st.lists(st.sampled_from([1, 2]), min_size=case.n, max_size=case.n))
+    )
     copies = np.repeat(np.arange(case.n), doubled)
     weighted = replace(case, weights=doubled.astype(float))
     confounds = None if case.unpenalised is None else case.unpenalised[copies]
-    repeated = replace(case, X=case.X[copies], K=case.K[np.ix_(copies, copies)], Y=case.Y[copies], unpenalised=confounds)
+    repeated = replace(
+        case,
+        X=case.X[copies],
+        K=case.K[np.ix_(copies, copies)],
+        Y=case.Y[copies],
+        unpenalised=confounds,
+    )
     mu = weighted.mus((factor,))[0]
     values, single, held = answers(weighted, rows, mu)
     fitted = repeated.smoother.fit(repeated.Y, mu)
     weighted.close(values[copies], fitted.values, mu, np.abs(case.Y).max())
-    for leaving, expected in [(rows, held)] + [(np.array([row]), single[[row]]) for row in range(case.n)]:
+    for leaving, expected in [(rows, held)] + [
+        (np.array([row]), single[[row]]) for row in range(case.n)
+    ]:
         positions = np.flatnonzero(np.isin(copies, leaving))
-        got = repeated.Y[positions] - repeated.smoother.leave_out(positions, mu).held_out(fitted).residual
+        got = (
+            repeated.Y[positions]
+            - repeated.smoother.leave_out(positions, mu).held_out(fitted).residual
+        )
         by_row = np.zeros_like(case.Y)
         by_row[leaving] = expected
-        weighted.close(got, by_row[copies[positions]], mu, max(np.abs(case.Y).max(), np.abs(expected).max()))
+        weighted.close(
+            got, by_row[copies[positions]], mu, max(np.abs(case.Y).max(), np.abs(expected).max())
+        )
 
 
 @both_norms
@@ -146,13 +180,26 @@ def test_sets_of_one_row_are_leave_one_out(norm, problem):
 @law
 @given(problem=problems(), a=st.floats(-3.0, 3.0), seed=st.integers(0, 99))
 def test_everything_is_linear_in_the_targets(norm, problem, a, seed):
-    """Held-out values of aY + Y' are a times those of Y plus those of Y'; columns do not see one another."""
+    """Held-out values of aY + Y' are a times those of Y plus those of Y'.
+
+    Columns do not see one another.
+    """
     arguments, rows, factor = problem
     case = make_case(norm, **arguments)
     other = np.random.default_rng(seed).normal(size=case.Y.shape)
     mu = case.mus((factor,))[0]
     first, second = answers(case, rows, mu), answers(replace(case, Y=other), rows, mu)
     combined = replace(case, Y=a * case.Y + other)
-    same(combined, answers(combined, rows, mu), [a * one + two for one, two in zip(first, second, strict=True)], mu)
+    same(
+        combined,
+        answers(combined, rows, mu),
+        [a * one + two for one, two in zip(first, second, strict=True)],
+        mu,
+    )
     beside = replace(case, Y=np.hstack([case.Y, other]))
-    same(beside, answers(beside, rows, mu), [np.hstack(pair) for pair in zip(first, second, strict=True)], mu)
+    same(
+        beside,
+        answers(beside, rows, mu),
+        [np.hstack(pair) for pair in zip(first, second, strict=True)],
+        mu,
+    )

@@ -1,4 +1,8 @@
-"""The linear kernel: Fisher's discriminant as scikit-learn's, ridge regression as scikit-learn's, two routes to one model."""
+"""The linear kernel.
+
+Fisher's discriminant as scikit-learn's, ridge regression as scikit-learn's, two routes to one
+model.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,28 @@ ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")  # limits of alpha are the point of some tests
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::fitonce.NumericalWarning"
+)  # limits of alpha are the point of some tests
 
 
-def problem(estimator=KernelFisherDiscriminant, n: int = 40, p: int = 5, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def problem(
+    estimator=KernelFisherDiscriminant, n: int = 40, p: int = 5, n_classes: int = 3
+) -> tuple[np.ndarray, np.ndarray]:
     """Correlated features with an offset; unbalanced classes in random order, or two targets."""
     rng = np.random.default_rng(n + p + n_classes)
-    labels = rng.permutation(np.repeat(np.arange(n_classes), np.diff(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).round().astype(int)))
+    labels = rng.permutation(
+        np.repeat(
+            np.arange(n_classes),
+            np.diff(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).round().astype(int),
+        )
+    )
     labels = np.resize(labels, n)
-    X = rng.normal(size=(n, p)) @ rng.normal(size=(p, p)) + rng.normal(size=(n_classes, p))[labels] + 3.0
+    X = (
+        rng.normal(size=(n, p)) @ rng.normal(size=(p, p))
+        + rng.normal(size=(n_classes, p))[labels]
+        + 3.0
+    )
     if estimator is KernelRidge:
         return X, X[:, :2] ** 2 + rng.normal(size=(n, 2))
     return X, labels
@@ -38,11 +55,14 @@ def same_axes(got: np.ndarray, expected: np.ndarray, rtol: float = 1e-7) -> None
     close(got, np.sign(np.sum(got * expected, axis=0)) * expected, rtol)
 
 
-# ---- Fisher's discriminant -------------------------------------------------------------------------------------------------
+# ---- Fisher's discriminant -----------------------------------------------------------------------
 
 
 class Regularised(EmpiricalCovariance):
-    """The covariance of one class plus (mu/n) I: scikit-learn weighs those of the classes by their priors, so (S_w + mu I)/n in all."""
+    """The covariance of one class plus (mu/n) I.
+
+    Scikit-learn weighs those of the classes by their priors, so (S_w + mu I)/n in all.
+    """
 
     def __init__(self, ridge: float = 0.0) -> None:
         super().__init__()
@@ -55,7 +75,10 @@ class Regularised(EmpiricalCovariance):
 
 
 def distances(model, rows: np.ndarray, log_priors: np.ndarray) -> np.ndarray:
-    """Class scores without the log-priors, less that of the first class: what is common to all classes does not matter."""
+    """Class scores without the log-priors, less that of the first class.
+
+    What is common to all classes does not matter.
+    """
     scores = model.decision_function(rows)
     scores = np.column_stack([np.zeros(len(rows)), scores]) if scores.ndim == 1 else scores
     return (scores - log_priors)[:, 1:] - (scores - log_priors)[:, :1]
@@ -70,7 +93,8 @@ def centred(model: LinearDiscriminantAnalysis, X: np.ndarray, new: np.ndarray) -
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("p", [5, 60])
 def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_classes, mu):
-    """(S_w + mu I)/n against our (S_w + mu I)/(n - c): their axes, scaled to unit covariance, are longer by √(n/(n - c)).
+    """(S_w + mu I)/n against our (S_w + mu I)/(n - c): their axes, scaled to unit covariance, are
+    longer by √(n/(n - c)).
 
     Squared distances then differ by n/(n - c); the log-priors do not.
     """
@@ -78,7 +102,9 @@ def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_class
     n = len(X)
     new = X[::3] + 0.1
     ours = KernelFisherDiscriminant("linear", alpha=mu).fit(X, y)
-    theirs = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=Regularised(mu / n)).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(
+        solver="eigen", covariance_estimator=Regularised(mu / n)
+    ).fit(X, y)
     longer = np.sqrt(n / (n - n_classes))
     same_axes(longer * ours.transform(new), centred(theirs, X, new)[:, : n_classes - 1])
     same_axes(longer * ours.scalings_, theirs.scalings_[:, : n_classes - 1])
@@ -89,7 +115,9 @@ def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_class
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_with_the_unbiased_covariance_nothing_is_left_to_scale(n_classes):
-    """Given n/(n - c) times that covariance, axes, projections and decisions are the same numbers."""
+    """Given n/(n - c) times that covariance, axes, projections and decisions are the
+    same numbers.
+    """
 
     class Unbiased(Regularised):
         def fit(self, X, y=None):
@@ -100,7 +128,9 @@ def test_with_the_unbiased_covariance_nothing_is_left_to_scale(n_classes):
     X, y = problem(n_classes=n_classes)
     n, mu = len(X), 2.0
     ours = KernelFisherDiscriminant("linear", alpha=mu).fit(X, y)
-    theirs = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=Unbiased(mu / n)).fit(X, y)
+    theirs = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=Unbiased(mu / n)).fit(
+        X, y
+    )
     same_axes(ours.transform(X), centred(theirs, X, X))
     close(distances(ours, X, np.zeros(n_classes)), distances(theirs, X, np.zeros(n_classes)))
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
@@ -110,7 +140,9 @@ def test_with_the_unbiased_covariance_nothing_is_left_to_scale(n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_without_regularisation_it_is_plain_lda(n_classes):
-    """The svd solver scales the within-class covariance by n - c, as ours does, or by n, depending on scikit-learn's version."""
+    """The svd solver scales the within-class covariance by n - c, as ours does, or by n, depending
+    on scikit-learn's version.
+    """
     X, y = problem(n_classes=n_classes)
     ours = KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y)
     theirs = LinearDiscriminantAnalysis(solver="svd").fit(X, y)
@@ -118,11 +150,14 @@ def test_without_regularisation_it_is_plain_lda(n_classes):
     n = len(X)
     assert min(abs(ratio - 1.0), abs(ratio - np.sqrt(n / (n - n_classes)))) < 1e-6
     same_axes(ratio * ours.transform(X), theirs.transform(X), 1e-6)
-    within = sum((Z - Z.mean(axis=0)).T @ (Z - Z.mean(axis=0)) for Z in (ours.transform(X[y == label]) for label in range(n_classes)))
+    within = sum(
+        (Z - Z.mean(axis=0)).T @ (Z - Z.mean(axis=0))
+        for Z in (ours.transform(X[y == label]) for label in range(n_classes))
+    )
     np.testing.assert_allclose(within / (n - n_classes), np.eye(n_classes - 1), atol=1e-6)
 
 
-# ---- least squares and Fisher's direction (two classes) ----------------------------------------------------------------------
+# ---- least squares and Fisher's direction (two classes) ------------------------------------------
 
 
 def coded(y: np.ndarray) -> np.ndarray:
@@ -132,7 +167,10 @@ def coded(y: np.ndarray) -> np.ndarray:
 
 
 def scatter_within(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return sum((X[y == k] - X[y == k].mean(axis=0)).T @ (X[y == k] - X[y == k].mean(axis=0)) for k in (0, 1))
+    return sum(
+        (X[y == k] - X[y == k].mean(axis=0)).T @ (X[y == k] - X[y == k].mean(axis=0))
+        for k in (0, 1)
+    )
 
 
 def parallel(a: np.ndarray, b: np.ndarray, atol: float) -> None:
@@ -144,7 +182,9 @@ def test_least_squares_gives_the_fisher_direction():
     fisher = np.linalg.solve(scatter_within(X, y), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0))
     direction = KernelRidge("linear", alpha=1e-9).fit(X, coded(y)).coef_
     parallel(direction, fisher, 1e-8)
-    parallel(-KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y).scalings_[:, 0], fisher, 1e-8)
+    parallel(
+        -KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y).scalings_[:, 0], fisher, 1e-8
+    )
     mean = X.mean(axis=0)
     close(KernelRidge("linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction)
 
@@ -152,14 +192,19 @@ def test_least_squares_gives_the_fisher_direction():
 @pytest.mark.parametrize("mu", [1e-2, 1.0, 30.0])
 def test_regularised_least_squares_gives_the_regularised_direction(mu):
     X, y = problem(n_classes=2)
-    fisher = np.linalg.solve(scatter_within(X, y) + mu * np.eye(5), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0))
+    fisher = np.linalg.solve(
+        scatter_within(X, y) + mu * np.eye(5), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
+    )
     parallel(KernelRidge("linear", alpha=mu).fit(X, coded(y)).coef_, fisher, 1e-10)
     parallel(-KernelFisherDiscriminant("linear", alpha=mu).fit(X, y).coef_[0], fisher, 1e-10)
     parallel(-LeastSquaresSVC("linear", alpha=mu).fit(X, y).coef_[0], fisher, 1e-10)
 
 
 def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
-    """With more features than rows S_w is singular; as mu goes to zero all criteria find the direction in which the classes collapse."""
+    """With more features than rows S_w is singular.
+
+    As mu goes to zero all criteria find the direction in which the classes collapse.
+    """
     X, y = problem(n=20, p=50, n_classes=2)
     difference = X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
     within = scatter_within(X, y)
@@ -172,7 +217,7 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
     close(model.predict(X), coded(y), 1e-6)  # two values: the classes collapse
 
 
-# ---- ridge regression ---------------------------------------------------------------------------------------------------------
+# ---- ridge regression ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("p", [5, 60])
@@ -182,8 +227,12 @@ def test_kernel_ridge_is_ridge(weighted, intercept, p):
     X, Y = problem(KernelRidge, p=p)
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     for targets in (Y, Y[:, 0]):
-        ours = KernelRidge("linear", alpha=0.7, fit_intercept=intercept).fit(X, targets, sample_weight=weights)
-        theirs = Ridge(alpha=0.7, fit_intercept=intercept, solver="cholesky").fit(X, targets, sample_weight=weights)
+        ours = KernelRidge("linear", alpha=0.7, fit_intercept=intercept).fit(
+            X, targets, sample_weight=weights
+        )
+        theirs = Ridge(alpha=0.7, fit_intercept=intercept, solver="cholesky").fit(
+            X, targets, sample_weight=weights
+        )
         assert ours.coef_.shape == theirs.coef_.shape
         close(ours.coef_, theirs.coef_)
         np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
@@ -214,7 +263,7 @@ def test_coef_is_the_model(estimator, penalty):
         close(X.T @ dual, model.coef_.T, 1e-7)
 
 
-# ---- one model by two routes ----------------------------------------------------------------------------------------------------
+# ---- one model by two routes ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -227,14 +276,28 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
     by_features = estimator("linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, sample_weight=weights)
-    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], cv=cv).fit(X @ X.T, y, sample_weight=weights)
+    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], cv=cv).fit(
+        X @ X.T, y, sample_weight=weights
+    )
     assert by_features.alpha_ == by_kernel.alpha_
-    skipped = {"coef_", "X_fit_", "scalings_", "n_features_in_", "cv_results_", "penalty_", "classes_"}
-    shared = {name for name in vars(by_kernel) if name.endswith("_") and not name.startswith("_")} - skipped
+    skipped = {
+        "coef_",
+        "X_fit_",
+        "scalings_",
+        "n_features_in_",
+        "cv_results_",
+        "penalty_",
+        "classes_",
+    }
+    shared = {
+        name for name in vars(by_kernel) if name.endswith("_") and not name.startswith("_")
+    } - skipped
     assert {"dual_coef_", "intercept_", "leverage_", "effective_dof_", "best_score_"} < shared
     for name in shared:
         got, expected = getattr(by_features, name), getattr(by_kernel, name)
-        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max(), err_msg=name)
+        np.testing.assert_allclose(
+            got, expected, rtol=1e-7, atol=1e-8 * np.abs(expected).max(), err_msg=name
+        )
     for method in ("predict", "decision_function", "transform"):
         if hasattr(by_features, method):
             close(getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T), 1e-7)
@@ -245,7 +308,8 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
 def test_intercepts_by_both_routes(estimator, intercept):
     X, y = problem(estimator)
     by_features, by_kernel = (
-        estimator(kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y) for kernel, rows in (("linear", X), ("precomputed", X @ X.T))
+        estimator(kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y)
+        for kernel, rows in (("linear", X), ("precomputed", X @ X.T))
     )
     output = "predict" if estimator is KernelRidge else "decision_function"
     close(getattr(by_features, output)(X), getattr(by_kernel, output)(X @ X.T))
@@ -254,13 +318,20 @@ def test_intercepts_by_both_routes(estimator, intercept):
 
 @every_estimator
 def test_redundant_features(estimator):
-    """Copies of features and sums of them, as in one-hot encodings, make the p×p side singular; the model is that of the kernel."""
+    """Copies of features and sums of them, as in one-hot encodings, make the p×p side singular.
+
+    The model is that of the kernel.
+    """
     X, y = problem(estimator, p=3)
     redundant = np.hstack([X, X[:, :1], X.sum(axis=1, keepdims=True), np.ones((len(X), 1))])
     by_features = estimator("linear", alpha=1e-3).fit(redundant, y)
     by_kernel = estimator("precomputed", alpha=1e-3).fit(redundant @ redundant.T, y)
     output = "predict" if estimator is KernelRidge else "decision_function"
-    close(getattr(by_features, output)(redundant), getattr(by_kernel, output)(redundant @ redundant.T), 1e-6)
+    close(
+        getattr(by_features, output)(redundant),
+        getattr(by_kernel, output)(redundant @ redundant.T),
+        1e-6,
+    )
     assert by_features.verify().passed
 
 

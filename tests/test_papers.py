@@ -1,4 +1,7 @@
-"""The papers remade: every script's quick mode runs, and what must hold in its results does; pages say what the results say."""
+"""The papers remade: every script's quick mode runs, and what must hold in its results does.
+
+Pages say what the results say.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,9 @@ def quick(tmp_path_factory):
 def committed():
     def result(name: str) -> dict[str, Any]:
         path = RESULTS / f"{name}.json"
-        assert path.is_file(), f"{path.name} is not among the committed results: run benchmarks/papers/{name}.py"
+        assert path.is_file(), (
+            f"{path.name} is not among the committed results: run benchmarks/papers/{name}.py"
+        )
         return json.loads(path.read_text(encoding="utf-8"))
 
     return result
@@ -84,7 +89,7 @@ def torus(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return rbf_kernel(X, gamma=0.5), y.astype(float)
 
 
-# ---- every script ---------------------------------------------------------------------------------------------
+# ---- every script --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +128,7 @@ def full_settings(script: str) -> dict[str, Any]:
     return {}
 
 
-# ---- runs that stop and go on ---------------------------------------------------------------------------------
+# ---- runs that stop and go on --------------------------------------------------------------------
 
 
 class TestRun:
@@ -136,11 +141,15 @@ class TestRun:
                 raise KeyboardInterrupt
             return 10 * key
 
-        with pytest.raises(SystemExit, match=r"interrupted at 3; what was done is in .*some_table\.json"):
+        with pytest.raises(
+            SystemExit, match=r"interrupted at 3; what was done is in .*some_table\.json"
+        ):
             self.open(tmp_path, size=1).each(range(5), interrupted)
         assert [path.name for path in tmp_path.iterdir()] == ["some_table.json"]
         computed = []
-        cells = self.open(tmp_path, size=1).each(range(5), lambda key: computed.append(key) or 10 * key)
+        cells = self.open(tmp_path, size=1).each(
+            range(5), lambda key: computed.append(key) or 10 * key
+        )
         assert computed == [3, 4]
         assert cells == {str(key): 10 * key for key in range(5)}
 
@@ -151,7 +160,9 @@ class TestRun:
 
     def test_fresh_starts_again(self, tmp_path):
         self.open(tmp_path).each(range(2), lambda key: key)
-        assert module("shared").Run("some_table.py", tmp_path, {}, quick=True, fresh=True).cells == {}
+        assert (
+            module("shared").Run("some_table.py", tmp_path, {}, quick=True, fresh=True).cells == {}
+        )
 
     def test_a_script_goes_on_from_what_it_finds(self, tmp_path):
         found = run("cawley2003_figure2", tmp_path)
@@ -161,24 +172,32 @@ class TestRun:
         assert run("cawley2003_figure2", tmp_path, "--fresh")["mean"]["1"]["ours"][0] < 1e-20
 
 
-# ---- Cawley and Talbot (2003) ---------------------------------------------------------------------------------
+# ---- Cawley and Talbot (2003) --------------------------------------------------------------------
 
 
 def test_the_direct_fits_are_those_of_the_definition():
-    """`shared`'s loops against the reference of the other tests, with the row's basis function deleted and kept."""
+    """`shared`'s loops against the reference of the other tests, with the row's basis function
+    deleted and kept.
+    """
     shared = module("shared")
     K, y = torus(25, 3)
     Y = shared.indicators(y)
-    dropped, kept = shared.direct_leave_one_out(K, Y, 0.3), shared.direct_leave_one_out_basis_kept(K, Y, 0.3)
+    dropped, kept = (
+        shared.direct_leave_one_out(K, Y, 0.3),
+        shared.direct_leave_one_out_basis_kept(K, Y, 0.3),
+    )
     for i in (0, 7, 24):
         rest = np.delete(np.arange(25), i)
         model = ridge_dual_norm(K[np.ix_(rest, rest)], Y[rest], 0.3)
         np.testing.assert_allclose(dropped[i], model.predict(K[i : i + 1, rest])[0], atol=1e-10)
-        # basis kept: least squares on n - 1 rows and all n kernel functions, the penalty as extra rows
+        # basis kept: least squares on n - 1 rows and all n kernel functions, the penalty as extra
+        # rows
         Z = np.column_stack([K, np.ones(25)])
         rows = np.vstack([Z[rest], np.sqrt(0.3) * np.eye(25, 26)])
         targets = np.vstack([Y[rest], np.zeros((25, 2))])
-        np.testing.assert_allclose(kept[i], Z[i] @ np.linalg.lstsq(rows, targets, rcond=None)[0], atol=1e-9)
+        np.testing.assert_allclose(
+            kept[i], Z[i] @ np.linalg.lstsq(rows, targets, rcond=None)[0], atol=1e-9
+        )
 
 
 def test_the_targets_of_a_training_set_are_its_own():
@@ -215,7 +234,7 @@ def test_leave_one_out_costs_less_than_training_once_the_inverse_is_there(commit
     assert found["slopes"]["direct"] > found["slopes"]["analytic"] + 0.4
 
 
-# ---- Saadi, Talbot and Cawley (2007) --------------------------------------------------------------------------
+# ---- Saadi, Talbot and Cawley (2007) -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "seed"), [(30, 0), (61, 5)])
@@ -231,24 +250,41 @@ class TestFifteenLines:
         K, y = torus(n, seed)
         for mu in (2.0**-6, 1.0, 64.0):
             values = module("fifteen_lines").orkfd(K, y, [mu])[-1]
-            np.testing.assert_allclose(values, module("shared").direct_leave_one_out_basis_kept(K, y[:, None], mu)[:, 0], atol=1e-8)
-            assert np.abs(values - module("shared").direct_leave_one_out(K, y[:, None], mu)[:, 0]).max() > 1e-6
+            np.testing.assert_allclose(
+                values,
+                module("shared").direct_leave_one_out_basis_kept(K, y[:, None], mu)[:, 0],
+                atol=1e-8,
+            )
+            assert (
+                np.abs(
+                    values - module("shared").direct_leave_one_out(K, y[:, None], mu)[:, 0]
+                ).max()
+                > 1e-6
+            )
 
     def test_fitonce_agrees_on_the_model(self, n, seed):
         K, y = torus(n, seed)
         for mu in MUS[::5]:
             _, _, alpha, b, _ = module("fifteen_lines").orkfd(K, y, [mu])
-            model = LeastSquaresSVC("precomputed", alpha=mu, penalty="dual", calibration=None).fit(K, y)
-            np.testing.assert_allclose(np.ravel(model.dual_coef_), alpha, atol=1e-8 * np.abs(alpha).max())
+            model = LeastSquaresSVC("precomputed", alpha=mu, penalty="dual", calibration=None).fit(
+                K, y
+            )
+            np.testing.assert_allclose(
+                np.ravel(model.dual_coef_), alpha, atol=1e-8 * np.abs(alpha).max()
+            )
             np.testing.assert_allclose(np.ravel(model.intercept_), b, atol=1e-8)
 
     def test_fitonce_agrees_on_held_out_values_of_the_ls_svm(self, n, seed):
         K, y = torus(n, seed)
         for mu in MUS:
             _, _, alpha, b, held_out = module("fifteen_lines").ls_svm(K, y, [mu])
-            model = LeastSquaresSVC("precomputed", alpha=mu, penalty="function", calibration=None).fit(K, y)
+            model = LeastSquaresSVC(
+                "precomputed", alpha=mu, penalty="function", calibration=None
+            ).fit(K, y)
             np.testing.assert_allclose(model.held_out_decision_, held_out, atol=1e-9)
-            np.testing.assert_allclose(np.ravel(model.dual_coef_), alpha, atol=1e-9 * np.abs(alpha).max())
+            np.testing.assert_allclose(
+                np.ravel(model.dual_coef_), alpha, atol=1e-9 * np.abs(alpha).max()
+            )
             np.testing.assert_allclose(np.ravel(model.intercept_), b, atol=1e-9)
 
     def test_the_ls_svm_is_exact(self, n, seed):
@@ -257,7 +293,9 @@ class TestFifteenLines:
         for i in (0, n - 1):
             rest = np.delete(np.arange(n), i)
             model = ridge_function_norm(K[np.ix_(rest, rest)], y[rest, None], 0.5)
-            np.testing.assert_allclose(held_out[i], model.predict(K[i : i + 1, rest])[0, 0], atol=1e-10)
+            np.testing.assert_allclose(
+                held_out[i], model.predict(K[i : i + 1, rest])[0, 0], atol=1e-10
+            )
 
     def test_the_choice_minimises_the_smoothed_error(self, n, seed):
         K, y = torus(n, seed)
@@ -271,7 +309,9 @@ class TestFifteenLines:
 def test_it_is_fifteen_lines():
     source = (SCRIPTS / "fifteen_lines.py").read_text(encoding="utf-8")
     for name in ("orkfd", "ls_svm"):
-        lines = re.search(rf"^def {name}\(.*?(?=^\S|\Z)", source.split(f"# [{name}]")[1], re.MULTILINE | re.DOTALL)[0]
+        lines = re.search(
+            rf"^def {name}\(.*?(?=^\S|\Z)", source.split(f"# [{name}]")[1], re.MULTILINE | re.DOTALL
+        )[0]
         assert len(lines.strip().splitlines()) <= 15
 
 
@@ -279,14 +319,20 @@ def test_the_page_shows_the_same_lines():
     page = (ROOT / "docs" / "papers" / "fifteen-lines.md").read_text(encoding="utf-8")
     source = (SCRIPTS / "fifteen_lines.py").read_text(encoding="utf-8")
     for name in ("orkfd", "ls_svm"):
-        lines = re.search(rf"^def {name}\(.*?(?=^\S|\Z)", source.split(f"# [{name}]")[1], re.MULTILINE | re.DOTALL)[0].strip()
+        lines = re.search(
+            rf"^def {name}\(.*?(?=^\S|\Z)", source.split(f"# [{name}]")[1], re.MULTILINE | re.DOTALL
+        )[0].strip()
         assert lines in page
 
 
 @pytest.mark.parametrize("source", ["quick", "committed"])
 def test_the_ways_to_search_agree_where_they_should(source, request):
     for cell in request.getfixturevalue(source)("saadi2007_figure3")["cells"].values():
-        for pair in ("conventional against canonical", "cholesky against canonical", "sparse conventional against canonical"):
+        for pair in (
+            "conventional against canonical",
+            "cholesky against canonical",
+            "sparse conventional against canonical",
+        ):
             assert cell[pair] < 1e-14
 
 
@@ -327,17 +373,34 @@ def test_the_claims_of_table_1_recounted(quick):
     """Against the claims in the paper's words: the sets that it names."""
     claims = quick("saadi2007_table1")["claims"]
     against = claims["ORKFD against KFD, recounted"]
-    assert set(against["wins"]) == {"banana", "german", "heart", "image", "ringnorm", "titanic", "waveform"}
-    assert set(against["losses"]) == {"breast_cancer", "diabetis", "flare_solar", "splice", "thyroid", "twonorm"}
+    assert set(against["wins"]) == {
+        "banana",
+        "german",
+        "heart",
+        "image",
+        "ringnorm",
+        "titanic",
+        "waveform",
+    }
+    assert set(against["losses"]) == {
+        "breast_cancer",
+        "diabetis",
+        "flare_solar",
+        "splice",
+        "thyroid",
+        "twonorm",
+    }
     assert len(claims["ORKFD best, recounted"]) == 5
     assert len(claims["ORKFD second, recounted"]) == 3
 
 
-# ---- Richard (2012) -------------------------------------------------------------------------------------------
+# ---- Richard (2012) ------------------------------------------------------------------------------
 
 
 class TestRichard:
-    @pytest.mark.parametrize(("name", "n_train", "n_test"), [("ionosphere", 168, 84), ("iris", 67, 33), ("wine", 95, 47)])
+    @pytest.mark.parametrize(
+        ("name", "n_train", "n_test"), [("ionosphere", 168, 84), ("iris", 67, 33), ("wine", 95, 47)]
+    )
     def test_the_splits_have_the_papers_sizes(self, name, n_train, n_test):
         richard = module("richard2012")
         if name not in richard.available():
@@ -345,18 +408,25 @@ class TestRichard:
         X, y, X_test, y_test = richard.split(name, 0)
         assert (len(y), len(y_test)) == (n_train, n_test)
         assert np.sum(y) + np.sum(y_test) == (n_train + n_test) // 2
-        assert len(np.unique(np.vstack([X, X_test]), axis=0)) > 0.95 * (n_train + n_test)  # iris has repeated rows of its own
+        assert len(np.unique(np.vstack([X, X_test]), axis=0)) > 0.95 * (
+            n_train + n_test
+        )  # iris has repeated rows of its own
 
     def test_the_discriminant_is_the_leading_eigenvector(self):
         richard = module("richard2012")
         X, y, *_ = richard.split("iris", 1)
         K = rbf_kernel(X, gamma=0.3)
         alpha = richard.discriminant(K, y, 1e-2)
-        within = sum(K[:, y == j] @ (np.eye(np.sum(y == j)) - 1.0 / np.sum(y == j)) @ K[:, y == j].T for j in (0, 1))
+        within = sum(
+            K[:, y == j] @ (np.eye(np.sum(y == j)) - 1.0 / np.sum(y == j)) @ K[:, y == j].T
+            for j in (0, 1)
+        )
         within += 1e-2 * np.trace(within) / len(K) * np.eye(len(K))
         difference = K[:, y == 1].mean(axis=1) - K[:, y == 0].mean(axis=1)
         leading = scipy.linalg.eigh(np.outer(difference, difference), within)[1][:, -1]
-        assert abs(alpha @ leading) / np.linalg.norm(alpha) / np.linalg.norm(leading) == pytest.approx(1.0, abs=1e-9)
+        assert abs(alpha @ leading) / np.linalg.norm(alpha) / np.linalg.norm(
+            leading
+        ) == pytest.approx(1.0, abs=1e-9)
 
     def test_the_model_of_the_ablation_has_that_direction(self):
         ablation, richard = module("richard2012_ablation"), module("richard2012")
@@ -365,14 +435,28 @@ class TestRichard:
         projection = ablation.Projection.of(K, y, "1e-3")
         smoother = module("shared").dual_norm(K)
         mu = 1e-3 / len(K) * smoother.trace
-        within = sum(K[:, y == j] @ (np.eye(np.sum(y == j)) - 1.0 / np.sum(y == j)) @ K[:, y == j].T for j in (0, 1))
-        direction = np.linalg.solve(within + mu * np.eye(len(K)), K[:, y == 1].mean(axis=1) - K[:, y == 0].mean(axis=1))
-        cosine = direction @ projection.alpha / np.linalg.norm(direction) / np.linalg.norm(projection.alpha)
+        within = sum(
+            K[:, y == j] @ (np.eye(np.sum(y == j)) - 1.0 / np.sum(y == j)) @ K[:, y == j].T
+            for j in (0, 1)
+        )
+        direction = np.linalg.solve(
+            within + mu * np.eye(len(K)), K[:, y == 1].mean(axis=1) - K[:, y == 0].mean(axis=1)
+        )
+        cosine = (
+            direction
+            @ projection.alpha
+            / np.linalg.norm(direction)
+            / np.linalg.norm(projection.alpha)
+        )
         assert cosine == pytest.approx(1.0, abs=1e-9)
         i = 5
         rest = np.delete(np.arange(len(y)), i)
-        model = ridge_dual_norm(K[np.ix_(rest, rest)], np.where(y[rest] == 1, 1.0, -1.0)[:, None], mu)
-        np.testing.assert_allclose(projection.held_out[i], model.predict(K[i : i + 1, rest])[0, 0], atol=1e-9)
+        model = ridge_dual_norm(
+            K[np.ix_(rest, rest)], np.where(y[rest] == 1, 1.0, -1.0)[:, None], mu
+        )
+        np.testing.assert_allclose(
+            projection.held_out[i], model.predict(K[i : i + 1, rest])[0, 0], atol=1e-9
+        )
 
     def test_units_put_the_class_means_at_one(self):
         richard = module("richard2012")
@@ -400,7 +484,10 @@ class TestRichard:
         assert len(np.unique(richard.predictions(sigmoid, perfect + 1e3))) == 1
 
     def test_the_published_failures_are_those_of_the_units(self, committed):
-        """Unit α fails on wine and on two iris kernels, as published; the same direction in units of its own does not."""
+        """Unit α fails on wine and on two iris kernels, as published.
+
+        The same direction in units of its own does not.
+        """
         (wine,) = (row for row in committed("richard2012_table1")["table"] if row["set"] == "wine")
         assert wine["constant answer"] > 0.9
         assert wine["KFD, means at ±1"][0] > wine["KFD, unit α"][0] + 20
@@ -421,10 +508,13 @@ class TestRichard:
             for factor in ("regulariser", "units"):
                 worse, better = by_kernel["rbf"][factor].values()
                 assert better > worse
-        assert effects["wine"]["rbf"]["features"]["standardised"] > effects["wine"]["rbf"]["features"]["raw"]
+        assert (
+            effects["wine"]["rbf"]["features"]["standardised"]
+            > effects["wine"]["rbf"]["features"]["raw"]
+        )
 
 
-# ---- Müller's notes -------------------------------------------------------------------------------------------
+# ---- Müller's notes ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("source", ["quick", "committed"])
@@ -438,14 +528,18 @@ def test_the_sketches_show_what_they_are_for(source, request):
 
 def test_fishers_direction_has_the_largest_criterion():
     sketches = module("mueller2006_sketches")
-    first, second = sketches.classes(**{key: sketches.FULL[key] for key in ("n_each", "seed", "covariance", "means")})
+    first, second = sketches.classes(
+        **{key: sketches.FULL[key] for key in ("n_each", "seed", "covariance", "means")}
+    )
     best = sketches.directions(first, second)["Fisher"]
     for angle in np.linspace(0, np.pi, 180):
         w = np.array([np.cos(angle), np.sin(angle)])
-        assert sketches.criterion(first @ w, second @ w) <= sketches.criterion(first @ best, second @ best) * (1 + 1e-12)
+        assert sketches.criterion(first @ w, second @ w) <= sketches.criterion(
+            first @ best, second @ best
+        ) * (1 + 1e-12)
 
 
-# ---- Treder (2019) --------------------------------------------------------------------------------------------
+# ---- Treder (2019) -------------------------------------------------------------------------------
 
 
 class TestAnova:
@@ -457,10 +551,15 @@ class TestAnova:
         assert ours["p"] == pytest.approx(theirs.pvalue)
 
     def test_three_factors_are_those_of_regression(self):
-        """F of every effect as the drop in squared error of nested least-squares models with effect coding."""
+        """F of every effect as the drop in squared error of nested least-squares models with effect
+        coding.
+        """
         rng = np.random.default_rng(1)
         shape, factors = (2, 3, 2), ["a", "b", "c"]
-        values = rng.normal(size=(*shape, 4)) + np.arange(3)[None, :, None, None] * np.arange(2)[:, None, None, None]
+        values = (
+            rng.normal(size=(*shape, 4))
+            + np.arange(3)[None, :, None, None] * np.arange(2)[:, None, None, None]
+        )
         codes = [np.vstack([np.eye(levels - 1), -np.ones(levels - 1)]) for levels in shape]
         rows = list(np.ndindex(values.shape))
         y = np.array([values[row] for row in rows])
@@ -468,7 +567,10 @@ class TestAnova:
         def columns(effect: tuple[int, ...]) -> np.ndarray:
             made = [np.ones(1)] * len(rows)
             for axis in effect:
-                made = [np.kron(block, codes[axis][row[axis]]) for block, row in zip(made, rows, strict=True)]
+                made = [
+                    np.kron(block, codes[axis][row[axis]])
+                    for block, row in zip(made, rows, strict=True)
+                ]
             return np.array(made)
 
         effects = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
@@ -484,7 +586,9 @@ class TestAnova:
             df = design[effect].shape[1]
             row = found[" × ".join(factors[axis] for axis in effect)]
             assert row["df"] == [df, df_error]
-            assert row["F"] == pytest.approx((squared_error(effect) - full) / df / (full / df_error))
+            assert row["F"] == pytest.approx(
+                (squared_error(effect) - full) / df / (full / df_error)
+            )
 
     def test_the_retrained_discriminant_is_the_same_classifier(self, quick):
         assert quick("treder2019_anova")["smallest_agreement_of_labels"] == 1.0
@@ -504,7 +608,7 @@ def test_the_direct_approach_grows_no_faster_than_counted(committed):
         assert row["exponent"] < max(row["exponent_of_the_count"].values()) + 0.35, part
 
 
-# ---- the pages ------------------------------------------------------------------------------------------------
+# ---- the pages -----------------------------------------------------------------------------------
 
 
 def test_the_tables_of_the_pages_are_those_of_the_results():

@@ -15,7 +15,14 @@ import sklearn.model_selection
 from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectKBest, f_classif
-from sklearn.metrics import accuracy_score, confusion_matrix, f1_score, get_scorer, make_scorer, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    f1_score,
+    get_scorer,
+    make_scorer,
+    roc_auc_score,
+)
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -64,7 +71,9 @@ SPLITTERS = {
 }
 
 
-def data(n_classes: int = 3, n: int = N, seed: int = 0, effect: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+def data(
+    n_classes: int = 3, n: int = N, seed: int = 0, effect: float = 0.5
+) -> tuple[np.ndarray, np.ndarray]:
     """Unbalanced classes in no order."""
     rng = np.random.default_rng(seed)
     shares = np.arange(1, n_classes + 1) + 1.0
@@ -88,7 +97,11 @@ def compare(estimator: Any, X: Any, y: Any, **options: Any) -> PermutationTest:
     options = {"n_permutations": 6, "random_state": 5, **options}
     own = {name: options[name] for name in ("permute", "exact") if name in options}
     expected = quietly(
-        sklearn.model_selection.permutation_test_score, estimator, X, y, **{k: v for k, v in options.items() if k not in own}
+        sklearn.model_selection.permutation_test_score,
+        estimator,
+        X,
+        y,
+        **{k: v for k, v in options.items() if k not in own},
     )
     got = quietly(permutation_test_score, estimator, X, y, **options)
     np.testing.assert_allclose(got[0], expected[0], rtol=1e-8, atol=1e-10)
@@ -97,7 +110,7 @@ def compare(estimator: Any, X: Any, y: Any, **options: Any) -> PermutationTest:
     return got
 
 
-# ---- scikit-learn, score by score ------------------------------------------------------------------------------------
+# ---- scikit-learn, score by score ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -115,7 +128,14 @@ def test_models(name: str, n_classes: int, splitter: str) -> None:
 def test_splitters(splitter: str, n_classes: int) -> None:
     X, y = data(n_classes)
     scoring = "accuracy" if splitter == "LeaveOneOut" else "balanced_accuracy"
-    compare(MODELS["fisher"], X, y, cv=SPLITTERS[splitter], scoring=scoring, n_permutations=2 if splitter == "LeaveOneOut" else 4)
+    compare(
+        MODELS["fisher"],
+        X,
+        y,
+        cv=SPLITTERS[splitter],
+        scoring=scoring,
+        n_permutations=2 if splitter == "LeaveOneOut" else 4,
+    )
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
@@ -125,9 +145,22 @@ def test_regression(penalty: str, targets: int) -> None:
     Y = X[:, :targets] + np.random.default_rng(1).normal(size=(N, targets))
     y = Y[:, 0] if targets == 1 else Y
     model = KernelRidge(gamma=0.2, alpha=0.3, penalty=penalty)
-    names = [None, "neg_mean_absolute_error", "neg_root_mean_squared_error", "neg_mean_squared_error", "neg_median_absolute_error"]
+    names = [
+        None,
+        "neg_mean_absolute_error",
+        "neg_root_mean_squared_error",
+        "neg_mean_squared_error",
+        "neg_median_absolute_error",
+    ]
     for number, scoring in enumerate(names):
-        result = compare(model, X, y, cv=(KFold(4), 3, ShuffleSplit(2, random_state=0))[number % 3], scoring=scoring, n_permutations=2)
+        result = compare(
+            model,
+            X,
+            y,
+            cv=(KFold(4), 3, ShuffleSplit(2, random_state=0))[number % 3],
+            scoring=scoring,
+            n_permutations=2,
+        )
         assert result.mode == "free"
 
 
@@ -144,7 +177,12 @@ def test_precomputed_kernel_and_weights(model: str) -> None:
 def test_string_labels_priors_and_lists() -> None:
     X, y = data()
     names = np.array(["b", "c", "a"])[y]
-    compare(KernelFisherDiscriminant(gamma=0.2, alpha=0.3, priors=[0.5, 0.3, 0.2]), X.tolist(), names.tolist(), cv=KFold(3))
+    compare(
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.3, priors=[0.5, 0.3, 0.2]),
+        X.tolist(),
+        names.tolist(),
+        cv=KFold(3),
+    )
 
 
 @pytest.mark.parametrize("permute", ["resplit", "free"])
@@ -162,7 +200,14 @@ def test_shared_generator() -> None:
     """A RandomState in the splitter is consumed as scikit-learn consumes it."""
     X, y = data()
     results = [
-        quietly(function, MODELS["fisher"], X, y, cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)), n_permutations=5)
+        quietly(
+            function,
+            MODELS["fisher"],
+            X,
+            y,
+            cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
+            n_permutations=5,
+        )
         for function in (sklearn.model_selection.permutation_test_score, permutation_test_score)
     ]
     np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-12)
@@ -177,7 +222,7 @@ def test_missing_classes_are_fitted() -> None:
     assert 0 < result.route.fitted_folds < 12
 
 
-# ---- scores ----------------------------------------------------------------------------------------------------------
+# ---- scores --------------------------------------------------------------------------------------
 
 LABEL_SCORES = [
     "accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "precision_macro", "recall_weighted", "matthews_corrcoef"
@@ -192,16 +237,40 @@ def test_scores_from_one_pass(n_classes: int, permute: str) -> None:
     names = [
         *LABEL_SCORES,
         "neg_log_loss",
-        *(["f1", "precision", "recall", "roc_auc", "average_precision"] if n_classes == 2 else ["roc_auc_ovr"]),
+        *(
+            ["f1", "precision", "recall", "roc_auc", "average_precision"]
+            if n_classes == 2
+            else ["roc_auc_ovr"]
+        ),
     ]
-    together = quietly(permutation_test_score, model, X, y, cv=3, scoring=names, n_permutations=3, permute=permute)
+    together = quietly(
+        permutation_test_score, model, X, y, cv=3, scoring=names, n_permutations=3, permute=permute
+    )
     for name in names:
         if permute == "resplit":
-            expected = quietly(sklearn.model_selection.permutation_test_score, model, X, y, cv=3, scoring=name, n_permutations=3)
+            expected = quietly(
+                sklearn.model_selection.permutation_test_score,
+                model,
+                X,
+                y,
+                cv=3,
+                scoring=name,
+                n_permutations=3,
+            )
         else:
-            expected = literal(model, X, y, StratifiedKFold(3), lambda rng: within(rng, fold_of(y, StratifiedKFold(3), X)), 3, name)
+            expected = literal(
+                model,
+                X,
+                y,
+                StratifiedKFold(3),
+                lambda rng: within(rng, fold_of(y, StratifiedKFold(3), X)),
+                3,
+                name,
+            )
         np.testing.assert_allclose(together.scores[name], expected[0], rtol=1e-8, err_msg=name)
-        np.testing.assert_allclose(together.null[name], expected[1], rtol=1e-8, atol=1e-10, err_msg=name)
+        np.testing.assert_allclose(
+            together.null[name], expected[1], rtol=1e-8, atol=1e-10, err_msg=name
+        )
         assert together.pvalues[name] == tied_pvalue(expected[0], np.asarray(expected[1]))
 
 
@@ -222,7 +291,9 @@ def test_scorers_of_the_user() -> None:
 
 
 def test_auc_with_tied_decisions() -> None:
-    """Repeated rows tie, and ties count half, whatever rounding makes of them (in a refit, too, it tells them apart)."""
+    """Repeated rows tie, and ties count half, whatever rounding makes of them (in a refit, too, it
+    tells them apart).
+    """
     X, y = data(2)
     X = np.round(X[:, :1])
 
@@ -231,7 +302,9 @@ def test_auc_with_tied_decisions() -> None:
 
     options: dict[str, Any] = {"cv": KFold(3), "n_permutations": 6}
     scorer = make_scorer(tied_auc, response_method="decision_function")
-    expected = sklearn.model_selection.permutation_test_score(MODELS["LS-SVM"], X, y, scoring=scorer, **options)
+    expected = sklearn.model_selection.permutation_test_score(
+        MODELS["LS-SVM"], X, y, scoring=scorer, **options
+    )
     got = permutation_test_score(MODELS["LS-SVM"], X, y, scoring="roc_auc", **options)
     np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
 
@@ -239,50 +312,93 @@ def test_auc_with_tied_decisions() -> None:
 def test_confusion_matrix_and_correlation() -> None:
     X, y = data()
     cv = KFold(3)
-    result = quietly(permutation_test_score, MODELS["fisher"], X, y, cv=cv, scoring=["accuracy", "confusion_matrix"], n_permutations=4)
+    result = quietly(
+        permutation_test_score,
+        MODELS["fisher"],
+        X,
+        y,
+        cv=cv,
+        scoring=["accuracy", "confusion_matrix"],
+        n_permutations=4,
+    )
     rng = np.random.RandomState(0)
     for number in range(4):
         permuted = y[rng.permutation(N)]
         predicted = sklearn.model_selection.cross_val_predict(MODELS["fisher"], X, permuted, cv=cv)
-        np.testing.assert_array_equal(result.null["confusion_matrix"][number], confusion_matrix(permuted, predicted))
+        np.testing.assert_array_equal(
+            result.null["confusion_matrix"][number], confusion_matrix(permuted, predicted)
+        )
     assert result.pvalues["confusion_matrix"].shape == (3, 3)
     with pytest.raises(ValueError, match="first score must be a number"):
         permutation_test_score(MODELS["fisher"], X, y, scoring="confusion_matrix")
     target = X[:, 0] + np.random.default_rng(0).normal(size=N)
     ridge = KernelRidge(gamma=0.2, alpha=0.3)
-    result = permutation_test_score(ridge, X, target, cv=cv, scoring="correlation", n_permutations=4)
-    folds = [(test, clone(ridge).fit(X[train], target[train]).predict(X[test])) for train, test in cv.split(X)]
-    assert result.score == pytest.approx(np.mean([np.corrcoef(target[test], p)[0, 1] for test, p in folds]))
+    result = permutation_test_score(
+        ridge, X, target, cv=cv, scoring="correlation", n_permutations=4
+    )
+    folds = [
+        (test, clone(ridge).fit(X[train], target[train]).predict(X[test]))
+        for train, test in cv.split(X)
+    ]
+    assert result.score == pytest.approx(
+        np.mean([np.corrcoef(target[test], p)[0, 1] for test, p in folds])
+    )
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "matthews_corrcoef", "f1_macro"])
 def test_pooled(scoring: str) -> None:
     X, y = data(2)
     cv = KFold(4, shuffle=True, random_state=0)
-    result = permutation_test_score(MODELS["fisher"], X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=3)
+    result = permutation_test_score(
+        MODELS["fisher"], X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=3
+    )
     rng = np.random.RandomState(0)
     for number in range(-1, 3):
         permuted = y if number < 0 else y[rng.permutation(N)]
         method = "decision_function" if scoring == "roc_auc" else "predict"
-        outputs = sklearn.model_selection.cross_val_predict(MODELS["fisher"], X, permuted, cv=cv, method=method)
+        outputs = sklearn.model_selection.cross_val_predict(
+            MODELS["fisher"], X, permuted, cv=cv, method=method
+        )
         metric = roc_auc_score if scoring == "roc_auc" else get_scorer(scoring)._score_func
-        expected = metric(permuted, outputs, **({"average": "macro"} if scoring == "f1_macro" else {}))
-        assert (result.score if number < 0 else result.permutation_scores[number]) == pytest.approx(expected, abs=1e-12)
-    literal_way = quietly(permutation_test_score, LinearDiscriminantAnalysis(), X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=2)
+        expected = metric(
+            permuted, outputs, **({"average": "macro"} if scoring == "f1_macro" else {})
+        )
+        assert (result.score if number < 0 else result.permutation_scores[number]) == pytest.approx(
+            expected, abs=1e-12
+        )
+    literal_way = quietly(
+        permutation_test_score,
+        LinearDiscriminantAnalysis(),
+        X,
+        y,
+        cv=cv,
+        scoring=scoring,
+        pooled=True,
+        n_permutations=2,
+    )
     assert np.all(np.isfinite(literal_way.permutation_scores))
 
 
-# ---- within folds, and the exchanges, against literal loops ------------------------------------------------------------
+# ---- within folds, and the exchanges, against literal loops --------------------------------------
 
 
-def literal(model: Any, X: Any, y: Any, cv: Any, draw: Any, n: int, scoring: str, groups: Any = None) -> tuple[float, list[float]]:
+def literal(
+    model: Any, X: Any, y: Any, cv: Any, draw: Any, n: int, scoring: str, groups: Any = None
+) -> tuple[float, list[float]]:
     """Folds made once from the observed y; labels as drawn; everything refitted."""
     splits = list(cv.split(X, y, groups))
     rng = np.random.RandomState(0)
     scorer = get_scorer(scoring)
 
     def score(permuted: np.ndarray) -> float:
-        return float(np.mean([scorer(clone(model).fit(X[tr], permuted[tr]), X[te], permuted[te]) for tr, te in splits]))
+        return float(
+            np.mean(
+                [
+                    scorer(clone(model).fit(X[tr], permuted[tr]), X[te], permuted[te])
+                    for tr, te in splits
+                ]
+            )
+        )
 
     return quietly(score, y), [quietly(score, y[draw(rng)]) for _ in range(n)]
 
@@ -302,7 +418,10 @@ def within(rng: np.random.RandomState, blocks: np.ndarray) -> np.ndarray:
 
 
 def _in_order_of_patterns(fold: np.ndarray) -> list[int]:
-    """Test folds of a partition, in the order of their rows' (train, test) patterns: later folds sort first."""
+    """Test folds of a partition, in the order of their rows' (train, test) patterns.
+
+    Later folds sort first.
+    """
     return sorted(np.unique(fold), reverse=True)
 
 
@@ -311,8 +430,12 @@ def _in_order_of_patterns(fold: np.ndarray) -> list[int]:
 def test_within_folds(name: str, n_classes: int) -> None:
     X, y = data(n_classes)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
-    result = permutation_test_score(MODELS[name], X, y, cv=cv, permute="within-folds", n_permutations=5)
-    expected = literal(MODELS[name], X, y, cv, lambda rng: within(rng, fold_of(y, cv, X)), 5, "accuracy")
+    result = permutation_test_score(
+        MODELS[name], X, y, cv=cv, permute="within-folds", n_permutations=5
+    )
+    expected = literal(
+        MODELS[name], X, y, cv, lambda rng: within(rng, fold_of(y, cv, X)), 5, "accuracy"
+    )
     np.testing.assert_allclose(result.score, expected[0], atol=1e-12)
     np.testing.assert_allclose(result.permutation_scores, expected[1], atol=1e-12)
     assert result.mode == "within-folds"
@@ -339,15 +462,21 @@ def test_within_folds_keeps_class_counts() -> None:
 def test_exchange_within_and_rows() -> None:
     X, y = data(2)
     groups = np.arange(N) // 9
-    within_groups = permutation_test_score(MODELS["fisher"], X, y, cv=KFold(3), groups=groups, n_permutations=4)
-    rows = permutation_test_score(MODELS["fisher"], X, y, cv=KFold(3), groups=groups, exchange="rows", n_permutations=4)
+    within_groups = permutation_test_score(
+        MODELS["fisher"], X, y, cv=KFold(3), groups=groups, n_permutations=4
+    )
+    rows = permutation_test_score(
+        MODELS["fisher"], X, y, cv=KFold(3), groups=groups, exchange="rows", n_permutations=4
+    )
     plain = permutation_test_score(MODELS["fisher"], X, y, cv=KFold(3), n_permutations=4)
     np.testing.assert_array_equal(rows.permutation_scores, plain.permutation_scores)
     assert not np.array_equal(within_groups.permutation_scores, plain.permutation_scores)
     assert (within_groups.exchange, rows.exchange, plain.exchange) == ("within", "rows", "rows")
 
 
-def draws(kind: str, y: np.ndarray, groups: Any, classifier: bool = True, n: int = 300) -> np.ndarray:
+def draws(
+    kind: str, y: np.ndarray, groups: Any, classifier: bool = True, n: int = 300
+) -> np.ndarray:
     labels = np.unique(y, return_inverse=True)[1]
     exchange = make_exchange(kind, labels, groups, None, classifier, len(np.unique(y)))
     rng = np.random.RandomState(0)
@@ -389,7 +518,10 @@ def test_sign_flips() -> None:
     numbers = np.array([1.0, -2.0, 3.0])
     flipped = draws("sign", numbers, None, classifier=False)
     assert np.all(np.abs(flipped) == np.abs(numbers)) and len(np.unique(flipped, axis=0)) == 8
-    for labels, message in ((np.arange(8) % 3, "two classes"), (np.array([0, 0, 0, 1, 0, 1, 0, 1]), "as many rows")):
+    for labels, message in (
+        (np.arange(8) % 3, "two classes"),
+        (np.array([0, 0, 0, 1, 0, 1, 0, 1]), "as many rows"),
+    ):
         with pytest.raises(ValueError, match=message):
             draws("sign", labels, groups)
 
@@ -399,7 +531,9 @@ def test_shifts() -> None:
     permuted = {tuple(row) for row in draws("shift", y, None)}
     assert permuted == {tuple(np.roll(y, shift)) for shift in range(5)}
     two = {tuple(row) for row in draws("shift", np.array([0, 1, 1, 0, 0, 1]), np.repeat([0, 1], 3))}
-    assert two == {a + b for a in {(0, 1, 1), (1, 0, 1), (1, 1, 0)} for b in {(0, 0, 1), (1, 0, 0), (0, 1, 0)}}
+    assert two == {
+        a + b for a in {(0, 1, 1), (1, 0, 1), (1, 1, 0)} for b in {(0, 0, 1), (1, 0, 0), (0, 1, 0)}
+    }
 
 
 @pytest.mark.parametrize("exchange", ["whole", "sign", "shift", "within"])
@@ -410,20 +544,36 @@ def test_exchanges_end_to_end(exchange: str) -> None:
     y = np.tile([0, 1, 1, 0], 10)
     X = rng.normal(size=(40, 3)) + 0.7 * y[:, None]
     cv = GroupKFold(5)
-    result = quietly(permutation_test_score, MODELS["fisher"], X, y, cv=cv, groups=groups, exchange=exchange, n_permutations=5, exact=False)
+    result = quietly(
+        permutation_test_score,
+        MODELS["fisher"],
+        X,
+        y,
+        cv=cv,
+        groups=groups,
+        exchange=exchange,
+        n_permutations=5,
+        exact=False,
+    )
     made = make_exchange(exchange, y, groups, None, True, 2)
-    expected = literal(MODELS["fisher"], X, y, cv, lambda rng: made.draw(rng).indices, 5, "accuracy", groups)
+    expected = literal(
+        MODELS["fisher"], X, y, cv, lambda rng: made.draw(rng).indices, 5, "accuracy", groups
+    )
     np.testing.assert_allclose(result.permutation_scores, expected[1], atol=1e-12)
 
 
 def test_sign_flips_of_numbers_end_to_end() -> None:
     X, _ = data()
     y = X[:, 0]
-    result = permutation_test_score(KernelRidge(gamma=0.1, alpha=1.0), X, y, cv=KFold(3), exchange="sign", n_permutations=3)
+    result = permutation_test_score(
+        KernelRidge(gamma=0.1, alpha=1.0), X, y, cv=KFold(3), exchange="sign", n_permutations=3
+    )
     rng = np.random.RandomState(0)
     for number in range(3):
         flipped = y * np.where(rng.randint(2, size=N) == 1, -1.0, 1.0)
-        expected = sklearn.model_selection.cross_val_score(KernelRidge(gamma=0.1, alpha=1.0), X, flipped, cv=KFold(3)).mean()
+        expected = sklearn.model_selection.cross_val_score(
+            KernelRidge(gamma=0.1, alpha=1.0), X, flipped, cv=KFold(3)
+        ).mean()
         assert result.permutation_scores[number] == pytest.approx(expected, rel=1e-8)
 
 
@@ -431,18 +581,35 @@ def test_units_must_lie_in_a_fold() -> None:
     X, y = data(2, n=40)
     with pytest.raises(ValueError, match="every group inside one test fold"):
         permutation_test_score(
-            MODELS["fisher"], X, y, cv=StratifiedKFold(4), groups=np.arange(40) % 7, permute="within-folds", exchange="whole"
+            MODELS["fisher"],
+            X,
+            y,
+            cv=StratifiedKFold(4),
+            groups=np.arange(40) % 7,
+            permute="within-folds",
+            exchange="whole",
         )
 
 
-# ---- what is refused, and what is warned of ----------------------------------------------------------------------------
+# ---- what is refused, and what is warned of ------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", [3, StratifiedKFold(3), RepeatedStratifiedKFold(), StratifiedShuffleSplit(3), StratifiedGroupKFold(3)])
+@pytest.mark.parametrize(
+    "cv",
+    [
+        3,
+        StratifiedKFold(3),
+        RepeatedStratifiedKFold(),
+        StratifiedShuffleSplit(3),
+        StratifiedGroupKFold(3),
+    ],
+)
 def test_refused(cv: Any) -> None:
     X, y = data(2)
     with pytest.raises(ValueError, match="is not valid here") as caught:
-        permutation_test_score(MODELS["fisher"], X, y, cv=cv, groups=np.arange(N) // 2, permute="free")
+        permutation_test_score(
+            MODELS["fisher"], X, y, cv=cv, groups=np.arange(N) // 2, permute="free"
+        )
     assert "within-folds" in str(caught.value) and "resplit" in str(caught.value)
 
 
@@ -453,12 +620,23 @@ def test_lists_of_splits() -> None:
     plain = list(KFold(5, shuffle=True, random_state=0).split(X))
     for cv in (plain, stratified):
         with pytest.warns(ValidityWarning, match="does not say whether it was made from y"):
-            assert permutation_test_score(MODELS["LS-SVM"], X, y, cv=cv, n_permutations=2).mode == "within-folds"
+            assert (
+                permutation_test_score(MODELS["LS-SVM"], X, y, cv=cv, n_permutations=2).mode
+                == "within-folds"
+            )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert permutation_test_score(MODELS["LS-SVM"], X, y, cv=plain, permute="free", n_permutations=2).mode == "free"
         assert (
-            permutation_test_score(MODELS["LS-SVM"], X, y, cv=stratified, permute="within-folds", n_permutations=2).mode == "within-folds"
+            permutation_test_score(
+                MODELS["LS-SVM"], X, y, cv=plain, permute="free", n_permutations=2
+            ).mode
+            == "free"
+        )
+        assert (
+            permutation_test_score(
+                MODELS["LS-SVM"], X, y, cv=stratified, permute="within-folds", n_permutations=2
+            ).mode
+            == "within-folds"
         )
     with pytest.raises(ValueError, match="is not valid here"):
         permutation_test_score(MODELS["LS-SVM"], X, y, cv=stratified, permute="free")
@@ -477,7 +655,9 @@ def test_nothing_to_permute() -> None:
     X, _ = data(2)
     groups = np.arange(N) // 5
     with pytest.warns(ValidityWarning, match="no permutation changes the labels"):
-        result = permutation_test_score(MODELS["LS-SVM"], X, groups % 2, cv=GroupKFold(3), groups=groups)
+        result = permutation_test_score(
+            MODELS["LS-SVM"], X, groups % 2, cv=GroupKFold(3), groups=groups
+        )
     assert result.pvalue == 1.0
 
 
@@ -500,7 +680,7 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
         permutation_test_score(MODELS["LS-SVM"], X, y, **options)
 
 
-# ---- p-values ----------------------------------------------------------------------------------------------------------
+# ---- p-values ------------------------------------------------------------------------------------
 
 
 def test_result() -> None:
@@ -522,9 +702,13 @@ def test_intervals() -> None:
 
     null = np.r_[np.ones(7), np.zeros(93)]
     lower, upper = Sequential(100, False, False).interval(null, 1.0)
-    assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(7, 100, upper) == pytest.approx(0.025)
+    assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(
+        7, 100, upper
+    ) == pytest.approx(0.025)
     lower, upper = Sequential(100, False, True).interval(null, 1.0)
-    assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(6, 99, upper) == pytest.approx(0.025)
+    assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(
+        6, 99, upper
+    ) == pytest.approx(0.025)
     assert Sequential(5, False, False).interval(np.zeros(5), 1.0)[0] == 0.0
     assert Sequential(5, False, False).interval(np.ones(5), 1.0)[1] == 1.0
 
@@ -536,21 +720,41 @@ def test_every_labelling(permute: str) -> None:
     X, y = rng.normal(size=(6, 2)), np.array([0, 1, 1, 0, 0, 1])
     cv = KFold(2) if permute == "within-folds" else LeaveOneOut()
     model = LeastSquaresSVC("linear", alpha=1.0)
-    result = quietly(permutation_test_score, model, X, y, cv=cv, permute=permute, n_permutations=100, scoring="roc_auc", pooled=True)
+    result = quietly(
+        permutation_test_score,
+        model,
+        X,
+        y,
+        cv=cv,
+        permute=permute,
+        n_permutations=100,
+        scoring="roc_auc",
+        pooled=True,
+    )
     fold = fold_of(y, cv, X)
     labellings = {p for p in itertools.product([0, 1], repeat=6) if sum(p) == 3}
     if permute == "within-folds":
-        labellings = {p for p in labellings if all(np.array(p)[fold == f].sum() == y[fold == f].sum() for f in (0, 1))}
+        labellings = {
+            p
+            for p in labellings
+            if all(np.array(p)[fold == f].sum() == y[fold == f].sum() for f in (0, 1))
+        }
     null = []
     for labelling in labellings:
         permuted = np.array(labelling)
-        decision = sklearn.model_selection.cross_val_predict(model, X, permuted, cv=cv, method="decision_function")
+        decision = sklearn.model_selection.cross_val_predict(
+            model, X, permuted, cv=cv, method="decision_function"
+        )
         null.append(roc_auc_score(permuted, decision))
     assert result.exact and result.n_permutations_done == len(labellings) - 1
-    observed = next(score for labelling, score in zip(labellings, null, strict=True) if labelling == tuple(y))
+    observed = next(
+        score for labelling, score in zip(labellings, null, strict=True) if labelling == tuple(y)
+    )
     assert result.score == pytest.approx(observed)
     assert result.pvalue == pytest.approx(np.mean(np.array(null) >= observed - 1e-9))
-    np.testing.assert_allclose(np.sort(np.r_[result.permutation_scores, result.score]), np.sort(null), atol=1e-9)
+    np.testing.assert_allclose(
+        np.sort(np.r_[result.permutation_scores, result.score]), np.sort(null), atol=1e-9
+    )
     assert result.pvalue_interval == (result.pvalue, result.pvalue)
 
 
@@ -567,13 +771,32 @@ def test_every_rearrangement(exchange: str) -> None:
 
 
 def test_undefined_scores_are_no_evidence() -> None:
-    """A fold of one class has no AUC; scikit-learn would give an observed NaN the smallest p-value there is."""
+    """A fold of one class has no AUC.
+
+    Scikit-learn would give an observed NaN the smallest p-value there is.
+    """
     X, _ = data(2)
-    y = np.isin(np.arange(N), [20, 21, 22, 23, 40, 41, 42, 43]).astype(int)  # none in the first fold
-    result = quietly(permutation_test_score, MODELS["LS-SVM"], X, y, cv=KFold(3), scoring="roc_auc", n_permutations=9)
+    y = np.isin(np.arange(N), [20, 21, 22, 23, 40, 41, 42, 43]).astype(
+        int
+    )  # none in the first fold
+    result = quietly(
+        permutation_test_score,
+        MODELS["LS-SVM"],
+        X,
+        y,
+        cv=KFold(3),
+        scoring="roc_auc",
+        n_permutations=9,
+    )
     assert np.isnan(result.score) and result.pvalue == 1.0
     expected = quietly(
-        sklearn.model_selection.permutation_test_score, MODELS["LS-SVM"], X, y, cv=KFold(3), scoring="roc_auc", n_permutations=9
+        sklearn.model_selection.permutation_test_score,
+        MODELS["LS-SVM"],
+        X,
+        y,
+        cv=KFold(3),
+        scoring="roc_auc",
+        n_permutations=9,
     )
     np.testing.assert_allclose(result.permutation_scores, expected[1])
     assert expected[2] == 0.1
@@ -584,18 +807,26 @@ def test_early_stopping() -> None:
     y = np.random.default_rng(8).permutation(np.arange(N) % 2)
     everything = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400)
     hits = np.flatnonzero(everything.permutation_scores >= everything.score - 1e-10)
-    stopped = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400, stop_after=5)
+    stopped = permutation_test_score(
+        MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400, stop_after=5
+    )
     assert stopped.stopped and stopped.n_permutations_done == hits[4] + 1
     assert stopped.pvalue == 5 / (hits[4] + 1)
-    np.testing.assert_array_equal(stopped.permutation_scores, everything.permutation_scores[: hits[4] + 1])
-    unstopped = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=int(hits[4]), stop_after=5)
+    np.testing.assert_array_equal(
+        stopped.permutation_scores, everything.permutation_scores[: hits[4] + 1]
+    )
+    unstopped = permutation_test_score(
+        MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=int(hits[4]), stop_after=5
+    )
     assert not unstopped.stopped and unstopped.pvalue == 5 / (1 + hits[4])
 
 
-# ---- other routes --------------------------------------------------------------------------------------------------------
+# ---- other routes --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", [KFold(3), TimeSeriesSplit(3), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)])
+@pytest.mark.parametrize(
+    "cv", [KFold(3), TimeSeriesSplit(3), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)]
+)
 @pytest.mark.parametrize("name", ["fisher", "fisher, dual", "LS-SVM", "fisher, indefinite"])
 def test_pipelines_share_decompositions(name: str, cv: Any) -> None:
     X, y = data()
@@ -608,9 +839,20 @@ def test_pipelines_of_regression_and_weights(penalty: str) -> None:
     X, _ = data()
     y = X[:, 0] + np.random.default_rng(1).normal(size=N)
     weights = np.random.default_rng(2).uniform(0.5, 3.0, size=N)
-    result = compare(make_pipeline(StandardScaler(), KernelRidge(gamma=0.2, alpha=0.3, penalty=penalty)), X, y, cv=KFold(3))
+    result = compare(
+        make_pipeline(StandardScaler(), KernelRidge(gamma=0.2, alpha=0.3, penalty=penalty)),
+        X,
+        y,
+        cv=KFold(3),
+    )
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
-    result = compare(KernelRidge(gamma="scale", alpha=0.3, penalty=penalty), X, y, cv=KFold(3), params={"sample_weight": weights})
+    result = compare(
+        KernelRidge(gamma="scale", alpha=0.3, penalty=penalty),
+        X,
+        y,
+        cv=KFold(3),
+        params={"sample_weight": weights},
+    )
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
 
 
@@ -634,7 +876,13 @@ def test_foreign_estimators() -> None:
 @pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5}, "balanced"])
 def test_class_weights_see_labels(class_weight: Any) -> None:
     X, y = data(2)
-    compare(LeastSquaresSVC(gamma=0.2, alpha=0.3, class_weight=class_weight), X, y, cv=KFold(3), n_permutations=3)
+    compare(
+        LeastSquaresSVC(gamma=0.2, alpha=0.3, class_weight=class_weight),
+        X,
+        y,
+        cv=KFold(3),
+        n_permutations=3,
+    )
 
 
 @pytest.mark.parametrize("alpha", [[0.01, 0.1, 1.0, 10.0], "tune"])
@@ -657,7 +905,10 @@ def test_alpha_is_chosen_again_inside(model: Any, alpha: Any) -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "brier"])
-@pytest.mark.parametrize("parameters", [{"gamma": "tune", "alpha": "tune"}, {"gamma": 0.2, "alpha": [0.1, 10.0], "penalty": "tune"}])
+@pytest.mark.parametrize(
+    "parameters",
+    [{"gamma": "tune", "alpha": "tune"}, {"gamma": 0.2, "alpha": [0.1, 10.0], "penalty": "tune"}],
+)
 def test_everything_is_chosen_again_inside(parameters: dict[str, Any], criterion: str) -> None:
     """Kernel parameters and the penalty, by the estimator's own search."""
     X, y = data(2, n=30)
@@ -668,7 +919,9 @@ def test_everything_is_chosen_again_inside(parameters: dict[str, Any], criterion
 
 def test_precomputed_kernels_are_tuned_from_copies() -> None:
     X, y = data(3)
-    model = KernelFisherDiscriminant("precomputed", alpha=[0.1, 1.0, 10.0], criterion="squared_error")
+    model = KernelFisherDiscriminant(
+        "precomputed", alpha=[0.1, 1.0, 10.0], criterion="squared_error"
+    )
     result = compare(model, X @ X.T, y, cv=KFold(3), n_permutations=3)
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
 
@@ -693,7 +946,9 @@ def test_a_search_of_another_kind_is_fitted() -> None:
     assert result.route.name == "refit"
 
 
-def test_long_runs_are_announced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_long_runs_are_announced(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     X, y = data()
     monkeypatch.setattr(run_module, "LONG", 0.0)
     quietly(permutation_test_score, LinearDiscriminantAnalysis(), X, y, cv=3, n_permutations=3)
@@ -706,19 +961,26 @@ def test_long_runs_are_announced(monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert capsys.readouterr().err == ""
 
 
-# ---- blocks, memory, files ------------------------------------------------------------------------------------------------
+# ---- blocks, memory, files -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cv", [KFold(4), StratifiedKFold(4), LeaveOneOut(), ShuffleSplit(3, random_state=0)])
+@pytest.mark.parametrize(
+    "cv", [KFold(4), StratifiedKFold(4), LeaveOneOut(), ShuffleSplit(3, random_state=0)]
+)
 def test_blocks_do_not_matter(cv: Any) -> None:
     X, y = data()
     one = permutation_test_score(MODELS["fisher"], X, y, cv=cv, n_permutations=20)
-    small = permutation_test_score(MODELS["fisher"], X, y, cv=cv, n_permutations=20, max_bytes=30_000)
+    small = permutation_test_score(
+        MODELS["fisher"], X, y, cv=cv, n_permutations=20, max_bytes=30_000
+    )
     np.testing.assert_allclose(small.permutation_scores, one.permutation_scores, atol=1e-12)
 
 
 def test_memory_is_bounded() -> None:
-    """Ten times the permutations, the same peak; and within twice the budget beside the problem's own matrices."""
+    """Ten times the permutations, the same peak.
+
+    And within twice the budget beside the problem's own matrices.
+    """
     import tracemalloc
 
     rng = np.random.default_rng(0)
@@ -727,7 +989,9 @@ def test_memory_is_bounded() -> None:
     budget = 8 << 20
     for n_permutations in (200, 2000):
         tracemalloc.start()
-        permutation_test_score(MODELS["fisher"], X, y, cv=KFold(5), n_permutations=n_permutations, max_bytes=budget)
+        permutation_test_score(
+            MODELS["fisher"], X, y, cv=KFold(5), n_permutations=n_permutations, max_bytes=budget
+        )
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0] + (1 << 20)
@@ -739,10 +1003,17 @@ class StopError(Exception):
 
 
 @pytest.mark.parametrize("cv", [KFold(4), StratifiedKFold(4)])
-def test_resumed_from_a_checkpoint(cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumed_from_a_checkpoint(
+    cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, y = data()
     path = tmp_path / "run.npz"
-    options: dict[str, Any] = {"cv": cv, "n_permutations": 40, "scoring": ["accuracy", "f1_macro", "confusion_matrix"], "max_bytes": 60_000}
+    options: dict[str, Any] = {
+        "cv": cv,
+        "n_permutations": 40,
+        "scoring": ["accuracy", "f1_macro", "confusion_matrix"],
+        "max_bytes": 60_000,
+    }
     whole = permutation_test_score(MODELS["fisher"], X, y, **options)
     evaluate, calls = run_module.Evaluation.scores, []
 
@@ -775,7 +1046,9 @@ def test_resumed_from_a_checkpoint(cv: Any, tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(ValueError, match="belongs to another test"):
         permutation_test_score(MODELS["fisher"], X + 1e-9, y, checkpoint=path, **options)
     with pytest.raises(ValueError, match="belongs to another test"):
-        permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **{**options, "scoring": "accuracy"})
+        permutation_test_score(
+            MODELS["fisher"], X, y, checkpoint=path, **{**options, "scoring": "accuracy"}
+        )
     path.write_bytes(b"something else")
     with pytest.raises(ValueError, match="cannot be read"):
         permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
@@ -786,10 +1059,12 @@ def test_checkpoints_need_seeds(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="integer random_state"):
         permutation_test_score(MODELS["fisher"], X, y, random_state=None, checkpoint=tmp_path / "a")
     with pytest.raises(ValueError, match="made again"):
-        permutation_test_score(MODELS["fisher"], X, y, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "a")
+        permutation_test_score(
+            MODELS["fisher"], X, y, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "a"
+        )
 
 
-# ---- other arrays ------------------------------------------------------------------------------------------------------
+# ---- other arrays --------------------------------------------------------------------------------
 
 
 @pytest.mark.torch
@@ -801,8 +1076,18 @@ def test_torch(name: str, n_classes: int, cv: Any) -> None:
 
     X, y = data(n_classes)
     scoring = ["accuracy", "f1_macro"]
-    expected = quietly(permutation_test_score, MODELS[name], X, y, cv=cv, n_permutations=5, scoring=scoring)
-    got = quietly(permutation_test_score, MODELS[name], torch.asarray(X), torch.asarray(y), cv=cv, n_permutations=5, scoring=scoring)
+    expected = quietly(
+        permutation_test_score, MODELS[name], X, y, cv=cv, n_permutations=5, scoring=scoring
+    )
+    got = quietly(
+        permutation_test_score,
+        MODELS[name],
+        torch.asarray(X),
+        torch.asarray(y),
+        cv=cv,
+        n_permutations=5,
+        scoring=scoring,
+    )
     for metric in scoring:
         np.testing.assert_allclose(got.null[metric], expected.null[metric], atol=1e-12)
     assert got.route.name == "one"
@@ -812,7 +1097,9 @@ def test_accuracy_by_hand() -> None:
     """Nothing of the package but the estimator: permuted labels, fitted and counted."""
     X, y = data(3)
     cv = KFold(3, shuffle=True, random_state=0)
-    result = permutation_test_score(MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11)
+    result = permutation_test_score(
+        MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11
+    )
     rng = np.random.RandomState(11)
     for number in range(3):
         permuted = y[rng.permutation(N)]

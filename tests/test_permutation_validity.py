@@ -1,7 +1,9 @@
-"""Under the null hypothesis p-values are uniform, in every mode and exchange; the refused combination shows why it is refused.
+"""Under the null hypothesis p-values are uniform, in every mode and exchange; the refused
+combination shows why it is refused.
 
-Simulated data sets with fixed seeds. For a continuous score (AUC, correlation) p-values are compared with the uniform
-distribution by Kolmogorov and Smirnov's test; for accuracy, which has ties, P(p ≤ a) ≤ a within three standard errors.
+Simulated data sets with fixed seeds. For a continuous score (AUC, correlation) p-values are
+compared with the uniform distribution by Kolmogorov and Smirnov's test; for accuracy, which has
+ties, P(p ≤ a) ≤ a within three standard errors.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.inference import permutation_test_score
@@ -32,7 +40,9 @@ def noise(n: int = 40, share: float = 0.5, p: int = 3) -> Simulation:
     return lambda rng: (rng.normal(size=(n, p)), labels(rng, n, share), None)
 
 
-def pvalues(model: Any, simulate: Simulation, n_sets: int, scoring: Any, **options: Any) -> dict[str, np.ndarray]:
+def pvalues(
+    model: Any, simulate: Simulation, n_sets: int, scoring: Any, **options: Any
+) -> dict[str, np.ndarray]:
     """p-values of every score over simulated data sets; every set has seeds of its own."""
     found: dict[str, list[float]] = {}
     for number in range(n_sets):
@@ -41,7 +51,13 @@ def pvalues(model: Any, simulate: Simulation, n_sets: int, scoring: Any, **optio
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = permutation_test_score(
-                model, X, y, groups=groups, scoring=scoring, random_state=number, **{"n_permutations": P, **options}
+                model,
+                X,
+                y,
+                groups=groups,
+                scoring=scoring,
+                random_state=number,
+                **{"n_permutations": P, **options},
             )
         for name, p in result.pvalues.items():
             found.setdefault(name, []).append(p)
@@ -51,7 +67,9 @@ def pvalues(model: Any, simulate: Simulation, n_sets: int, scoring: Any, **optio
 def assert_uniform(p: np.ndarray, rng: np.random.Generator, n_permutations: int = P) -> None:
     """p-values on the grid 1/(P+1), …, 1, spread evenly within their steps."""
     spread = p - rng.uniform(size=len(p)) / (n_permutations + 1)
-    assert scipy.stats.kstest(spread, "uniform").pvalue > 1e-3, np.histogram(p, bins=10, range=(0, 1))[0]
+    assert scipy.stats.kstest(spread, "uniform").pvalue > 1e-3, np.histogram(
+        p, bins=10, range=(0, 1)
+    )[0]
 
 
 def assert_level(p: np.ndarray) -> None:
@@ -81,9 +99,20 @@ CASES = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", CASES)
 def test_modes(mode: str, case: str) -> None:
-    """Accuracy never rejects too often; AUC of pooled predictions within folds of fixed sizes is uniform."""
+    """Accuracy never rejects too often.
+
+    AUC of pooled predictions within folds of fixed sizes is uniform.
+    """
     model, simulate = CASES[case]
-    p = pvalues(model, simulate, 60 if mode == "resplit" else 120, ["accuracy", "roc_auc"], cv=SPLITTER[mode](0), permute=mode, exact=False)
+    p = pvalues(
+        model,
+        simulate,
+        60 if mode == "resplit" else 120,
+        ["accuracy", "roc_auc"],
+        cv=SPLITTER[mode](0),
+        permute=mode,
+        exact=False,
+    )
     assert_level(p["accuracy"])
     if np.all(np.isfinite(p["roc_auc"])) and case not in ("small n", "unbalanced"):
         assert_uniform(p["roc_auc"], np.random.default_rng(0))
@@ -102,7 +131,8 @@ def test_many_classes(mode: str, n_classes: int) -> None:
 
 @pytest.mark.parametrize("n", [40, 80])
 def test_the_refused_combination_is_not_valid(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folds stratified on the observed labels, labels permuted freely: pure noise is rejected several times too often.
+    """Folds stratified on the observed labels, labels permuted freely: pure noise is rejected
+    several times too often.
 
     The refusal is switched off by handing over the same folds in a form that nothing is known of.
     """
@@ -119,13 +149,17 @@ def test_the_refused_combination_is_not_valid(n: int, monkeypatch: pytest.Monkey
         for number in range(80):
             X, y, _ = simulate(np.random.default_rng(number))
             splits = list(StratifiedKFold(5, shuffle=True, random_state=number).split(X, y))
-            found.append(permutation_test_score(HEAVY, X, y, cv=splits, permute=permute, n_permutations=P, random_state=number).pvalue)
+            found.append(
+                permutation_test_score(
+                    HEAVY, X, y, cv=splits, permute=permute, n_permutations=P, random_state=number
+                ).pvalue
+            )
         rejected[permute] = np.mean(np.array(found) <= 0.05)
     assert rejected["free"] > 0.2, "the refused combination is expected to fail"
     assert rejected["within-folds"] <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 80)
 
 
-# ---- exchanges -------------------------------------------------------------------------------------------------------------
+# ---- exchanges -----------------------------------------------------------------------------------
 
 
 def subjects(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -144,18 +178,28 @@ def pairs(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def blocks(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Runs that drift and differ in their class shares: labels are exchangeable within a run only."""
+    """Runs that drift and differ in their class shares.
+
+    Labels are exchangeable within a run only.
+    """
     groups = np.repeat(np.arange(5), 10)
     y = (rng.uniform(size=50) < np.array([0.3, 0.4, 0.5, 0.6, 0.7])[groups]).astype(int)
     return rng.normal(size=(50, 3)) + groups[:, None] * 1.0, y, groups
 
 
 def series(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, None]:
-    """Two series with memory that know nothing of each other, on a circle so that every shift is as good as another."""
+    """Two series with memory that know nothing of each other, on a circle so that every shift is as
+    good as another.
+    """
     n = 60
 
     def smooth() -> np.ndarray:
-        return np.real(np.fft.ifft(np.fft.fft(rng.normal(size=n)) * np.fft.fft(np.exp(-np.minimum(np.arange(n), n - np.arange(n)) / 1.0))))
+        return np.real(
+            np.fft.ifft(
+                np.fft.fft(rng.normal(size=n))
+                * np.fft.fft(np.exp(-np.minimum(np.arange(n), n - np.arange(n)) / 1.0))
+            )
+        )
 
     return np.stack([smooth(), smooth()], axis=1), smooth(), None
 
@@ -166,20 +210,57 @@ def targets_about_zero(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
 
 RIDGE = KernelRidge("linear", alpha=1.0, fit_intercept=False)
 EXCHANGES: dict[str, tuple[Any, Simulation, dict[str, Any]]] = {
-    "whole, free": (FISHER, subjects, {"exchange": "whole", "cv": GroupKFold(5), "permute": "free"}),
+    "whole, free": (
+        FISHER,
+        subjects,
+        {"exchange": "whole", "cv": GroupKFold(5), "permute": "free"},
+    ),
     "whole, resplit": (
         FISHER,
         subjects,
-        {"exchange": "whole", "cv": StratifiedGroupKFold(4), "permute": "resplit", "n_permutations": 19},
+        {
+            "exchange": "whole",
+            "cv": StratifiedGroupKFold(4),
+            "permute": "resplit",
+            "n_permutations": 19,
+        },
     ),
-    "whole, within folds": (FISHER, subjects, {"exchange": "whole", "cv": StratifiedGroupKFold(4), "permute": "within-folds"}),
+    "whole, within folds": (
+        FISHER,
+        subjects,
+        {"exchange": "whole", "cv": StratifiedGroupKFold(4), "permute": "within-folds"},
+    ),
     "sign, free": (FISHER, pairs, {"exchange": "sign", "cv": GroupKFold(5), "permute": "free"}),
-    "sign, within folds": (FISHER, pairs, {"exchange": "sign", "cv": GroupKFold(5), "permute": "within-folds"}),
-    "within, free": (FISHER, blocks, {"exchange": "within", "cv": GroupKFold(5), "permute": "free"}),
-    "within, resplit": (FISHER, blocks, {"exchange": "within", "cv": StratifiedKFold(5), "permute": "resplit"}),
-    "shift": (KernelRidge("linear", alpha=1.0), series, {"exchange": "shift", "cv": KFold(5), "permute": "free"}),
-    "sign of numbers": (RIDGE, targets_about_zero, {"exchange": "sign", "cv": KFold(5, shuffle=True, random_state=0)}),
-    "rows of numbers": (RIDGE, targets_about_zero, {"cv": ShuffleSplit(4, test_size=0.3, random_state=0)}),
+    "sign, within folds": (
+        FISHER,
+        pairs,
+        {"exchange": "sign", "cv": GroupKFold(5), "permute": "within-folds"},
+    ),
+    "within, free": (
+        FISHER,
+        blocks,
+        {"exchange": "within", "cv": GroupKFold(5), "permute": "free"},
+    ),
+    "within, resplit": (
+        FISHER,
+        blocks,
+        {"exchange": "within", "cv": StratifiedKFold(5), "permute": "resplit"},
+    ),
+    "shift": (
+        KernelRidge("linear", alpha=1.0),
+        series,
+        {"exchange": "shift", "cv": KFold(5), "permute": "free"},
+    ),
+    "sign of numbers": (
+        RIDGE,
+        targets_about_zero,
+        {"exchange": "sign", "cv": KFold(5, shuffle=True, random_state=0)},
+    ),
+    "rows of numbers": (
+        RIDGE,
+        targets_about_zero,
+        {"cv": ShuffleSplit(4, test_size=0.3, random_state=0)},
+    ),
 }
 
 
@@ -198,8 +279,13 @@ def test_exchanges(case: str) -> None:
 
 
 def test_free_rows_would_not_do_for_subjects() -> None:
-    """The same data, rows exchanged one by one although subjects' rows are alike: rejected far too often."""
-    p = pvalues(FISHER, subjects, 50, "accuracy", exchange="rows", cv=KFold(5, shuffle=True, random_state=0))
+    """The same data, rows exchanged one by one although subjects' rows are alike.
+
+    Rejected far too often.
+    """
+    p = pvalues(
+        FISHER, subjects, 50, "accuracy", exchange="rows", cv=KFold(5, shuffle=True, random_state=0)
+    )
     assert np.mean(p["accuracy"] <= 0.05) > 0.2
 
 
@@ -216,28 +302,56 @@ def test_exact_enumeration(exchange: str, simulate: Simulation) -> None:
             kept = np.isin(groups, chosen)
         return X[kept], y[kept], groups[kept]
 
-    p = pvalues(LSSVM, few, 80, "roc_auc", exchange=exchange, cv=GroupKFold(4), permute="free", pooled=True, n_permutations=200)
+    p = pvalues(
+        LSSVM,
+        few,
+        80,
+        "roc_auc",
+        exchange=exchange,
+        cv=GroupKFold(4),
+        permute="free",
+        pooled=True,
+        n_permutations=200,
+    )
     assert_level(p["roc_auc"])
 
 
-# ---- tuning inside, early stopping -----------------------------------------------------------------------------------------
+# ---- tuning inside, early stopping ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["within-folds", "free"])
 def test_tuning_inside(mode: str) -> None:
     model = KernelFisherDiscriminant("linear", alpha=[0.1, 10.0, 1000.0], criterion="squared_error")
-    p = pvalues(model, noise(n=30), 40, ["accuracy", "roc_auc"], cv=SPLITTER[mode](0), permute=mode, n_permutations=39, pooled=True)
+    p = pvalues(
+        model,
+        noise(n=30),
+        40,
+        ["accuracy", "roc_auc"],
+        cv=SPLITTER[mode](0),
+        permute=mode,
+        n_permutations=39,
+        pooled=True,
+    )
     assert_level(p["accuracy"])
     assert_uniform(p["roc_auc"], np.random.default_rng(0), 39)
 
 
 def test_early_stopping() -> None:
-    p = pvalues(FISHER, noise(), 150, "roc_auc", cv=SPLITTER["free"](0), stop_after=8, n_permutations=99, pooled=True)
+    p = pvalues(
+        FISHER,
+        noise(),
+        150,
+        "roc_auc",
+        cv=SPLITTER["free"](0),
+        stop_after=8,
+        n_permutations=99,
+        pooled=True,
+    )
     assert_level(p["roc_auc"])
     assert np.mean(p["roc_auc"]) == pytest.approx(0.5, abs=0.05)
 
 
-# ---- power -----------------------------------------------------------------------------------------------------------------
+# ---- power ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -248,7 +362,15 @@ def test_power(mode: str) -> None:
         y = labels(rng, 40, 0.4)
         return rng.normal(size=(40, 3)) + 1.5 * y[:, None], y, None
 
-    p = pvalues(FISHER, simulate, 25, ["accuracy", "roc_auc"], cv=SPLITTER[mode](0), permute=mode, pooled=True)
+    p = pvalues(
+        FISHER,
+        simulate,
+        25,
+        ["accuracy", "roc_auc"],
+        cv=SPLITTER[mode](0),
+        permute=mode,
+        pooled=True,
+    )
     assert np.mean(p["accuracy"] <= 0.05) > 0.9 and np.mean(p["roc_auc"] <= 0.05) > 0.9
 
 
@@ -262,5 +384,7 @@ def test_power_of_exchanges(case: str) -> None:
         return np.column_stack([0.3 * X[:, 0] + effect * y, X[:, 1:]]), y, groups
 
     name = "neg_mean_squared_error" if isinstance(model, KernelRidge) else "accuracy"
-    p = pvalues(model, planted, 20, name, pooled=True, **{**options, "n_permutations": 99})  # all sixty shifts, once each
+    p = pvalues(
+        model, planted, 20, name, pooled=True, **{**options, "n_permutations": 99}
+    )  # all sixty shifts, once each
     assert np.mean(p[name] <= 0.05) > 0.8

@@ -61,7 +61,13 @@ def regression():
 
 @pytest.mark.parametrize(
     "display",
-    [RegularizationPathDisplay, CriterionMapDisplay, ProjectionDisplay, CalibrationDisplay, InfluenceDisplay],
+    [
+        RegularizationPathDisplay,
+        CriterionMapDisplay,
+        ProjectionDisplay,
+        CalibrationDisplay,
+        InfluenceDisplay,
+    ],
     ids=lambda d: d.__name__,
 )
 def test_one_line_and_scikit_learns_manner(display, three):
@@ -80,7 +86,9 @@ def test_pipelines_are_read_through(three):
     X, y = load_wine(return_X_y=True)
     pipeline = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant()).fit(X, y)
     np.testing.assert_allclose(
-        ProjectionDisplay.from_estimator(pipeline).values, ProjectionDisplay.from_estimator(three[2]).values, rtol=1e-6
+        ProjectionDisplay.from_estimator(pipeline).values,
+        ProjectionDisplay.from_estimator(three[2]).values,
+        rtol=1e-6,
     )
 
 
@@ -89,19 +97,27 @@ def test_the_path_holds_every_candidate_and_marks_the_choice(two, regression):
     display = RegularizationPathDisplay.from_estimator(model)
     assert len(display.values) == len(model.cv_results_["params"])
     np.testing.assert_array_equal(display.values, -model.cv_results_["mean_test_score"])
-    assert display.chosen_.get_xdata()[0] == model.alpha_ and display.chosen_.get_ydata()[0] == -model.best_score_
+    assert (
+        display.chosen_.get_xdata()[0] == model.alpha_
+        and display.chosen_.get_ydata()[0] == -model.best_score_
+    )
     x, y = display.line_.get_data()
     own = [(p["alpha"], -s) for p, s in zip(model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True)
            if p["gamma"] == model.gamma_]  # fmt: skip
     np.testing.assert_array_equal(np.column_stack([x, y]), sorted(own))
     auc = fitonce.LeastSquaresSVC("linear", criterion="auc").fit(*two[:2])
     display = RegularizationPathDisplay.from_estimator(auc)
-    assert display.value == auc.best_score_ == display.values.max() and "AUC" in display.ax_.get_ylabel()
+    assert (
+        display.value == auc.best_score_ == display.values.max()
+        and "AUC" in display.ax_.get_ylabel()
+    )
 
 
 def test_the_path_of_a_single_alpha_and_after_refinement(two):
     X, y, _ = two
-    RegularizationPathDisplay.from_estimator(fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0).fit(X, y))
+    RegularizationPathDisplay.from_estimator(
+        fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0).fit(X, y)
+    )
     refined = fitonce.LeastSquaresSVC(refine=True).fit(X, y)
     assert RegularizationPathDisplay.from_estimator(refined).alpha == refined.alpha_
     assert CriterionMapDisplay.from_estimator(refined).gamma == refined.gamma_
@@ -114,13 +130,20 @@ def test_the_map_has_a_tile_for_every_candidate(two):
     assert len(paths) == len(model.cv_results_["params"])
     inside = [box.contains(np.log2(model.gamma_), np.log2(model.alpha_)) for box in paths]
     assert sum(inside) == 1
-    np.testing.assert_allclose(display.tiles_.get_array()[np.flatnonzero(inside)[0]], -model.best_score_)
+    np.testing.assert_allclose(
+        display.tiles_.get_array()[np.flatnonzero(inside)[0]], -model.best_score_
+    )
     area = sum(box.width * box.height for box in paths)
-    union = np.zeros((800, 800), dtype=bool)  # tiles do not overlap: their area is that of their union
+    union = np.zeros(
+        (800, 800), dtype=bool
+    )  # tiles do not overlap: their area is that of their union
     low = np.min([box.min for box in paths], axis=0)
     span = np.max([box.max for box in paths], axis=0) - low
     for box in paths:
-        (x0, y0), (x1, y1) = (np.rint((box.min - low) / span * 800).astype(int), np.rint((box.max - low) / span * 800).astype(int))
+        (x0, y0), (x1, y1) = (
+            np.rint((box.min - low) / span * 800).astype(int),
+            np.rint((box.max - low) / span * 800).astype(int),
+        )
         union[x0:x1, y0:y1] = True
     assert union.mean() * span.prod() == pytest.approx(area, rel=0.02)
     with pytest.raises(ValueError, match="chosen among several"):
@@ -129,14 +152,24 @@ def test_the_map_has_a_tile_for_every_candidate(two):
 
 def test_the_null_distribution(two):
     X, y, _ = two
-    test = fitonce.permutation_test_score(fitonce.KernelFisherDiscriminant(gamma=0.01, alpha=0.1), X, y, n_permutations=60, random_state=0)
+    test = fitonce.permutation_test_score(
+        fitonce.KernelFisherDiscriminant(gamma=0.01, alpha=0.1),
+        X,
+        y,
+        n_permutations=60,
+        random_state=0,
+    )
     display = PermutationNullDisplay.from_predictions(test)
     assert sum(bar.get_height() for bar in display.histogram_) == 60
     assert display.line_.get_xdata()[0] == test.score
     plain = PermutationNullDisplay.from_predictions(tuple(test))
     assert plain.pvalue == test.pvalue and plain.pvalue_interval is None
     again = PermutationNullDisplay.from_estimator(
-        fitonce.KernelFisherDiscriminant(gamma=0.01, alpha=0.1), X, y, n_permutations=60, random_state=0
+        fitonce.KernelFisherDiscriminant(gamma=0.01, alpha=0.1),
+        X,
+        y,
+        n_permutations=60,
+        random_state=0,
     )
     np.testing.assert_array_equal(again.null, display.null)
     with pytest.raises(ValueError, match="metric must be one of"):
@@ -146,7 +179,10 @@ def test_the_null_distribution(two):
 
 
 def test_held_out_projections_are_those_of_refits_up_to_axes(three):
-    """The class scores of a row on the common axes follow from its distance to the centroids; a literal refit gives its decision."""
+    """The class scores of a row on the common axes follow from its distance to the centroids.
+
+    A literal refit gives its decision.
+    """
     X, y, model = three
     values = ProjectionDisplay.from_estimator(model).values
     fixed = fitonce.KernelFisherDiscriminant(gamma=model.gamma_, alpha=model.alpha_)
@@ -156,7 +192,9 @@ def test_held_out_projections_are_those_of_refits_up_to_axes(three):
     assert np.mean(predicted == decided) > 0.97  # axes of the whole fit instead of the row's own
     row = 130
     refit = fixed.fit(np.delete(X, row, 0), np.delete(y, row))
-    np.testing.assert_allclose(refit.decision_function(X[[row]])[0], model.held_out_decision_[row], rtol=1e-5)
+    np.testing.assert_allclose(
+        refit.decision_function(X[[row]])[0], model.held_out_decision_[row], rtol=1e-5
+    )
     in_sample = ProjectionDisplay.from_estimator(model, X, y).values
     np.testing.assert_array_equal(in_sample, model.transform(X))
     assert np.abs(values - in_sample).max() > 1.0
@@ -182,7 +220,9 @@ def test_projections_leave_out_rows_of_zero_weight(three):
     weights[::5] = 0
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=0.1).fit(X, y, sample_weight=weights)
     assert len(ProjectionDisplay.from_estimator(model).values) == int(weights.sum())
-    assert len(InfluenceDisplay.from_estimator(model, row_names=[str(i) for i in range(len(y))]).values) == int(weights.sum())
+    assert len(
+        InfluenceDisplay.from_estimator(model, row_names=[str(i) for i in range(len(y))]).values
+    ) == int(weights.sum())
 
 
 def test_calibration_is_scikit_learns_for_two_classes(two):
@@ -203,7 +243,9 @@ def test_calibration_of_more_classes(three):
     assert [curve["name"] for curve in display.curves] == ["0", "1", "2"]
     for curve in display.curves:
         assert curve["count"].sum() == len(y)
-        assert np.all(curve["lower"] <= curve["observed"]) and np.all(curve["observed"] <= curve["upper"])
+        assert np.all(curve["lower"] <= curve["observed"]) and np.all(
+            curve["observed"] <= curve["upper"]
+        )
     many = np.random.default_rng(0).dirichlet(np.ones(9), size=200)
     top = CalibrationDisplay.from_predictions(np.arange(200) % 9, many)
     assert len(top.curves) == 1 and top.curves[0]["predicted"].min() > 1 / 9
@@ -216,9 +258,13 @@ def test_calibration_of_more_classes(three):
 def test_calibration_fitted_on_the_rows_is_refused(two):
     X, y, _ = two
     with pytest.raises(ValueError, match="would look better than it is"):
-        CalibrationDisplay.from_estimator(fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration="isotonic").fit(X, y))
+        CalibrationDisplay.from_estimator(
+            fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration="isotonic").fit(X, y)
+        )
     with pytest.raises(ValueError, match="gives this classifier no probabilities"):
-        CalibrationDisplay.from_estimator(fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration=None).fit(X, y))
+        CalibrationDisplay.from_estimator(
+            fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0, calibration=None).fit(X, y)
+        )
 
 
 def test_influence_names_the_rows_that_matter(three, regression):
@@ -231,16 +277,24 @@ def test_influence_names_the_rows_that_matter(three, regression):
     X, y, ridge = regression
     moved = y.copy()
     moved[17] += 1000.0
-    display = InfluenceDisplay.from_estimator(fitonce.KernelRidge(gamma=ridge.gamma_, alpha=ridge.alpha_).fit(X, moved))
+    display = InfluenceDisplay.from_estimator(
+        fitonce.KernelRidge(gamma=ridge.gamma_, alpha=ridge.alpha_).fit(X, moved)
+    )
     assert display.named_[0] == 17
     np.testing.assert_allclose(
-        display.values, moved - fitonce.KernelRidge(gamma=ridge.gamma_, alpha=ridge.alpha_).fit(X, moved).held_out_prediction_
+        display.values,
+        moved
+        - fitonce.KernelRidge(gamma=ridge.gamma_, alpha=ridge.alpha_)
+        .fit(X, moved)
+        .held_out_prediction_,
     )
     with pytest.raises(ValueError, match="row_names must have one entry"):
         InfluenceDisplay.from_predictions([0.1, 0.2], [1.0, 2.0], row_names=["a"])
 
 
-@pytest.mark.parametrize("estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge])
+@pytest.mark.parametrize(
+    "estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge]
+)
 def test_activation_patterns_are_haufes(estimator, three):
     """A = Σ_X W Σ_ŝ⁻¹, with the covariances formed."""
     X, y, _ = three
@@ -248,7 +302,9 @@ def test_activation_patterns_are_haufes(estimator, three):
     display = WeightsDisplay.from_estimator(model, X)
     W = display.weights
     expected = np.cov(X.T) @ W @ np.linalg.pinv(np.atleast_2d(np.cov((X @ W).T)), rcond=1e-10)
-    np.testing.assert_allclose(activation_patterns(model, X), expected, atol=1e-8 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        activation_patterns(model, X), expected, atol=1e-8 * np.abs(expected).max()
+    )
     np.testing.assert_allclose(display.patterns, expected, atol=1e-8 * np.abs(expected).max())
 
 
@@ -294,7 +350,9 @@ def test_colours_can_be_told_apart_and_never_carry_alone():
 def test_names_with_dollars_and_length_are_plain_text(three):
     X, y, _ = three
     names = np.array(["$x^2$ and a very long name that goes on and on and on", "plain", "$"])[y]
-    display = ProjectionDisplay.from_estimator(fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=0.1).fit(X, names))
+    display = ProjectionDisplay.from_estimator(
+        fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=0.1).fit(X, names)
+    )
     display.figure_.canvas.draw()
     assert all(len(text.get_text()) < 40 for text in display.ax_.get_legend().get_texts())
 
@@ -306,7 +364,9 @@ assert "matplotlib" not in sys.modules
 assert all(callable(getattr(plotting, name)) for name in plotting.__all__)
 print(sorted(dir(plotting)) == sorted(plotting.__all__))
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert result.stdout.strip() == "True"
     with pytest.raises(AttributeError, match="PieChart"):
         fitonce.plotting.PieChart  # noqa: B018
@@ -323,5 +383,7 @@ try:
 except ImportError as error:
     print(error)
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert "pip install 'fitonce[plot]'" in result.stdout

@@ -1,4 +1,6 @@
-"""Decoding at every position against the functions for one position, and against literal loops of refits."""
+"""Decoding at every position against the functions for one position, and against literal loops of
+refits.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,28 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from conftest import require
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning, RefitWarning, ValidityWarning, positions
+from fitonce import (
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    NumericalWarning,
+    RefitWarning,
+    ValidityWarning,
+    positions,
+)
 from fitonce.positions import cross_val_score, generalize, permutation_test
 
 N, FEATURES, POSITIONS = 36, 4, 5
 LINEAR = KernelFisherDiscriminant("linear", alpha=1.0)
 
 
-def epochs(n_classes: int = 2, n: int = N, p: int = FEATURES, q: int = POSITIONS, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Unbalanced classes in no order, with an effect at the middle position; the first two rows are the same."""
+def epochs(
+    n_classes: int = 2, n: int = N, p: int = FEATURES, q: int = POSITIONS, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Unbalanced classes in no order, with an effect at the middle position.
+
+    The first two rows are the same.
+    """
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.minimum(np.arange(n) % (n_classes + 1), n_classes - 1))
     X = rng.normal(size=(n, p, q))
@@ -56,24 +71,52 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "linear, free": (LINEAR, 2, {"cv": KFold(4, shuffle=True, random_state=0)}),
     "linear, within folds": (LINEAR, 2, {"cv": StratifiedKFold(4), "permute": "within-folds"}),
     "linear, resplit": (LINEAR, 2, {"cv": 4}),
-    "three classes": (LINEAR, 3, {"cv": StratifiedKFold(3), "permute": "within-folds", "scoring": "balanced_accuracy"}),
+    "three classes": (
+        LINEAR,
+        3,
+        {"cv": StratifiedKFold(3), "permute": "within-folds", "scoring": "balanced_accuracy"},
+    ),
     "three classes, resplit": (KernelFisherDiscriminant(gamma=0.2, alpha=0.3), 3, {"cv": 3}),
-    "rbf, dual, AUC": (KernelFisherDiscriminant(gamma=0.2, alpha=0.3, penalty="dual"), 2, {"cv": KFold(3), "scoring": "roc_auc"}),
+    "rbf, dual, AUC": (
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.3, penalty="dual"),
+        2,
+        {"cv": KFold(3), "scoring": "roc_auc"},
+    ),
     "LS-SVM": (LeastSquaresSVC(gamma=0.2, alpha=0.3), 3, {"cv": ShuffleSplit(3, random_state=0)}),
-    "LS-SVM, leave-one-out, pooled": (LeastSquaresSVC("linear", alpha=0.3), 2, {"cv": LeaveOneOut(), "pooled": True, "scoring": "roc_auc"}),
+    "LS-SVM, leave-one-out, pooled": (
+        LeastSquaresSVC("linear", alpha=0.3),
+        2,
+        {"cv": LeaveOneOut(), "pooled": True, "scoring": "roc_auc"},
+    ),
     "ridge": (KernelRidge("linear", alpha=1.0), None, {"cv": KFold(4)}),
-    "ridge, two targets": (KernelRidge(gamma=0.1, alpha=0.5), 20, {"cv": KFold(4), "scoring": "neg_mean_squared_error"}),
+    "ridge, two targets": (
+        KernelRidge(gamma=0.1, alpha=0.5),
+        20,
+        {"cv": KFold(4), "scoring": "neg_mean_squared_error"},
+    ),
     "groups": (LINEAR, 2, {"cv": GroupKFold(3), "groups": GROUPS}),
     "sign flips": (KernelRidge("linear", alpha=1.0), None, {"cv": KFold(4), "exchange": "sign"}),
     "weights": (LINEAR, 2, {"cv": KFold(4), "params": {"sample_weight": np.linspace(0.5, 2.0, N)}}),
-    "tuned": (KernelFisherDiscriminant("linear"), 2, {"cv": StratifiedKFold(3), "permute": "within-folds"}),
+    "tuned": (
+        KernelFisherDiscriminant("linear"),
+        2,
+        {"cv": StratifiedKFold(3), "permute": "within-folds"},
+    ),
     "tuned, defaults": (LeastSquaresSVC(), 2, {"cv": KFold(3), "n_permutations": 3}),
     "tuned, resplit": (KernelFisherDiscriminant("linear"), 2, {"cv": 3, "n_permutations": 3}),
     "pipeline": (make_pipeline(StandardScaler(), LINEAR), 2, {"cv": KFold(3)}),
     "another's": (LinearDiscriminantAnalysis(), 2, {"cv": KFold(3), "n_permutations": 3}),
-    "a scorer's own way": (LINEAR, 2, {"cv": KFold(3), "scoring": make_scorer(accuracy_score), "n_permutations": 4}),
+    "a scorer's own way": (
+        LINEAR,
+        2,
+        {"cv": KFold(3), "scoring": make_scorer(accuracy_score), "n_permutations": 4},
+    ),
     "tiny alpha": (KernelFisherDiscriminant("linear", alpha=1e-9), 2, {"cv": KFold(3)}),
-    "huge alpha": (KernelFisherDiscriminant("linear", alpha=1e9), 2, {"cv": KFold(3), "scoring": "roc_auc"}),
+    "huge alpha": (
+        KernelFisherDiscriminant("linear", alpha=1e9),
+        2,
+        {"cv": KFold(3), "scoring": "roc_auc"},
+    ),
 }
 
 
@@ -91,7 +134,9 @@ def test_every_position_is_its_own_permutation_test(case):
     for position in range(POSITIONS):
         alone = quietly(fitonce.permutation_test_score, model, X[:, :, position], y, **options)
         np.testing.assert_allclose(test.score[position], alone.score, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(test.null[:, position], alone.permutation_scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            test.null[:, position], alone.permutation_scores, rtol=1e-9, atol=1e-12
+        )
         assert test.pvalue[position] == pytest.approx(alone.pvalue)
         assert (test.mode, test.exchange, test.exact) == (alone.mode, alone.exchange, alone.exact)
         assert test.route.name == alone.route.name
@@ -112,24 +157,55 @@ def test_few_labellings_are_all_tried():
 def test_missing_classes_are_fitted_one_by_one():
     X, y = epochs(n=24)
     y[[2, 3]] = 2  # some training sets lack the third class
-    test = quietly(permutation_test, LINEAR, X, y, cv=KFold(4, shuffle=True, random_state=1), n_permutations=30)
-    alone = quietly(fitonce.permutation_test_score, LINEAR, X[:, :, 0], y, cv=KFold(4, shuffle=True, random_state=1), n_permutations=30)
+    test = quietly(
+        permutation_test, LINEAR, X, y, cv=KFold(4, shuffle=True, random_state=1), n_permutations=30
+    )
+    alone = quietly(
+        fitonce.permutation_test_score,
+        LINEAR,
+        X[:, :, 0],
+        y,
+        cv=KFold(4, shuffle=True, random_state=1),
+        n_permutations=30,
+    )
     np.testing.assert_allclose(test.null[:, 0], alone.permutation_scores, atol=1e-12)
     assert test.route.fitted_folds == POSITIONS * (alone.route.fitted_folds)
 
 
-# ---- cross_val_score -----------------------------------------------------------------------------------------------------
+# ---- cross_val_score -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["linear, free", "three classes", "ridge", "ridge, two targets", "tuned", "pipeline", "weights"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "linear, free",
+        "three classes",
+        "ridge",
+        "ridge, two targets",
+        "tuned",
+        "pipeline",
+        "weights",
+    ],
+)
 def test_scores_of_every_position(case):
     model, kind, options = CASES[case]
     X, y = problem(kind)
-    options = {name: value for name, value in options.items() if name in ("cv", "scoring", "params", "groups")}
+    options = {
+        name: value
+        for name, value in options.items()
+        if name in ("cv", "scoring", "params", "groups")
+    }
     scores = cross_val_score(model, X, y, **options)
-    assert scores.shape == (POSITIONS, len(list(options["cv"].split(X[:, :, 0], y if y.ndim == 1 else y[:, 0]))))
+    assert scores.shape == (
+        POSITIONS,
+        len(list(options["cv"].split(X[:, :, 0], y if y.ndim == 1 else y[:, 0]))),
+    )
     for position in range(POSITIONS):
-        np.testing.assert_allclose(scores[position], fitonce.cross_val_score(model, X[:, :, position], y, **options), rtol=1e-12)
+        np.testing.assert_allclose(
+            scores[position],
+            fitonce.cross_val_score(model, X[:, :, position], y, **options),
+            rtol=1e-12,
+        )
 
 
 def test_a_splitter_without_a_seed_is_asked_once():
@@ -140,13 +216,15 @@ def test_a_splitter_without_a_seed_is_asked_once():
     assert np.ptp(generalize(LINEAR, X, y, cv=ShuffleSplit(3)), axis=(0, 1)).max() == 0
 
 
-# ---- shapes and neighbourhoods ---------------------------------------------------------------------------------------------
+# ---- shapes and neighbourhoods -------------------------------------------------------------------
 
 
 def test_a_grid_of_positions():
     X, y = epochs(q=6)
     grid = X.reshape(N, FEATURES, 2, 3)
-    flat, test = (permutation_test(LINEAR, data, y, cv=KFold(3), n_permutations=20) for data in (X, grid))
+    flat, test = (
+        permutation_test(LINEAR, data, y, cv=KFold(3), n_permutations=20) for data in (X, grid)
+    )
     assert test.score.shape == (2, 3) and test.null.shape == (20, 2, 3)
     np.testing.assert_array_equal(test.null.reshape(20, 6), flat.null)
     np.testing.assert_array_equal(test.pvalue_max.ravel(), flat.pvalue_max)
@@ -166,12 +244,24 @@ def test_a_searchlight(form):
         matrix[number, features] = True
     neighbours = {"lists": lists, "boolean": matrix, "sparse": scipy.sparse.csr_array(matrix)}[form]
     test = permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=20, neighbours=neighbours)
-    assert test.clusters is None and test.pvalue_cluster is None  # nothing says which positions are adjacent
+    assert (
+        test.clusters is None and test.pvalue_cluster is None
+    )  # nothing says which positions are adjacent
     for position, features in enumerate(lists):
-        alone = fitonce.permutation_test_score(LINEAR, X[:, features], y, cv=KFold(3), n_permutations=20)
+        alone = fitonce.permutation_test_score(
+            LINEAR, X[:, features], y, cv=KFold(3), n_permutations=20
+        )
         np.testing.assert_array_equal(test.null[:, position], alone.permutation_scores)
     known = test.corrected(adjacency=[[1], [0, 2], [1]])
-    again = permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=20, neighbours=neighbours, adjacency=[[1], [0], [1]])
+    again = permutation_test(
+        LINEAR,
+        X,
+        y,
+        cv=KFold(3),
+        n_permutations=20,
+        neighbours=neighbours,
+        adjacency=[[1], [0], [1]],
+    )
     np.testing.assert_array_equal(known.pvalue_cluster, again.pvalue_cluster)
 
 
@@ -181,7 +271,12 @@ def test_a_sliding_window():
     scores = cross_val_score(LINEAR, X, y, cv=3, neighbours=windows)
     expected = fitonce.cross_val_score(LINEAR, X[:, :, 1:4].reshape(N, -1), y, cv=3)
     np.testing.assert_allclose(scores[2], expected, rtol=1e-12)
-    assert permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=5, neighbours=windows).pvalue_cluster is not None
+    assert (
+        permutation_test(
+            LINEAR, X, y, cv=KFold(3), n_permutations=5, neighbours=windows
+        ).pvalue_cluster
+        is not None
+    )
 
 
 def test_precomputed_kernels():
@@ -189,18 +284,24 @@ def test_precomputed_kernels():
     K = np.einsum("ipt,jpt->ijt", X, X)
     model = KernelFisherDiscriminant("precomputed", alpha=1.0)
     np.testing.assert_allclose(
-        cross_val_score(model, K, y, cv=3, scoring="roc_auc"), cross_val_score(LINEAR, X, y, cv=3, scoring="roc_auc")
+        cross_val_score(model, K, y, cv=3, scoring="roc_auc"),
+        cross_val_score(LINEAR, X, y, cv=3, scoring="roc_auc"),
     )
     given = permutation_test(model, K, y, cv=KFold(3), n_permutations=9, scoring="roc_auc")
-    np.testing.assert_allclose(given.null, permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=9, scoring="roc_auc").null)
+    np.testing.assert_allclose(
+        given.null,
+        permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=9, scoring="roc_auc").null,
+    )
     with pytest.raises(ValueError, match="precomputed"):
         generalize(model, K, y, cv=3)
 
 
-# ---- generalisation ------------------------------------------------------------------------------------------------------
+# ---- generalisation ------------------------------------------------------------------------------
 
 
-def literal_generalization(model: Any, X: np.ndarray, y: np.ndarray, splits: Any, scorer: Any, params: Any = None) -> np.ndarray:
+def literal_generalization(
+    model: Any, X: np.ndarray, y: np.ndarray, splits: Any, scorer: Any, params: Any = None
+) -> np.ndarray:
     """The loop that users write."""
     q = X.shape[2]
     scores = np.empty((q, q, len(splits)))
@@ -214,21 +315,61 @@ def literal_generalization(model: Any, X: np.ndarray, y: np.ndarray, splits: Any
 
 
 GENERALIZED: dict[str, tuple[Any, Any, str]] = {
-    "fisher, linear": (KernelFisherDiscriminant("linear", alpha=1.0, calibration=None), 2, "neg_log_loss"),
-    "fisher, linear, many features": (KernelFisherDiscriminant("linear", alpha=300.0, calibration=None), 200, "neg_log_loss"),
-    "fisher, three classes": (KernelFisherDiscriminant("linear", alpha=0.5, calibration=None), 3, "neg_log_loss"),
-    "fisher, rbf": (KernelFisherDiscriminant(gamma=0.2, alpha=0.3, calibration=None), 3, "neg_log_loss"),
-    "fisher, dual": (KernelFisherDiscriminant(gamma=0.2, alpha=0.3, penalty="dual", calibration=None), 3, "neg_log_loss"),
-    "fisher, linear, dual": (KernelFisherDiscriminant("linear", alpha=0.3, penalty="dual", calibration=None), 2, "neg_log_loss"),
-    "fisher, priors": (KernelFisherDiscriminant("linear", alpha=1.0, priors=[0.7, 0.3], calibration=None), 2, "neg_log_loss"),
+    "fisher, linear": (
+        KernelFisherDiscriminant("linear", alpha=1.0, calibration=None),
+        2,
+        "neg_log_loss",
+    ),
+    "fisher, linear, many features": (
+        KernelFisherDiscriminant("linear", alpha=300.0, calibration=None),
+        200,
+        "neg_log_loss",
+    ),
+    "fisher, three classes": (
+        KernelFisherDiscriminant("linear", alpha=0.5, calibration=None),
+        3,
+        "neg_log_loss",
+    ),
+    "fisher, rbf": (
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.3, calibration=None),
+        3,
+        "neg_log_loss",
+    ),
+    "fisher, dual": (
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.3, penalty="dual", calibration=None),
+        3,
+        "neg_log_loss",
+    ),
+    "fisher, linear, dual": (
+        KernelFisherDiscriminant("linear", alpha=0.3, penalty="dual", calibration=None),
+        2,
+        "neg_log_loss",
+    ),
+    "fisher, priors": (
+        KernelFisherDiscriminant("linear", alpha=1.0, priors=[0.7, 0.3], calibration=None),
+        2,
+        "neg_log_loss",
+    ),
     "fisher, calibrated": (KernelFisherDiscriminant("linear", alpha=1.0), 2, "neg_log_loss"),
     "fisher, accuracy": (LINEAR, 3, "accuracy"),
     "LS-SVM": (LeastSquaresSVC("linear", alpha=0.3), 2, "roc_auc"),
     "LS-SVM, no bias": (LeastSquaresSVC(gamma=0.2, alpha=0.3, fit_intercept=False), 3, "accuracy"),
-    "LS-SVM, penalised bias": (LeastSquaresSVC(gamma=0.2, alpha=0.3, fit_intercept="penalized"), 2, "roc_auc"),
-    "LS-SVM, dual, balanced": (LeastSquaresSVC(gamma=0.2, alpha=0.3, penalty="dual", class_weight="balanced"), 2, "roc_auc"),
+    "LS-SVM, penalised bias": (
+        LeastSquaresSVC(gamma=0.2, alpha=0.3, fit_intercept="penalized"),
+        2,
+        "roc_auc",
+    ),
+    "LS-SVM, dual, balanced": (
+        LeastSquaresSVC(gamma=0.2, alpha=0.3, penalty="dual", class_weight="balanced"),
+        2,
+        "roc_auc",
+    ),
     "ridge": (KernelRidge("linear", alpha=1.0), None, "r2"),
-    "ridge, rbf, dual": (KernelRidge(gamma=0.1, alpha=0.3, penalty="dual"), None, "neg_mean_squared_error"),
+    "ridge, rbf, dual": (
+        KernelRidge(gamma=0.1, alpha=0.3, penalty="dual"),
+        None,
+        "neg_mean_squared_error",
+    ),
     "ridge, two targets": (KernelRidge(gamma=0.1, alpha=0.5), 20, "neg_mean_squared_error"),
     "ridge, tiny alpha": (KernelRidge("linear", alpha=1e-8), None, "r2"),
     "tuned": (KernelFisherDiscriminant("linear"), 2, "roc_auc"),
@@ -241,12 +382,21 @@ GENERALIZED: dict[str, tuple[Any, Any, str]] = {
 def test_generalisation_is_a_loop_of_refits(case):
     model, kind, scoring = GENERALIZED[case]
     X, y = epochs(p=40, q=3) if kind == 200 else problem(kind)
-    splits = list(StratifiedKFold(3).split(X[:, :, 0], y) if isinstance(kind, int) and kind != 20 else KFold(3).split(X))
+    splits = list(
+        StratifiedKFold(3).split(X[:, :, 0], y)
+        if isinstance(kind, int) and kind != 20
+        else KFold(3).split(X)
+    )
     scores = quietly(generalize, model, X, y, cv=splits, scoring=scoring)
     expected = quietly(literal_generalization, model, X, y, splits, get_scorer(scoring))
     np.testing.assert_allclose(scores, expected, rtol=1e-8, atol=1e-8)
     diagonal = np.diagonal(scores).T
-    np.testing.assert_allclose(diagonal, quietly(cross_val_score, model, X, y, cv=splits, scoring=scoring), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        diagonal,
+        quietly(cross_val_score, model, X, y, cv=splits, scoring=scoring),
+        rtol=1e-8,
+        atol=1e-8,
+    )
     assert np.ptp(scores[POSITIONS // 2 if kind != 200 else 1]) > 0
 
 
@@ -254,16 +404,24 @@ def test_generalisation_with_weights_overlapping_splits_and_missing_classes():
     X, y = epochs(3)
     weights = np.linspace(0.3, 2.0, N)
     splits = list(ShuffleSplit(4, test_size=0.3, random_state=0).split(X))
-    splits.append((np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:4]))  # a training set without the third class
+    splits.append(
+        (np.flatnonzero(y < 2), np.flatnonzero(y == 2)[:4])
+    )  # a training set without the third class
     model = KernelFisherDiscriminant("linear", alpha=0.7)
     scores = generalize(model, X, y, cv=splits, params={"sample_weight": weights})
     np.testing.assert_allclose(
-        scores, literal_generalization(model, X, y, splits, get_scorer("accuracy"), {"sample_weight": weights}), atol=1e-12
+        scores,
+        literal_generalization(
+            model, X, y, splits, get_scorer("accuracy"), {"sample_weight": weights}
+        ),
+        atol=1e-12,
     )
     ridge = KernelRidge(gamma=0.2, alpha=0.7)
     target = X[:, 0, 2] + 0.1 * X[:, 1, 1]
     scores = generalize(ridge, X, target, cv=splits, params={"sample_weight": weights})
-    expected = literal_generalization(ridge, X, target, splits, get_scorer("r2"), {"sample_weight": weights})
+    expected = literal_generalization(
+        ridge, X, target, splits, get_scorer("r2"), {"sample_weight": weights}
+    )
     np.testing.assert_allclose(scores, expected, rtol=1e-8)
 
 
@@ -275,7 +433,9 @@ def test_generalisation_with_a_function_of_the_users_own():
         return float(np.sum(model.coef_)) + float(np.mean(model.decision_function(X)))
 
     expected = literal_generalization(LINEAR, X, y, splits, looks_inside)
-    np.testing.assert_allclose(generalize(LINEAR, X, y, cv=splits, scoring=looks_inside), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        generalize(LINEAR, X, y, cv=splits, scoring=looks_inside), expected, rtol=1e-10
+    )
 
 
 def test_generalisation_in_blocks(monkeypatch):
@@ -285,7 +445,7 @@ def test_generalisation_in_blocks(monkeypatch):
     np.testing.assert_array_equal(generalize(LINEAR, X, y, cv=3, scoring="roc_auc"), whole)
 
 
-# ---- parallel, progress, checkpoint ----------------------------------------------------------------------------------------
+# ---- parallel, progress, checkpoint --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])
@@ -295,8 +455,12 @@ def test_the_backend_does_not_matter(backend):
     alone = permutation_test(LINEAR, X, y, **options)
     with joblib.parallel_config(backend=backend, n_jobs=2):
         np.testing.assert_array_equal(permutation_test(LINEAR, X, y, **options).null, alone.null)
-        np.testing.assert_array_equal(cross_val_score(LINEAR, X, y, cv=3), cross_val_score(LINEAR, X, y, cv=3, n_jobs=1))
-        np.testing.assert_array_equal(generalize(LINEAR, X, y, cv=3), generalize(LINEAR, X, y, cv=3, n_jobs=1))
+        np.testing.assert_array_equal(
+            cross_val_score(LINEAR, X, y, cv=3), cross_val_score(LINEAR, X, y, cv=3, n_jobs=1)
+        )
+        np.testing.assert_array_equal(
+            generalize(LINEAR, X, y, cv=3), generalize(LINEAR, X, y, cv=3, n_jobs=1)
+        )
 
 
 def test_results_travel():
@@ -355,7 +519,7 @@ def test_progress_and_a_word_before_long_runs(capsys, monkeypatch):
     assert "permutation_test: about" in capsys.readouterr().err
 
 
-# ---- warnings and errors -------------------------------------------------------------------------------------------------
+# ---- warnings and errors -------------------------------------------------------------------------
 
 
 def warned(function: Any, *arguments: Any, **options: Any) -> list[warnings.WarningMessage]:
@@ -372,9 +536,17 @@ def test_warnings_are_given_once(n_jobs):
     listed = list(KFold(3).split(X))
     (warning,) = warned(permutation_test, LINEAR, X, y, cv=listed, **options)
     assert warning.category is ValidityWarning
-    (warning,) = warned(permutation_test, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), **options)
-    assert warning.category is RefitWarning and warning.filename == __file__ and "more like this" not in str(warning.message)
-    (warning,) = warned(cross_val_score, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), n_jobs=n_jobs)
+    (warning,) = warned(
+        permutation_test, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), **options
+    )
+    assert (
+        warning.category is RefitWarning
+        and warning.filename == __file__
+        and "more like this" not in str(warning.message)
+    )
+    (warning,) = warned(
+        cross_val_score, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), n_jobs=n_jobs
+    )
     assert warning.category is RefitWarning
     (warning,) = warned(generalize, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), n_jobs=n_jobs)
     assert warning.category is RefitWarning
@@ -435,7 +607,7 @@ def test_refused_data():
         generalize(LINEAR, X, y, cv=3, scoring=["accuracy"])
 
 
-# ---- company -----------------------------------------------------------------------------------------------------------
+# ---- company -------------------------------------------------------------------------------------
 
 
 @pytest.mark.torch
@@ -446,9 +618,16 @@ def test_torch_tensors():
     tensor = torch.asarray(X)
     for model in (LINEAR, KernelFisherDiscriminant(gamma=0.2, alpha=0.3)):
         options = {"cv": KFold(3), "n_permutations": 6}
-        np.testing.assert_allclose(permutation_test(model, tensor, y, **options).null, permutation_test(model, X, y, **options).null)
-        np.testing.assert_allclose(cross_val_score(model, tensor, y, cv=3), cross_val_score(model, X, y, cv=3))
-        np.testing.assert_allclose(generalize(model, tensor, y, cv=3), generalize(model, X, y, cv=3))
+        np.testing.assert_allclose(
+            permutation_test(model, tensor, y, **options).null,
+            permutation_test(model, X, y, **options).null,
+        )
+        np.testing.assert_allclose(
+            cross_val_score(model, tensor, y, cv=3), cross_val_score(model, X, y, cv=3)
+        )
+        np.testing.assert_allclose(
+            generalize(model, tensor, y, cv=3), generalize(model, X, y, cv=3)
+        )
 
 
 @pytest.mark.parametrize("model", [LINEAR, LeastSquaresSVC(gamma=0.2, alpha=0.3)])
@@ -462,7 +641,9 @@ def test_inside_mne(model):
     np.testing.assert_allclose(cross_val_score(model, X, y, cv=cv).T, theirs, atol=1e-12)
     generalizing = decoding.GeneralizingEstimator(model, scoring="accuracy", verbose="ERROR")
     theirs = decoding.cross_val_multiscore(generalizing, X, y, cv=cv, verbose="ERROR")
-    np.testing.assert_allclose(np.moveaxis(generalize(model, X, y, cv=cv), -1, 0), theirs, atol=1e-12)
+    np.testing.assert_allclose(
+        np.moveaxis(generalize(model, X, y, cv=cv), -1, 0), theirs, atol=1e-12
+    )
 
 
 def test_memory_is_bounded_by_blocks(tmp_path: Path):
@@ -470,5 +651,6 @@ def test_memory_is_bounded_by_blocks(tmp_path: Path):
     X, y = epochs()
     options = {"cv": KFold(3), "n_permutations": 40}
     np.testing.assert_array_equal(
-        permutation_test(LINEAR, X, y, max_bytes=30_000, **options).null, permutation_test(LINEAR, X, y, **options).null
+        permutation_test(LINEAR, X, y, max_bytes=30_000, **options).null,
+        permutation_test(LINEAR, X, y, **options).null,
     )

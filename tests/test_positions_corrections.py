@@ -1,4 +1,7 @@
-"""Corrections over positions: against plain loops, under the null hypothesis, and with an effect in a known place."""
+"""Corrections over positions.
+
+Against plain loops, under the null hypothesis, and with an effect in a known place.
+"""
 
 from __future__ import annotations
 
@@ -23,33 +26,65 @@ from fitonce.positions.result import significance
 LINEAR = KernelFisherDiscriminant("linear", alpha=1.0)
 
 
-def smooth_noise(rng: np.random.Generator, rows: int, q: int, correlation: float = 0.8) -> np.ndarray:
+def smooth_noise(
+    rng: np.random.Generator, rows: int, q: int, correlation: float = 0.8
+) -> np.ndarray:
     """Rows of an autoregressive process: neighbouring positions depend on each other."""
     noise = rng.normal(size=(rows, q))
     for position in range(1, q):
-        noise[:, position] = correlation * noise[:, position - 1] + np.sqrt(1 - correlation**2) * noise[:, position]
+        noise[:, position] = (
+            correlation * noise[:, position - 1] + np.sqrt(1 - correlation**2) * noise[:, position]
+        )
     return noise
 
 
 def judged(
-    score: np.ndarray, null: np.ndarray, alternative: str = "greater", *, standardised: bool = False, **options: Any
+    score: np.ndarray,
+    null: np.ndarray,
+    alternative: str = "greater",
+    *,
+    standardised: bool = False,
+    **options: Any,
 ) -> dict[str, Any]:
     given_edges = options.pop("edges", None)
     edges = grid_edges(score.shape) if given_edges is None else given_edges
-    rules = Rules.of(alternative, options.pop("cluster_pvalue", 0.05), options.pop("cluster_score", None), edges, "cluster_score")
+    rules = Rules.of(
+        alternative,
+        options.pop("cluster_pvalue", 0.05),
+        options.pop("cluster_score", None),
+        edges,
+        "cluster_score",
+    )
     return significance(score, null, rules, standardised)
 
 
-# ---- plain loops -----------------------------------------------------------------------------------------------------------
+# ---- plain loops ---------------------------------------------------------------------------------
 
 
-def plain(score: np.ndarray, null: np.ndarray, alternative: str, level: float, neighbours: dict[int, set[int]]) -> dict[str, Any]:
-    """The definitions, one position, permutation and cluster at a time; scores closer than 1e-9 are equal."""
+def plain(
+    score: np.ndarray,
+    null: np.ndarray,
+    alternative: str,
+    level: float,
+    neighbours: dict[int, set[int]],
+) -> dict[str, Any]:
+    """The definitions, one position, permutation and cluster at a time.
+
+    Scores closer than 1e-9 are equal.
+    """
     rows = np.vstack([score, null])
     P1, q = rows.shape
     centre, scale = rows.mean(axis=0), rows.std(axis=0)
     extreme = {"greater": rows, "less": -rows, "two-sided": np.abs(rows - centre)}[alternative]
-    own = np.array([[sum(extreme[other, j] >= extreme[row, j] - 1e-9 for other in range(P1)) / P1 for j in range(q)] for row in range(P1)])
+    own = np.array(
+        [
+            [
+                sum(extreme[other, j] >= extreme[row, j] - 1e-9 for other in range(P1)) / P1
+                for j in range(q)
+            ]
+            for row in range(P1)
+        ]
+    )
     largest = extreme.max(axis=1)
     pvalue_max = [sum(largest[1:] >= extreme[0, j] - 1e-9) for j in range(q)]
     z = (rows - centre) / scale
@@ -71,7 +106,10 @@ def plain(score: np.ndarray, null: np.ndarray, alternative: str, level: float, n
     return {
         "pvalue": own[0],
         "pvalue_max": (1 + np.array(pvalue_max)) / P1,
-        "clusters": {members: (mass, (1 + sum(np.array(heaviest[1:]) >= abs(mass) - 1e-9)) / P1) for members, mass in clusters(0)},
+        "clusters": {
+            members: (mass, (1 + sum(np.array(heaviest[1:]) >= abs(mass) - 1e-9)) / P1)
+            for members, mass in clusters(0)
+        },
     }
 
 
@@ -94,8 +132,13 @@ def test_corrections_are_their_definitions(alternative, ties, adjacency):
         expected = plain(rows[0], rows[1:], alternative, 0.2, neighbours)
         np.testing.assert_allclose(result["pvalue"], expected["pvalue"])
         np.testing.assert_allclose(result["pvalue_max"], expected["pvalue_max"])
-        np.testing.assert_allclose(result["pvalue_fdr"], scipy.stats.false_discovery_control(expected["pvalue"]))
-        found = {frozenset(cluster.positions.tolist()): (cluster.mass, cluster.pvalue) for cluster in result["clusters"]}
+        np.testing.assert_allclose(
+            result["pvalue_fdr"], scipy.stats.false_discovery_control(expected["pvalue"])
+        )
+        found = {
+            frozenset(cluster.positions.tolist()): (cluster.mass, cluster.pvalue)
+            for cluster in result["clusters"]
+        }
         assert found.keys() == expected["clusters"].keys()
         for members, (mass, pvalue) in found.items():
             assert (mass, pvalue) == pytest.approx(expected["clusters"][members])
@@ -109,14 +152,21 @@ def test_corrections_are_their_definitions(alternative, ties, adjacency):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(ALTERNATIVES), st.integers(2, 30), st.integers(1, 12))
+@given(
+    st.integers(0, 10_000), st.sampled_from(ALTERNATIVES), st.integers(2, 30), st.integers(1, 12)
+)
 def test_laws(seed, alternative, P, q):
-    """Corrected p-values are never smaller; order of positions and shifts of scores do not matter."""
+    """Corrected p-values are never smaller.
+
+    Order of positions and shifts of scores do not matter.
+    """
     rng = np.random.default_rng(seed)
     rows = np.round(smooth_noise(rng, P + 1, q), int(rng.integers(0, 3)))
     result = judged(rows[0], rows[1:], alternative)
     assert np.all(result["pvalue"] >= 1 / (P + 1)) and np.all(result["pvalue_max"] <= 1)
-    assert np.all(result["pvalue_max"] >= result["pvalue"] - 1e-12) and np.all(result["pvalue_fdr"] >= result["pvalue"] - 1e-12)
+    assert np.all(result["pvalue_max"] >= result["pvalue"] - 1e-12) and np.all(
+        result["pvalue_fdr"] >= result["pvalue"] - 1e-12
+    )
     moved = judged(rows[0] + 3.0, rows[1:] + 3.0, alternative)
     back = judged(rows[0, ::-1], rows[1:, ::-1], alternative)
     for name in ("pvalue", "pvalue_max", "pvalue_cluster"):
@@ -150,33 +200,53 @@ def test_undefined_scores_are_no_evidence():
     for alternative in ALTERNATIVES:
         score = -rows if alternative == "less" else rows
         result = judged(score[0], score[1:], alternative)
-        assert result["pvalue"][2] == 1.0 and result["pvalue_max"][2] == 1.0 and result["pvalue_cluster"][2] == 1.0
+        assert (
+            result["pvalue"][2] == 1.0
+            and result["pvalue_max"][2] == 1.0
+            and result["pvalue_cluster"][2] == 1.0
+        )
         assert result["pvalue"][4] == pytest.approx(2 / 20)
-        assert result["pvalue_max"][0] == pytest.approx(2 / 20)  # that permutation could have been larger anywhere
+        assert result["pvalue_max"][0] == pytest.approx(
+            2 / 20
+        )  # that permutation could have been larger anywhere
         assert all(np.isfinite(cluster.mass) for cluster in result["clusters"])
 
 
 def test_constant_scores_are_not_significant():
     result = judged(np.full(5, 0.5), np.full((30, 5), 0.5), "two-sided")
-    assert np.all(result["pvalue"] == 1) and np.all(result["pvalue_max"] == 1) and result["clusters"] == ()
+    assert (
+        np.all(result["pvalue"] == 1)
+        and np.all(result["pvalue_max"] == 1)
+        and result["clusters"] == ()
+    )
 
 
 def test_adjacency_in_every_form():
     matrix = np.zeros((4, 4))
     matrix[0, 2] = matrix[3, 2] = 1  # one direction is enough
     expected = [[0, 2], [2, 3]]
-    for form in (matrix, matrix.astype(bool), sp.csr_array(matrix), sp.coo_matrix(matrix), [[2], [], [], [2]], [[0, 2], [1], [0, 3], []]):
+    for form in (
+        matrix,
+        matrix.astype(bool),
+        sp.csr_array(matrix),
+        sp.coo_matrix(matrix),
+        [[2], [], [], [2]],
+        [[0, 2], [1], [0, 3], []],
+    ):
         np.testing.assert_array_equal(edges_of(form, 4), expected)
     assert len(grid_edges((3, 4))) == 2 * 4 + 3 * 3 and len(grid_edges((5,))) == 4
     coordinates = np.array(list(itertools.product(range(3), range(4))), dtype=float)
-    np.testing.assert_array_equal(edges_of(spheres(coordinates, 1.0), 12), np.unique(np.sort(grid_edges((3, 4)), axis=1), axis=0))
+    np.testing.assert_array_equal(
+        edges_of(spheres(coordinates, 1.0), 12),
+        np.unique(np.sort(grid_edges((3, 4)), axis=1), axis=0),
+    )
     with pytest.raises(ValueError, match="radius"):
         spheres(coordinates, 0.0)
     with pytest.raises(ValueError, match="coordinates"):
         spheres([1.0, 2.0], 1.0)
 
 
-# ---- under the null hypothesis -----------------------------------------------------------------------------------------------
+# ---- under the null hypothesis -------------------------------------------------------------------
 
 
 def share_below(pvalues: list[float], level: float = 0.05) -> float:
@@ -185,7 +255,10 @@ def share_below(pvalues: list[float], level: float = 0.05) -> float:
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_the_family_wise_error_is_the_level(alternative):
-    """Exchangeable rows with dependent positions: continuous ones reject at exactly the level, rounded ones no more often."""
+    """Exchangeable rows with dependent positions.
+
+    Continuous ones reject at exactly the level, rounded ones no more often.
+    """
     n_sets, P = 800, 39
     rng = np.random.default_rng(0)
     for decimals in (None, 0):
@@ -203,7 +276,9 @@ def test_the_family_wise_error_is_the_level(alternative):
             if decimals is None:
                 assert share_below(smallest[name]) >= 0.05 - error
         if decimals is None:
-            assert share_below(smallest["none"]) > 0.3  # what looking everywhere without correction does
+            assert (
+                share_below(smallest["none"]) > 0.3
+            )  # what looking everywhere without correction does
 
 
 def noise_epochs(seed: int, n: int = 24, p: int = 3, q: int = 12) -> tuple[np.ndarray, np.ndarray]:
@@ -212,7 +287,9 @@ def noise_epochs(seed: int, n: int = 24, p: int = 3, q: int = 12) -> tuple[np.nd
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cv", "permute"), [(KFold(3), None), (StratifiedKFold(3), "within-folds")])
+@pytest.mark.parametrize(
+    ("cv", "permute"), [(KFold(3), None), (StratifiedKFold(3), "within-folds")]
+)
 def test_the_whole_test_keeps_its_level(cv, permute):
     """Simulated epochs without any effect, smooth in time, through the estimator and its folds."""
     n_sets = 250
@@ -221,13 +298,26 @@ def test_the_whole_test_keeps_its_level(cv, permute):
         X, y = noise_epochs(number)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            test = permutation_test(LINEAR, X, y, cv=cv, permute=permute, n_permutations=79, scoring="roc_auc", random_state=number)
+            test = permutation_test(
+                LINEAR,
+                X,
+                y,
+                cv=cv,
+                permute=permute,
+                n_permutations=79,
+                scoring="roc_auc",
+                random_state=number,
+            )
         for name, values in smallest.items():
             values.append(getattr(test, name).min())
     error = 3 * np.sqrt(0.05 * 0.95 / n_sets)
-    for values in smallest.values():  # with no effect anywhere the false discovery rate is the family-wise error, too
+    for values in (
+        smallest.values()
+    ):  # with no effect anywhere the false discovery rate is the family-wise error, too
         assert share_below(values) <= 0.05 + error
-    assert share_below(smallest["pvalue_max"], 0.5) == pytest.approx(0.5, abs=3 * 0.5 / np.sqrt(n_sets))
+    assert share_below(smallest["pvalue_max"], 0.5) == pytest.approx(
+        0.5, abs=3 * 0.5 / np.sqrt(n_sets)
+    )
 
 
 def test_an_effect_is_found_where_it_is():
@@ -237,7 +327,14 @@ def test_an_effect_is_found_where_it_is():
         X, y = noise_epochs(seed, n=60, p=6, q=40)
         X[:, :2, 16:24] += 1.5 * y[:, None, None]
         test = permutation_test(
-            LINEAR, X, y, cv=StratifiedKFold(5), permute="within-folds", n_permutations=199, cluster_pvalue=0.01, random_state=seed
+            LINEAR,
+            X,
+            y,
+            cv=StratifiedKFold(5),
+            permute="within-folds",
+            n_permutations=199,
+            cluster_pvalue=0.01,
+            random_state=seed,
         )
         inside = np.zeros(40, dtype=bool)
         inside[16:24] = True
@@ -255,16 +352,26 @@ def test_the_same_permutations_by_other_rules():
     X[:, :, 5:8] += 0.7 * y[:, None, None]
     options: dict[str, Any] = {"cv": KFold(4), "n_permutations": 99}
     test = permutation_test(LINEAR, X, y, **options)
-    for rules in ({"alternative": "two-sided"}, {"cluster_pvalue": 0.2}, {"cluster_score": 0.6}, {"alternative": "less"}):
+    for rules in (
+        {"alternative": "two-sided"},
+        {"cluster_pvalue": 0.2},
+        {"cluster_score": 0.6},
+        {"alternative": "less"},
+    ):
         anew = permutation_test(LINEAR, X, y, **options, **rules)
-        again = test.corrected(**{name.replace("cluster_score", "cluster_value"): value for name, value in rules.items()})
+        again = test.corrected(
+            **{
+                name.replace("cluster_score", "cluster_value"): value
+                for name, value in rules.items()
+            }
+        )
         assert isinstance(again, PositionTest)
         for name in ("pvalue", "pvalue_max", "pvalue_fdr", "pvalue_cluster", "threshold"):
             np.testing.assert_array_equal(getattr(again, name), getattr(anew, name))
     np.testing.assert_array_equal(test.corrected().pvalue_cluster, test.pvalue_cluster)
 
 
-# ---- groups ----------------------------------------------------------------------------------------------------------------
+# ---- groups --------------------------------------------------------------------------------------
 
 
 def test_flips_are_all_listed_and_are_t_tests():
@@ -274,9 +381,13 @@ def test_flips_are_all_listed_and_are_t_tests():
     np.testing.assert_allclose(test.t, scipy.stats.ttest_1samp(scores, 0.5).statistic)
     assert test.exact and len(test.null) == 2**7 - 1
     signs = np.array(list(itertools.product([1, -1], repeat=7)))
-    t = np.array([scipy.stats.ttest_1samp(sign[:, None] * (scores - 0.5), 0.0).statistic for sign in signs])
+    t = np.array(
+        [scipy.stats.ttest_1samp(sign[:, None] * (scores - 0.5), 0.0).statistic for sign in signs]
+    )
     np.testing.assert_allclose(test.pvalue, np.mean(t >= test.t - 1e-9, axis=0))
-    np.testing.assert_allclose(test.pvalue_max, np.mean(t.max(axis=1)[:, None] >= test.t - 1e-9, axis=0))
+    np.testing.assert_allclose(
+        test.pvalue_max, np.mean(t.max(axis=1)[:, None] >= test.t - 1e-9, axis=0)
+    )
     two = test.corrected(alternative="two-sided")
     np.testing.assert_allclose(two.pvalue, np.mean(np.abs(t) >= np.abs(test.t) - 1e-9, axis=0))
     reference = scipy.stats.permutation_test(
@@ -292,7 +403,9 @@ def test_flips_are_all_listed_and_are_t_tests():
 
 
 def test_clusters_of_a_group_as_in_mne():
-    """The same clusters, masses and, to Monte-Carlo error of none (all flips), p-values as MNE's one-sample cluster test."""
+    """The same clusters, masses and, to Monte-Carlo error of none (all flips), p-values as MNE's
+    one-sample cluster test.
+    """
     from conftest import require
 
     stats = require("mne.stats")
@@ -301,7 +414,9 @@ def test_clusters_of_a_group_as_in_mne():
     scores[:, 10:16] += 0.05
     for alternative, tail in (("greater", 1), ("less", -1), ("two-sided", 0)):
         values = 1.0 - scores if alternative == "less" else scores
-        test = group_test(values, chance=0.5, cluster_t=-2.0 if tail == -1 else 2.0, alternative=alternative)
+        test = group_test(
+            values, chance=0.5, cluster_t=-2.0 if tail == -1 else 2.0, alternative=alternative
+        )
         _, clusters, pvalues, _ = stats.permutation_cluster_1samp_test(
             values - 0.5,
             threshold=-2.0 if tail == -1 else 2.0,
@@ -311,11 +426,15 @@ def test_clusters_of_a_group_as_in_mne():
             out_type="indices",
             verbose="ERROR",
         )
-        theirs = {tuple(members[0].tolist()): p for members, p in zip(clusters, pvalues, strict=True)}
+        theirs = {
+            tuple(members[0].tolist()): p for members, p in zip(clusters, pvalues, strict=True)
+        }
         ours = {tuple(cluster.positions.tolist()): cluster.pvalue for cluster in test.clusters}
         assert ours.keys() == theirs.keys() and ours
         for members, pvalue in ours.items():
-            assert pvalue == pytest.approx(theirs[members], abs=1.5 / 2**8)  # MNE lists half of the flips in a two-sided test
+            assert pvalue == pytest.approx(
+                theirs[members], abs=1.5 / 2**8
+            )  # MNE lists half of the flips in a two-sided test
             assert test.pvalue_cluster[members[0]] == pvalue
 
 
@@ -325,8 +444,12 @@ def test_draws_for_larger_groups():
     scores[:, 2] += 0.05
     test = group_test(scores, chance=0.5, n_permutations=2000, random_state=1)
     assert not test.exact and len(test.null) == 2000
-    np.testing.assert_array_equal(test.null, group_test(scores, chance=0.5, n_permutations=2000, random_state=1).null)
-    assert not np.array_equal(test.null, group_test(scores, chance=0.5, n_permutations=2000, random_state=2).null)
+    np.testing.assert_array_equal(
+        test.null, group_test(scores, chance=0.5, n_permutations=2000, random_state=1).null
+    )
+    assert not np.array_equal(
+        test.null, group_test(scores, chance=0.5, n_permutations=2000, random_state=2).null
+    )
     t = scipy.stats.ttest_1samp(scores, 0.5, alternative="greater").pvalue
     np.testing.assert_allclose(test.pvalue, t, atol=4 * 0.5 / np.sqrt(2000))
     assert test.pvalue_max[2] <= 0.05
@@ -337,10 +460,16 @@ def test_groups_of_permutation_tests_and_grids():
     for seed in range(6):
         X, y = noise_epochs(seed, n=30, q=5)
         X[:, 0, 2] += 2.0 * y
-        subjects.append(permutation_test(LINEAR, X, y, cv=KFold(3, shuffle=True, random_state=0), n_permutations=30))
+        subjects.append(
+            permutation_test(
+                LINEAR, X, y, cv=KFold(3, shuffle=True, random_state=0), n_permutations=30
+            )
+        )
     test = group_test(subjects)
     np.testing.assert_allclose(test.score, np.mean([subject.score for subject in subjects], axis=0))
-    np.testing.assert_allclose(test.chance, np.mean([subject.chance for subject in subjects], axis=0))
+    np.testing.assert_allclose(
+        test.chance, np.mean([subject.chance for subject in subjects], axis=0)
+    )
     deviations = np.array([subject.score - subject.chance for subject in subjects])
     np.testing.assert_allclose(test.t, scipy.stats.ttest_1samp(deviations, 0.0).statistic)
     assert test.pvalue[2] == 1 / 64
@@ -350,7 +479,10 @@ def test_groups_of_permutation_tests_and_grids():
 
 
 def test_equal_scores_of_a_group():
-    """Subjects who all deviate alike: t is infinite, and the p-value the smallest there is; no deviation at all is none."""
+    """Subjects who all deviate alike: t is infinite, and the p-value the smallest there is.
+
+    No deviation at all is none.
+    """
     scores = np.full((6, 3), 0.5)
     scores[:, 1] = 0.7
     test = group_test(scores, chance=0.5)
@@ -370,7 +502,9 @@ def test_the_group_test_keeps_its_level(alternative):
             values.append(getattr(test, name).min())
     for values in found.values():
         share = share_below(values)
-        assert abs(share - 12 / 256) <= 0.006 + 3 * np.sqrt(0.05 * 0.95 / n_sets)  # 12 (two-sided: pairs) of 256 flips are within 5 %
+        assert abs(share - 12 / 256) <= 0.006 + 3 * np.sqrt(
+            0.05 * 0.95 / n_sets
+        )  # 12 (two-sided: pairs) of 256 flips are within 5 %
 
 
 def test_groups_refused_and_doubtful():
@@ -385,4 +519,6 @@ def test_groups_refused_and_doubtful():
     with pytest.warns(ValidityWarning, match="16 sign patterns"):
         group_test(np.random.default_rng(0).normal(size=(4, 3)), chance=0.0)
     with pytest.warns(ValidityWarning, match=r"smaller than 0.0625"):
-        group_test(np.random.default_rng(0).normal(size=(5, 3)), chance=0.0, alternative="two-sided")
+        group_test(
+            np.random.default_rng(0).normal(size=(5, 3)), chance=0.0, alternative="two-sided"
+        )

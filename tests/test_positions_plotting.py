@@ -42,11 +42,19 @@ def spans(display) -> list[tuple[float, float]]:
 
 
 @pytest.mark.parametrize(
-    ("correction", "attribute"), [("cluster", "pvalue_cluster"), ("max", "pvalue_max"), ("fdr", "pvalue_fdr"), ("none", "pvalue")]
+    ("correction", "attribute"),
+    [
+        ("cluster", "pvalue_cluster"),
+        ("max", "pvalue_max"),
+        ("fdr", "pvalue_fdr"),
+        ("none", "pvalue"),
+    ],
 )
 def test_a_time_course(epochs, test, correction, attribute):
     times = epochs[2]
-    display = TimeCourseDisplay.from_predictions(test, times=times, correction=correction, name="accuracy")
+    display = TimeCourseDisplay.from_predictions(
+        test, times=times, correction=correction, name="accuracy"
+    )
     np.testing.assert_array_equal(display.line_.get_xydata(), np.column_stack([times, test.score]))
     np.testing.assert_allclose(display.chance_.get_ydata(), test.null.mean(axis=0))
     significant = getattr(test, attribute) <= 0.05
@@ -56,7 +64,10 @@ def test_a_time_course(epochs, test, correction, attribute):
     lower, upper = np.quantile(test.null, [0.025, 0.975], axis=0)
     corners = display.band_.get_paths()[0].vertices
     for values in (lower, upper):
-        assert all(np.any(np.all(np.isclose(corners, point), axis=1)) for point in zip(times, values, strict=True))
+        assert all(
+            np.any(np.all(np.isclose(corners, point), axis=1))
+            for point in zip(times, values, strict=True)
+        )
 
 
 def test_scores_of_folds_and_of_groups(epochs):
@@ -70,25 +81,35 @@ def test_scores_of_folds_and_of_groups(epochs):
     subjects[:, 5:7] += 0.3
     group = group_test(subjects, chance=0.5)
     display = TimeCourseDisplay.from_predictions(group, times=times)
-    low, high = scipy.stats.t.interval(0.95, 8, loc=subjects.mean(axis=0), scale=scipy.stats.sem(subjects))
+    low, high = scipy.stats.t.interval(
+        0.95, 8, loc=subjects.mean(axis=0), scale=scipy.stats.sem(subjects)
+    )
     np.testing.assert_allclose(display.band, [low, high])
     assert len(display.bars_) == 1
 
 
 def test_from_an_estimator(epochs):
     X, y, times = epochs
-    display = TimeCourseDisplay.from_estimator(MODEL, X, y, cv=KFold(4), n_permutations=19, times=times, correction="max")
+    display = TimeCourseDisplay.from_estimator(
+        MODEL, X, y, cv=KFold(4), n_permutations=19, times=times, correction="max"
+    )
     assert display.line_.get_xdata()[0] == times[0]
-    display = GeneralizationDisplay.from_estimator(MODEL, X, y, cv=KFold(4), times=times, chance=0.5)
+    display = GeneralizationDisplay.from_estimator(
+        MODEL, X, y, cv=KFold(4), times=times, chance=0.5
+    )
     np.testing.assert_allclose(display.scores, generalize(MODEL, X, y, cv=KFold(4)).mean(axis=2))
 
 
 def test_a_matrix(epochs):
     X, y, times = epochs
     matrix = generalize(MODEL, X, y, cv=KFold(4))
-    display = GeneralizationDisplay.from_predictions(matrix, times=times, chance=0.5, name="accuracy")
+    display = GeneralizationDisplay.from_predictions(
+        matrix, times=times, chance=0.5, name="accuracy"
+    )
     drawn = np.asarray(display.im_.get_array()).reshape(12, 12)
-    np.testing.assert_allclose(drawn, matrix.mean(axis=2))  # training positions upwards, test positions to the right
+    np.testing.assert_allclose(
+        drawn, matrix.mean(axis=2)
+    )  # training positions upwards, test positions to the right
     assert sum(display.im_.get_clim()) == pytest.approx(1.0)  # chance in the middle
     assert display.outline_ is None and display.ax_.get_ylabel() == "training position"
     subjects = matrix.mean(axis=2) + 0.02 * np.random.default_rng(0).normal(size=(7, 12, 12))

@@ -1,4 +1,7 @@
-"""Newton on log alpha, gradients in the kernel, alternation, one width per feature: against differences and fine grids."""
+"""Newton on log alpha, gradients in the kernel, alternation, one width per feature.
+
+Against differences and fine grids.
+"""
 
 from __future__ import annotations
 
@@ -30,28 +33,47 @@ def check_jet(jet: Jet, value: Any, t: float, step: float = 1e-3, rtol: float = 
     second = (16 * (f[1] + f[-1]) - (f[2] + f[-2]) - 30 * f[0]) / (12 * step**2)
     np.testing.assert_allclose(jet.value, f[0], rtol=1e-9, atol=1e-12)
     for got, expected in ((jet.first, first), (jet.second, second)):
-        np.testing.assert_allclose(got, expected, rtol=rtol, atol=rtol * max(np.abs(expected).max(), 1e-4 * np.abs(f[0]).max()))
+        np.testing.assert_allclose(
+            got,
+            expected,
+            rtol=rtol,
+            atol=rtol * max(np.abs(expected).max(), 1e-4 * np.abs(f[0]).max()),
+        )
 
 
-# ---- derivatives in log mu --------------------------------------------------------------------------------------------
+# ---- derivatives in log mu -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("norm", ["function", "dual"])
 @pytest.mark.parametrize("setting", ["bias", "no bias", "penalised bias", "weights"])
 @pytest.mark.parametrize("kind", ["rbf", "singular", "indefinite"])
-def test_held_out_jets_have_the_slopes_of_finite_differences(norm: str, setting: str, kind: str) -> None:
+def test_held_out_jets_have_the_slopes_of_finite_differences(
+    norm: str, setting: str, kind: str
+) -> None:
     case = make_case(norm, kind, setting, thin=kind == "singular")
     lowest = case.mus((1e-3,))[0]
     for mu in lowest * np.exp(np.random.default_rng(1).uniform(0.5, 6.0, size=2)):
         jets, t = held_out_jets(case.smoother, case.scaled_Y, mu), np.log(mu)
-        check_jet(jets.held_out, lambda t: case.smoother.leave_one_out(case.scaled_Y, np.exp([t])).residual[0], t)
-        check_jet(jets.residual, lambda t: case.smoother.fit(case.scaled_Y, float(np.exp(t))).residual, t)
+        check_jet(
+            jets.held_out,
+            lambda t: case.smoother.leave_one_out(case.scaled_Y, np.exp([t])).residual[0],
+            t,
+        )
+        check_jet(
+            jets.residual, lambda t: case.smoother.fit(case.scaled_Y, float(np.exp(t))).residual, t
+        )
 
 
-def model_and_data(estimator: type, criterion: str, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+def model_and_data(
+    estimator: type, criterion: str, **options: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
     X, y = make_torus(50, random_state=3)
     if estimator is KernelRidge:
-        return KernelRidge(criterion=criterion, **options), X, np.column_stack([np.sin(X[:, 0]), y + 0.1 * X[:, 1]])
+        return (
+            KernelRidge(criterion=criterion, **options),
+            X,
+            np.column_stack([np.sin(X[:, 0]), y + 0.1 * X[:, 1]]),
+        )
     return estimator(criterion=criterion, compression=4.0, **options), X, y
 
 
@@ -68,15 +90,21 @@ SMOOTH = [
 ]
 
 
-def problem_of(model: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, gamma: float) -> tuple[Any, Problem]:
+def problem_of(
+    model: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, gamma: float
+) -> tuple[Any, Problem]:
     prepared = model._prepare(model._training(X, y, weights, None))
-    return prepared, model._problem(prepared, model._kernel(prepared, {"gamma": gamma}), model.penalty)
+    return prepared, model._problem(
+        prepared, model._kernel(prepared, {"gamma": gamma}), model.penalty
+    )
 
 
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_loss_jets_are_the_criterion_and_its_slopes(estimator: type, criterion: str, penalty: str, weighted: bool) -> None:
+def test_loss_jets_are_the_criterion_and_its_slopes(
+    estimator: type, criterion: str, penalty: str, weighted: bool
+) -> None:
     model, X, y = model_and_data(estimator, criterion, penalty=penalty)
     if estimator is KernelFisherDiscriminant:
         model.set_params(priors=[0.4, 0.6])
@@ -97,7 +125,7 @@ def test_criteria_without_derivatives_have_no_jet(estimator: type) -> None:
         assert model._loss_jet(problem, prepared, 1.0) is None
 
 
-# ---- derivatives in the kernel -----------------------------------------------------------------------------------------
+# ---- derivatives in the kernel -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", ["bias", "no bias", "weights", "weights and confounds"])
@@ -110,7 +138,9 @@ def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
         M = FunctionNormAt.of_kernel(K.copy(), case.Q0, mu).one_minus_H
         return float(np.sum(v * (M @ case.scaled_Y) / np.diag(M)[:, None]))
 
-    gradient = kernel_gradient(FunctionNormAt.of_kernel(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v)
+    gradient = kernel_gradient(
+        FunctionNormAt.of_kernel(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v
+    )
     np.testing.assert_allclose(gradient, gradient.T, atol=1e-12)
     for _ in range(6):
         D = rng.normal(size=case.K.shape)
@@ -145,12 +175,17 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     )
     theta = start + 0.3 * rng.normal(size=len(start))
     value, slope = objective(theta)
-    expected = [(objective(theta + h)[0] - objective(theta - h)[0]) / 2e-5 for h in 1e-5 * np.eye(len(theta))]
+    expected = [
+        (objective(theta + h)[0] - objective(theta - h)[0]) / 2e-5
+        for h in 1e-5 * np.eye(len(theta))
+    ]
     np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=1e-9)
     if pull == 0.0:
         gamma = np.exp(theta[:-1]) if per_feature else float(np.exp(theta[0]))
         at_gamma = model._problem(prepared, model._kernel(prepared, {"gamma": gamma}), "function")
-        direct = model._losses(at_gamma, prepared, np.exp(theta[-1:]), None, criterion_of(criterion, 3.0, True))[0]
+        direct = model._losses(
+            at_gamma, prepared, np.exp(theta[-1:]), None, criterion_of(criterion, 3.0, True)
+        )[0]
         assert value == pytest.approx(direct, rel=1e-9)
     low, high = np.exp(start[-1]) * np.array([0.01, 100])
     assert objective(objective.minimise((low, high)))[0] <= objective(start)[0]
@@ -166,7 +201,7 @@ def test_losses_of_residuals_have_their_slopes(weighted: bool) -> None:
         assert np.sum(loss(e)[1] * D) == pytest.approx(expected, rel=1e-7)
 
 
-# ---- Newton ------------------------------------------------------------------------------------------------------------
+# ---- Newton --------------------------------------------------------------------------------------
 
 
 def test_newton_finds_the_bottom_of_a_quartic_within_its_window() -> None:
@@ -184,7 +219,12 @@ def test_newton_finds_the_bottom_of_a_quartic_within_its_window() -> None:
 
 
 def test_newton_goes_downhill_where_the_curvature_is_negative_and_rests_where_all_is_flat() -> None:
-    path = newton(lambda a: Jet(np.cos(np.log(a)), -np.sin(np.log(a)), -np.cos(np.log(a))), np.exp(0.5), 1e-8, 1e8)
+    path = newton(
+        lambda a: Jet(np.cos(np.log(a)), -np.sin(np.log(a)), -np.cos(np.log(a))),
+        np.exp(0.5),
+        1e-8,
+        1e8,
+    )
     assert np.log(path[-1].alpha) == pytest.approx(np.pi, abs=1e-6)
     flat = newton(lambda a: Jet(1.0, 0.0, 0.0), 2.0, 1e-8, 1e8)
     assert [step.alpha for step in flat] == [pytest.approx(2.0)]
@@ -193,14 +233,20 @@ def test_newton_goes_downhill_where_the_curvature_is_negative_and_rests_where_al
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_newton_reaches_the_minimum_of_a_fine_grid_on_the_torus(estimator: type, criterion: str, penalty: str, weighted: bool) -> None:
+def test_newton_reaches_the_minimum_of_a_fine_grid_on_the_torus(
+    estimator: type, criterion: str, penalty: str, weighted: bool
+) -> None:
     model, X, y = model_and_data(estimator, criterion, penalty=penalty, gamma=0.3)
     weights = weights_for(len(X), weighted)
     coarse = model.fit(X, y, sample_weight=weights)
     alpha, lattice_score = coarse.alpha_, coarse.best_score_
-    fine = estimator(**{**model.get_params(), "alpha": alpha * 2.0 ** np.linspace(-1.5, 1.5, 601)}).fit(X, y, sample_weight=weights)
+    fine = estimator(
+        **{**model.get_params(), "alpha": alpha * 2.0 ** np.linspace(-1.5, 1.5, 601)}
+    ).fit(X, y, sample_weight=weights)
     refined = model.set_params(refine=True).fit(X, y, sample_weight=weights)
-    assert refined.best_score_ >= max(lattice_score, fine.best_score_ - 1e-9 * abs(fine.best_score_))
+    assert refined.best_score_ >= max(
+        lattice_score, fine.best_score_ - 1e-9 * abs(fine.best_score_)
+    )
     assert refined.alpha_ == pytest.approx(fine.alpha_, rel=0.005)
     steps = refined.refinement_.steps
     assert steps[0].alpha == pytest.approx(alpha)
@@ -211,13 +257,16 @@ def test_newton_reaches_the_minimum_of_a_fine_grid_on_the_torus(estimator: type,
     assert refined.verify(3).max_deviation < 1e-7
 
 
-# ---- gamma and alpha together --------------------------------------------------------------------------------------------
+# ---- gamma and alpha together --------------------------------------------------------------------
 
 TOGETHER: dict[str, dict[str, Any]] = {
     "gradient": {"criterion": "squared_error"},
     "gradient, laplacian": {"criterion": "squared_error", "kernel": "laplacian"},
     "alternation": {"penalty": "dual", "criterion": "squared_error"},
-    "alternation, folds": {"criterion": "squared_error", "cv": KFold(4, shuffle=True, random_state=0)},
+    "alternation, folds": {
+        "criterion": "squared_error",
+        "cv": KFold(4, shuffle=True, random_state=0),
+    },
     "alternation, no intercept": {"criterion": "squared_error", "fit_intercept": "penalized"},
     "given alphas": {"criterion": "squared_error", "alpha": np.array([0.01, 0.1, 1.0])},
 }
@@ -225,7 +274,9 @@ TOGETHER: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", TOGETHER)
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
-def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(estimator: type, way: str) -> None:
+def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(
+    estimator: type, way: str
+) -> None:
     options = TOGETHER[way]
     _, X, y = model_and_data(estimator, "squared_error")
     lattice = estimator(**options).fit(X, y)
@@ -239,7 +290,9 @@ def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(estimato
         assert refined.alpha_ == lattice.alpha_
     steps = 1.0 + 0.1 * np.array([-1, 0, 1])
     around = {
-        (a, g): estimator(**{**options, "alpha": refined.alpha_ * a, "gamma": refined.gamma_ * g}).fit(X, y).best_score_
+        (a, g): estimator(**{**options, "alpha": refined.alpha_ * a, "gamma": refined.gamma_ * g})
+        .fit(X, y)
+        .best_score_
         for a in (steps if way != "given alphas" else steps[1:2])
         for g in steps
     }
@@ -253,9 +306,13 @@ def test_refinement_of_criteria_without_derivatives_never_loses(criterion: str) 
     lattice = KernelFisherDiscriminant(criterion=criterion).fit(X, y)
     refined = KernelFisherDiscriminant(criterion=criterion, refine=True).fit(X, y)
     assert refined.best_score_ >= lattice.best_score_
-    at_refined = KernelFisherDiscriminant(criterion=criterion, gamma=refined.gamma_, alpha=refined.alpha_).fit(X, y)
+    at_refined = KernelFisherDiscriminant(
+        criterion=criterion, gamma=refined.gamma_, alpha=refined.alpha_
+    ).fit(X, y)
     assert at_refined.best_score_ == pytest.approx(refined.best_score_, rel=1e-8)
-    np.testing.assert_allclose(refined.decision_function(X), at_refined.decision_function(X), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        refined.decision_function(X), at_refined.decision_function(X), rtol=1e-8, atol=1e-8
+    )
 
 
 def test_refinement_with_nothing_to_tune_changes_nothing() -> None:
@@ -269,11 +326,13 @@ def test_refined_precomputed_kernel_equals_the_kernel_by_name(penalty: str) -> N
     X, y = make_torus(40, random_state=1)
     options = {"penalty": penalty, "refine": True, "criterion": "squared_error"}
     named = LeastSquaresSVC(gamma=0.3, **options).fit(X, y)
-    given = LeastSquaresSVC(kernel="precomputed", **options).fit(pairwise_kernels(X, metric="rbf", gamma=0.3), y)
+    given = LeastSquaresSVC(kernel="precomputed", **options).fit(
+        pairwise_kernels(X, metric="rbf", gamma=0.3), y
+    )
     assert given.alpha_ == pytest.approx(named.alpha_, rel=1e-6)
 
 
-# ---- one width per feature ------------------------------------------------------------------------------------------------
+# ---- one width per feature -----------------------------------------------------------------------
 
 
 def two_of_five(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -287,7 +346,11 @@ def test_widths_find_the_features_that_matter(estimator: type) -> None:
     X, f = two_of_five(90 if estimator is KernelRidge else 160)
     fresh, truth = two_of_five(400, seed=1)
     cut = np.median(f)
-    y, truth = (f, truth) if estimator is KernelRidge else (np.where(f > cut, "up", "down"), np.where(truth > cut, "up", "down"))
+    y, truth = (
+        (f, truth)
+        if estimator is KernelRidge
+        else (np.where(f > cut, "up", "down"), np.where(truth > cut, "up", "down"))
+    )
     ard, plain = estimator(gamma="ard").fit(X, y), estimator().fit(X, y)
     assert np.shape(ard.gamma_) == (5,)
     assert min(ard.gamma_[:2]) > 3 * max(ard.gamma_[2:])
@@ -314,7 +377,9 @@ def test_widths_leave_a_given_alpha_alone() -> None:
     assert KernelRidge(gamma="ard", alpha=[0.5, 2.0]).fit(X, y).alpha_ in (0.5, 2.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"fit_intercept": "penalized"}, {"fit_intercept": False}, {"cv": 4}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"fit_intercept": "penalized"}, {"fit_intercept": False}, {"cv": 4}], ids=str
+)
 def test_widths_that_are_kept_have_the_better_criterion(options: dict[str, Any]) -> None:
     X, y = two_of_five()
     ard, plain = KernelRidge(gamma="ard", **options).fit(X, y), KernelRidge(**options).fit(X, y)
@@ -348,7 +413,10 @@ def test_widths_do_not_concern_kernels_without_gamma(kernel: str) -> None:
     X, y = two_of_five(40)
     X = X @ X.T if kernel == "precomputed" else X
     name: Any = (lambda A, B: A @ B.T) if kernel == "callable" else kernel
-    assert KernelRidge(kernel=name, gamma="ard").fit(X, y).alpha_ == KernelRidge(kernel=name).fit(X, y).alpha_
+    assert (
+        KernelRidge(kernel=name, gamma="ard").fit(X, y).alpha_
+        == KernelRidge(kernel=name).fit(X, y).alpha_
+    )
 
 
 def test_one_feature_has_one_width() -> None:

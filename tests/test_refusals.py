@@ -40,7 +40,11 @@ def targets(estimator) -> np.ndarray:
 
 
 def output(model, rows):
-    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+    return (
+        model.decision_function(rows)
+        if hasattr(model, "decision_function")
+        else model.predict(rows)
+    )
 
 
 def replaced(array: np.ndarray, value) -> np.ndarray:
@@ -57,7 +61,7 @@ def refused(error, match: str, call, *args, **kwargs) -> None:
             call(*args, **kwargs)
 
 
-# ---- data --------------------------------------------------------------------------------------------------------------
+# ---- data ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -80,24 +84,59 @@ def test_bad_rows(estimator, rows, match):
 @pytest.mark.parametrize("n", [0, 1])
 @every_estimator
 def test_too_few_rows(estimator, n):
-    refused(ValueError, rf"{n} sample\(s\).*minimum of 2 is required", estimator().fit, X[:n], targets(estimator)[:n])
+    refused(
+        ValueError,
+        rf"{n} sample\(s\).*minimum of 2 is required",
+        estimator().fit,
+        X[:n],
+        targets(estimator)[:n],
+    )
 
 
 @every_estimator
 def test_bad_targets(estimator):
-    refused(ValueError, "Input y contains NaN", estimator().fit, X, replaced(targets(estimator), np.nan))
-    refused(ValueError, "Input y contains infinity", estimator().fit, X, replaced(targets(estimator), np.inf))
+    refused(
+        ValueError, "Input y contains NaN", estimator().fit, X, replaced(targets(estimator), np.nan)
+    )
+    refused(
+        ValueError,
+        "Input y contains infinity",
+        estimator().fit,
+        X,
+        replaced(targets(estimator), np.inf),
+    )
     refused(ValueError, "the target y is None", estimator().fit, X, None)
     refused(ValueError, "dim|shape", estimator().fit, X, np.ones((N, 2, 2)))
 
 
 @every_classifier
 def test_bad_labels(estimator):
-    refused(ValueError, "at least 2 classes, but the data contains only one class: .*Check the labels", estimator().fit, X, np.zeros(N))
-    refused(ValueError, "at least 2 classes.*or the sample weights", estimator().fit, X, LABELS, sample_weight=LABELS == 0)
+    refused(
+        ValueError,
+        "at least 2 classes, but the data contains only one class: .*Check the labels",
+        estimator().fit,
+        X,
+        np.zeros(N),
+    )
+    refused(
+        ValueError,
+        "at least 2 classes.*or the sample weights",
+        estimator().fit,
+        X,
+        LABELS,
+        sample_weight=LABELS == 0,
+    )
     refused(ValueError, "Unknown label type: continuous", estimator().fit, X, NUMBERS)
-    refused(ValueError, r"y should be a 1d array, got an array of shape \(30, 2\)", estimator().fit, X, np.ones((N, 2)))
-    refused((TypeError, ValueError), "label", estimator().fit, X, np.array(["a", 1] * 15, dtype=object))
+    refused(
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(30, 2\)",
+        estimator().fit,
+        X,
+        np.ones((N, 2)),
+    )
+    refused(
+        (TypeError, ValueError), "label", estimator().fit, X, np.array(["a", 1] * 15, dtype=object)
+    )
 
 
 def test_targets_that_are_not_numbers():
@@ -108,7 +147,13 @@ def test_targets_that_are_not_numbers():
 @every_estimator
 def test_bad_rows_in_predict(estimator):
     model = estimator(alpha=1.0).fit(X, targets(estimator))
-    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform"):
+    for method in (
+        "predict",
+        "decision_function",
+        "predict_proba",
+        "predict_log_proba",
+        "transform",
+    ):
         if hasattr(model, method):
             call = getattr(model, method)
             refused(ValueError, "contains NaN", call, replaced(X, np.nan))
@@ -119,13 +164,20 @@ def test_bad_rows_in_predict(estimator):
     refused(NotFittedError, "not fitted yet", estimator().verify)
 
 
-# ---- parameters ----------------------------------------------------------------------------------------------------------
+# ---- parameters ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", [0, -1.0, np.nan, np.inf, -np.inf, [1.0, -1.0], np.array([1.0, np.nan]), [0.0]], ids=str)
+@pytest.mark.parametrize(
+    "alpha",
+    [0, -1.0, np.nan, np.inf, -np.inf, [1.0, -1.0], np.array([1.0, np.nan]), [0.0]],
+    ids=str,
+)
 @every_estimator
 def test_alpha_that_is_not_positive_and_finite(estimator, alpha):
-    match = "alpha must be positive and finite, got .* instead: it is added to the eigenvalues.*Use a small positive number"
+    match = (
+        "alpha must be positive and finite, got .* instead: it is added to the eigenvalues.*Use a "
+        "small positive number"
+    )
     refused(ValueError, match, estimator(alpha=alpha).fit, X, targets(estimator))
     if np.ndim(alpha) == 0:
         refused(ValueError, match, estimator(alpha=1.0).fit(X, targets(estimator)).at, alpha)
@@ -134,7 +186,11 @@ def test_alpha_that_is_not_positive_and_finite(estimator, alpha):
 @pytest.mark.parametrize(
     ("alpha", "error", "match"),
     [
-        ("auto", ValueError, """alpha must be "tune", a positive number or an array of candidates, got 'auto' instead"""),
+        (
+            "auto",
+            ValueError,
+            """alpha must be "tune", a positive number or an array of candidates, got 'auto' instead""",
+        ),
         (None, (ValueError, TypeError), "alpha must be .*got None"),
         ([1.0, "a"], TypeError, "an array of candidates, got"),
         ({}, TypeError, "an array of candidates, got"),
@@ -167,7 +223,10 @@ def test_at_takes_one_number(estimator):
         ({"kernel": "poly", "degree": "three"}, "degree must be a finite number.* got 'three'"),
         ({"kernel": "poly", "degree": None}, "degree must be a finite number.* got None"),
         ({"kernel": "sigmoid", "coef0": np.nan}, "coef0 must be a finite number.* got nan"),
-        ({"kernel": "gaussian"}, "kernel must be one of 'linear', 'rbf', .* or a callable .* got 'gaussian'"),
+        (
+            {"kernel": "gaussian"},
+            "kernel must be one of 'linear', 'rbf', .* or a callable .* got 'gaussian'",
+        ),
         ({"kernel": None}, "kernel must be one of .* got None"),
         ({"kernel": ["rbf"]}, r"kernel must be one of .* got \['rbf'\]"),
         ({"penalty": "l2"}, "penalty must be one of 'function', 'dual'.* got 'l2' instead"),
@@ -194,7 +253,13 @@ def test_bad_intercept(estimator):
 @pytest.mark.parametrize("calibration", ["platt", 1, True])
 @every_classifier
 def test_bad_calibration(estimator, calibration):
-    refused(ValueError, "calibration must be one of 'temperature', .* got", estimator(calibration=calibration).fit, X, LABELS)
+    refused(
+        ValueError,
+        "calibration must be one of 'temperature', .* got",
+        estimator(calibration=calibration).fit,
+        X,
+        LABELS,
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,17 +297,24 @@ def test_bad_priors(priors, match):
 
 @pytest.mark.parametrize("n_components", [0, 3, -1, 1.0, "all"], ids=repr)
 def test_bad_n_components(n_components):
-    match = "n_components must be an integer from 1 to n_classes - 1 = 2, got .* instead: 3 class centroids span 2 axes"
+    match = (
+        "n_components must be an integer from 1 to n_classes - 1 = 2, got .* instead: 3 class "
+        "centroids span 2 axes"
+    )
     refused(ValueError, match, KernelFisherDiscriminant(n_components=n_components).fit, X, LABELS)
 
 
-# ---- weights, groups and splits --------------------------------------------------------------------------------------------
+# ---- weights, groups and splits ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("weights", "match"),
     [
-        (replaced(np.ones(N), -0.5), "sample_weight must be finite and not negative, got -0.5 instead.*Use 0 to leave a row out"),
+        (
+            replaced(np.ones(N), -0.5),
+            "sample_weight must be finite and not negative, got -0.5 instead.*Use 0 to leave a "
+            "row out",
+        ),
         (replaced(np.ones(N), np.nan), "sample_weight must be finite and not negative"),
         (replaced(np.ones(N), np.inf), "sample_weight must be finite and not negative"),
         (np.ones(N - 1), r"sample_weight.shape == \(29,\), expected \(30,\): one weight per row"),
@@ -259,19 +331,41 @@ def test_bad_weights(estimator, weights, match):
 
 
 def test_the_discriminant_needs_degrees_of_freedom():
-    match = "the sum of the sample weights must be more than the number of classes, got 1.5 and 3: .*rescale them to a mean of one"
-    refused(ValueError, match, KernelFisherDiscriminant().fit, X, LABELS, sample_weight=np.full(N, 0.05))
+    match = (
+        "the sum of the sample weights must be more than the number of classes, got 1.5 and 3: "
+        ".*rescale them to a mean of one"
+    )
+    refused(
+        ValueError, match, KernelFisherDiscriminant().fit, X, LABELS, sample_weight=np.full(N, 0.05)
+    )
     match = "the number of samples must be more than the number of classes, got 3 and 3"
     refused(ValueError, match, KernelFisherDiscriminant().fit, X[:3], [0, 1, 2])
 
 
 @every_estimator
 def test_bad_groups(estimator):
-    refused(ValueError, r"groups must have one entry per row \(30\), got 29", estimator().fit, X, targets(estimator), groups=np.arange(29))
-    refused(ValueError, "fewer than 2 unique groups", estimator().fit, X, targets(estimator), groups=np.zeros(N))
+    refused(
+        ValueError,
+        r"groups must have one entry per row \(30\), got 29",
+        estimator().fit,
+        X,
+        targets(estimator),
+        groups=np.arange(29),
+    )
+    refused(
+        ValueError,
+        "fewer than 2 unique groups",
+        estimator().fit,
+        X,
+        targets(estimator),
+        groups=np.zeros(N),
+    )
 
 
-SEEN = "test row.* inside its own training set .*predictions for rows that the model has seen are not held-out.*Remove them"
+SEEN = (
+    "test row.* inside its own training set .*predictions for rows that the model has seen are "
+    "not held-out.*Remove them"
+)
 
 
 @pytest.mark.parametrize(
@@ -288,32 +382,57 @@ SEEN = "test row.* inside its own training set .*predictions for rows that the m
 def test_test_rows_inside_their_training_set(estimator, split):
     refused(ValueError, SEEN, estimator(alpha=1.0, cv=[split]).fit, X, targets(estimator))
     for function in (cross_val_predict, cross_val_score, cross_validate):
-        refused(ValueError, SEEN, function, estimator(alpha=1.0, gamma=0.3), X, targets(estimator), cv=[split])
+        refused(
+            ValueError,
+            SEEN,
+            function,
+            estimator(alpha=1.0, gamma=0.3),
+            X,
+            targets(estimator),
+            cv=[split],
+        )
 
 
-# ---- kernels ---------------------------------------------------------------------------------------------------------------
+# ---- kernels -------------------------------------------------------------------------------------
 
 
 @every_estimator
 def test_bad_precomputed_kernels(estimator):
     model, y = estimator("precomputed", alpha=1.0), targets(estimator)
-    match = "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K and K.T if the difference is noise"
+    match = (
+        "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K and "
+        "K.T if the difference is noise"
+    )
     refused(ValueError, match, model.fit, X @ np.triu(np.ones((3, 3))) @ X.T, y)
-    match = r"Precomputed matrix must be a square kernel matrix of the training rows, got shape \(30, 3\)"
+    match = (
+        r"Precomputed matrix must be a square kernel matrix of the training rows, got shape \(30, "
+        r"3\)"
+    )
     refused(ValueError, match, model.fit, X, y)
     refused(ValueError, "NaN", model.fit, replaced(K, np.nan), y)
     refused(TypeError, "dense", model.fit, sp.csr_array(K), y)
-    refused(ValueError, "X has 3 features, but .* is expecting 30 features", model.fit(K, y).predict, X)
+    refused(
+        ValueError, "X has 3 features, but .* is expecting 30 features", model.fit(K, y).predict, X
+    )
 
 
 @every_estimator
 def test_bad_callable_kernels(estimator):
     y = targets(estimator)
-    shape = r"callable kernel must return a matrix of shape \(30, 30\) .*got .*once on whole matrices, kernel\(X, Y\), not on pairs of rows"
+    shape = (
+        r"callable kernel must return a matrix of shape \(30, 30\) .*got .*once on whole "
+        r"matrices, kernel\(X, Y\), not on pairs of rows"
+    )
     for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
         refused(ValueError, shape, estimator(kernel).fit, X, y)
     refused(ValueError, "NaN or infinite", estimator(lambda A, B: A @ B.T * np.nan).fit, X, y)
-    refused(ValueError, "symmetric", estimator(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit, X, y)
+    refused(
+        ValueError,
+        "symmetric",
+        estimator(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit,
+        X,
+        y,
+    )
     transposed = estimator(lambda A, B: B @ A.T, alpha=1.0).fit(X, y)
     refused(ValueError, r"shape \(5, 30\) .*got \(30, 5\)", transposed.predict, X[:5])
 
@@ -326,7 +445,10 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
     centre = np.eye(N) - 1 / N
     lowest = np.linalg.eigvalsh(centre @ S @ centre)[0]
     assert lowest < -0.1
-    match = rf'alpha must be greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is {lowest:.4g}.*penalty="dual"'
+    match = (
+        rf"alpha must be greater than {-lowest:.4g}.*indefinite .*smallest eigenvalue is "
+        rf'{lowest:.4g}.*penalty="dual"'
+    )
     refused(ValueError, match, estimator(alpha=-lowest * 0.999, **setting).fit, X, y)
     refused(ValueError, 'penalty="dual"', estimator(alpha=[1e-3, 100.0], **setting).fit, X, y)
     refused(ValueError, 'penalty="dual"', estimator("precomputed", alpha=1e-3).fit, S, y)
@@ -350,31 +472,48 @@ def test_overflow_is_told_as_such(estimator, penalty):
 
 def test_the_dual_norm_of_enormous_rows_is_refused():
     """K fits float64, its square does not."""
-    refused(ValueError, "overflow.*Scale the features", KernelRidge("linear", penalty="dual").fit, X * 1e100, NUMBERS)
+    refused(
+        ValueError,
+        "overflow.*Scale the features",
+        KernelRidge("linear", penalty="dual").fit,
+        X * 1e100,
+        NUMBERS,
+    )
 
 
-# ---- what must simply work ---------------------------------------------------------------------------------------------------
+# ---- what must simply work -----------------------------------------------------------------------
 
 
 @every_classifier
 @pytest.mark.parametrize(
     "names",
-    [np.array(["no", "maybe", "yes"]), np.array(["no", "maybe", "yes"], dtype=object), np.array([2.0, 5.0, -1.0]), np.array([10, 2, 30])],
+    [
+        np.array(["no", "maybe", "yes"]),
+        np.array(["no", "maybe", "yes"], dtype=object),
+        np.array([2.0, 5.0, -1.0]),
+        np.array([10, 2, 30]),
+    ],
     ids=["text", "objects", "floats", "integers"],
 )
 def test_labels_of_any_kind(estimator, names):
     y = names[LABELS]
     model = estimator().fit(X, y)
     assert set(model.predict(X)) <= set(names) and np.mean(model.predict(X) == y) > 0.6
-    assert estimator().fit(X.tolist(), y.tolist()).score(X.tolist(), y.tolist()) == model.score(X, y)
+    assert estimator().fit(X.tolist(), y.tolist()).score(X.tolist(), y.tolist()) == model.score(
+        X, y
+    )
     assert set(estimator().fit(X, LABELS == 1).predict(X)) <= {True, False}
 
 
 @every_estimator
 def test_integer_rows(estimator):
     whole = np.round(3 * X).astype(int)
-    as_integers, as_floats = (estimator(alpha=1.0).fit(rows, targets(estimator)) for rows in (whole, whole.astype(float)))
-    np.testing.assert_array_equal(output(as_integers, whole), output(as_floats, whole.astype(float)))
+    as_integers, as_floats = (
+        estimator(alpha=1.0).fit(rows, targets(estimator)) for rows in (whole, whole.astype(float))
+    )
+    np.testing.assert_array_equal(
+        output(as_integers, whole), output(as_floats, whole.astype(float))
+    )
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
@@ -384,7 +523,9 @@ def test_read_only_arrays_of_any_layout(estimator, order, kernel):
     rows = np.array(K if kernel == "precomputed" else X, order=order)
     expected = output(estimator(kernel, alpha=1.0).fit(rows.copy(), targets(estimator)), rows)
     rows.flags.writeable = False
-    model = estimator(kernel, alpha=1.0).fit(rows, targets(estimator), sample_weight=np.broadcast_to(1.0, N))
+    model = estimator(kernel, alpha=1.0).fit(
+        rows, targets(estimator), sample_weight=np.broadcast_to(1.0, N)
+    )
     np.testing.assert_allclose(output(model, rows), expected, rtol=1e-12)
     np.testing.assert_allclose(output(model, np.repeat(rows, 2, axis=0)[::2]), expected, rtol=1e-12)
 
@@ -397,10 +538,14 @@ def test_constant_columns(estimator, kernel):
     setting = {"kernel": kernel, "gamma": 0.1, "penalty": "dual", "alpha": 1.0}
     plain = estimator(**setting).fit(X, y)
     padded = np.hstack([X, np.zeros((N, 1))])
-    np.testing.assert_allclose(output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8)
+    np.testing.assert_allclose(
+        output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8
+    )
     if kernel in ("linear", "rbf", "laplacian"):
         padded[:, -1] = 4.0
-        np.testing.assert_allclose(output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8)
+        np.testing.assert_allclose(
+            output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8
+        )
     assert np.isfinite(output(estimator(kernel).fit(padded, y), padded)).all()
 
 
@@ -411,7 +556,11 @@ def test_constant_columns(estimator, kernel):
 def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
     y = targets(estimator)[:n]
     rows = np.full((n, 3), value)
-    with pytest.warns(NumericalWarning, match="all training rows look the same to the kernel, so the model predicts a constant. Check"):
+    with pytest.warns(
+        NumericalWarning,
+        match="all training rows look the same to the kernel, so the model predicts a constant. "
+        "Check",
+    ):
         model = estimator(kernel).fit(rows, y)
     if estimator is KernelRidge:
         np.testing.assert_allclose(model.predict(rows), y.mean(), atol=1e-8)
@@ -423,7 +572,10 @@ def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @every_estimator
 def test_a_tiny_alpha_warns_with_a_bound(estimator, penalty):
-    with pytest.warns(NumericalWarning, match=r"alpha=1e-14 is very small .*may be wrong by .*Use an alpha of at least \d"):
+    with pytest.warns(
+        NumericalWarning,
+        match=r"alpha=1e-14 is very small .*may be wrong by .*Use an alpha of at least \d",
+    ):
         model = estimator(alpha=1e-14, penalty=penalty).fit(X, targets(estimator))
     assert np.isfinite(output(model, X)).all()
     with warnings.catch_warnings():
@@ -457,7 +609,9 @@ def test_a_class_with_one_member(estimator, cv):
     assert model.classes_[-1] == 9
     assert np.isfinite(model.predict_proba(X)).all() and model.score(X, y) > 0.6
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The least populated class|Number of classes in training fold")
+        warnings.filterwarnings(
+            "ignore", "The least populated class|Number of classes in training fold"
+        )
         assert cross_val_predict(estimator(alpha=0.1, gamma=0.3), X, y, cv=5).shape == (N,)
 
 

@@ -1,4 +1,7 @@
-"""The page as text: what it says, what it refuses, what it leaves out, how large it is. The browser has a file of its own."""
+"""The page as text: what it says, what it refuses, what it leaves out, how large it is.
+
+The browser has a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,13 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_blobs, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_wine,
+    make_blobs,
+    make_classification,
+)
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
@@ -34,7 +43,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
 def wine():
     X, y = load_wine(return_X_y=True, as_frame=True)
     names = np.array(["barolo", "grignolino", "barbera"])[y]
-    pipeline = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=[0.01, 0.1, 1.0])).fit(X, names)
+    pipeline = make_pipeline(
+        StandardScaler(), fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=[0.01, 0.1, 1.0])
+    ).fit(X, names)
     return X, names, pipeline
 
 
@@ -42,7 +53,14 @@ def wine():
 def assessed(wine, tmp_path_factory):
     X, y, pipeline = wine
     found = assess(pipeline, X, y, cv=4, permutations=30, random_state=0)
-    path = write_report(tmp_path_factory.mktemp("page") / "wine.html", pipeline, X, y, assessment=found, title="Wine")
+    path = write_report(
+        tmp_path_factory.mktemp("page") / "wine.html",
+        pipeline,
+        X,
+        y,
+        assessment=found,
+        title="Wine",
+    )
     return found, path.read_text(encoding="utf-8")
 
 
@@ -53,14 +71,21 @@ def text_of(page: str) -> str:
 
 
 def embedded(page: str) -> dict:
-    return json.loads(re.search(r'<script type="application/json" id="explorer-data">(.*?)</script>', page, re.DOTALL)[1])
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="explorer-data">(.*?)</script>', page, re.DOTALL
+        )[1]
+    )
 
 
 def test_it_says_what_the_assessment_found(assessed):
     found, page = assessed
     text = text_of(page)
     score = found.score
-    assert f"{100 * score.value:.1f} %" in text and f"{100 * score.low:.1f} % to {100 * score.high:.1f} %" in text
+    assert (
+        f"{100 * score.value:.1f} %" in text
+        and f"{100 * score.low:.1f} % to {100 * score.high:.1f} %" in text
+    )
     assert score.method in text
     assert f"{100 * found.baseline.value:.1f} %" in text
     assert "30 relabellings" in text or "30 random relabellings" in text
@@ -77,7 +102,9 @@ def test_the_table_has_the_nested_predictions(assessed, wine):
     assert len(rows) == len(wine[1])
     wrong = {int(row) for row, flag, _ in rows if flag == "1"}
     assert wrong == set(np.flatnonzero(found.predictions != found.y))
-    assert [flag for _, flag, _ in rows] == sorted((flag for _, flag, _ in rows), reverse=True)  # misclassified rows come first
+    assert [flag for _, flag, _ in rows] == sorted(
+        (flag for _, flag, _ in rows), reverse=True
+    )  # misclassified rows come first
     first = dict((int(row), cells) for row, _, cells in rows)[0]
     assert f"{wine[0].iloc[0, 0]:.4g}".rstrip("0") in first  # columns as given, before the scaler
 
@@ -97,7 +124,20 @@ def test_without_an_assessment_it_says_that_figures_are_optimistic(wine, tmp_pat
 
 
 def test_every_tag_is_closed_and_every_id_is_unique(assessed):
-    void = {"meta", "input", "br", "img", "link", "hr", "path", "use", "rect", "line", "stop", "polyline"}
+    void = {
+        "meta",
+        "input",
+        "br",
+        "img",
+        "link",
+        "hr",
+        "path",
+        "use",
+        "rect",
+        "line",
+        "stop",
+        "polyline",
+    }
 
     class Checker(HTMLParser):
         def __init__(self):
@@ -130,7 +170,11 @@ def test_every_tag_is_closed_and_every_id_is_unique(assessed):
 
 def test_nothing_points_outside(assessed):
     page = assessed[1]
-    addresses = [address for address in re.findall(r"https?://[^\s\"'<)]+", page) if "www.w3.org" not in address]
+    addresses = [
+        address
+        for address in re.findall(r"https?://[^\s\"'<)]+", page)
+        if "www.w3.org" not in address
+    ]
     assert not addresses  # names of XML vocabularies are no requests
     assert not re.search(r"<(link|iframe|object|embed|img|base)\b|@import|\bsrc=", page)
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
@@ -139,16 +183,28 @@ def test_nothing_points_outside(assessed):
 
 
 @pytest.mark.parametrize(
-    "name", ["<script>alert(1)</script>", "\"'><img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "{{ 7 * 7 }}"]
+    "name",
+    [
+        "<script>alert(1)</script>",
+        "\"'><img src=x onerror=alert(1)>",
+        "</script><script>alert(1)</script>",
+        "{{ 7 * 7 }}",
+    ],
 )
 def test_names_cannot_become_markup(name, tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2)) + np.arange(30)[:, None] % 2
     y = np.where(np.arange(30) % 2, name, "other")
     model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
-    page = write_report(tmp_path / "a.html", model, X, y, feature_names=[name, "b"], row_names=[name] * 30, title=name).read_text(
-        encoding="utf-8"
-    )
+    page = write_report(
+        tmp_path / "a.html",
+        model,
+        X,
+        y,
+        feature_names=[name, "b"],
+        row_names=[name] * 30,
+        title=name,
+    ).read_text(encoding="utf-8")
     assert page.count("<script") == 2 and page.count("</script>") == 2
     assert not re.search(r"<img|<script>alert", page)
     assert embedded(page)["names"][0] == name
@@ -166,8 +222,18 @@ def test_json_in_a_script_element():
 def test_control_characters_and_surrogates_do_not_stop_it(tmp_path):
     X, y = make_blobs(20, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
-    path = write_report(tmp_path / "a.html", model, X, y, row_names=["\x00\x07\ud800 a"] * 20, title="a\nb\x1b[31m" + "x" * 5000)
-    assert "\x00" not in path.read_text(encoding="utf-8") and len(path.read_text(encoding="utf-8")) < 400_000
+    path = write_report(
+        tmp_path / "a.html",
+        model,
+        X,
+        y,
+        row_names=["\x00\x07\ud800 a"] * 20,
+        title="a\nb\x1b[31m" + "x" * 5000,
+    )
+    assert (
+        "\x00" not in path.read_text(encoding="utf-8")
+        and len(path.read_text(encoding="utf-8")) < 400_000
+    )
 
 
 def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
@@ -175,15 +241,21 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
     X, y = X[:60], y[:60] + np.linspace(0.1234, 0.9876, 60)
     model = fitonce.KernelRidge(gamma=1.0, alpha=0.1).fit(X, y)
     names = [f"patient-{index}" for index in range(60)]
-    page = write_report(tmp_path / "a.html", model, X, y, include_data=False, row_names=names).read_text(encoding="utf-8")
+    page = write_report(
+        tmp_path / "a.html", model, X, y, include_data=False, row_names=names
+    ).read_text(encoding="utf-8")
     assert "patient-" not in page and "data-row=" not in page
     assert set(embedded(page)) == {"kind", "alphas", "chosen", "chosenWidth", "table", "widths"}
     assert not any(f"{value:.6g}" in page for value in y)
     assert "does not contain the training rows" in text_of(page)
     wine, labels = load_wine(return_X_y=True)
     classifier = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(wine, labels)
-    page = write_report(tmp_path / "b.html", classifier, wine, labels, include_data=False).read_text(encoding="utf-8")
-    assert "projection" not in re.findall(r'id="(\w+)-figure_1"', page) and "influence" not in re.findall(r'id="(\w+)-figure_1"', page)
+    page = write_report(
+        tmp_path / "b.html", classifier, wine, labels, include_data=False
+    ).read_text(encoding="utf-8")
+    assert "projection" not in re.findall(
+        r'id="(\w+)-figure_1"', page
+    ) and "influence" not in re.findall(r'id="(\w+)-figure_1"', page)
 
 
 def test_the_size_is_stated_and_bounded(tmp_path):
@@ -206,10 +278,16 @@ def test_the_size_is_stated_and_bounded(tmp_path):
 
 
 def test_above_a_thousand_rows_the_deviation_is_stated_and_true(tmp_path):
-    """Cut to few directions: the packed numbers differ from the exact ones by what the table says, and by no more than the bound."""
+    """Cut to few directions.
+
+    The packed numbers differ from the exact ones by what the table says, and by no more than the
+    bound.
+    """
     X, y = make_classification(300, 8, n_informative=5, random_state=0)
     model = fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y)
-    assert "would be off by" in build_explorer(model, X, y, None, 300 * 50)  # 30 directions say too little
+    assert "would be off by" in build_explorer(
+        model, X, y, None, 300 * 50
+    )  # 30 directions say too little
     explorer = build_explorer(model, X, y, None, 300 * 250)
     assert isinstance(explorer, Explorer) and explorer.truncated
     width = explorer.widths[explorer.chosen_width]
@@ -220,7 +298,9 @@ def test_above_a_thousand_rows_the_deviation_is_stated_and_true(tmp_path):
         alpha = float(explorer.alphas[stop])
         exact = model.at(alpha).held_out_decision_
         packed = decisions(explorer, width, alpha)
-        assert np.abs(packed - exact).max() / exact.std() == pytest.approx(width.deviations[position], rel=1e-6)
+        assert np.abs(packed - exact).max() / exact.std() == pytest.approx(
+            width.deviations[position], rel=1e-6
+        )
         assert error_of(explorer, exact) == pytest.approx(width.errors[position])
         # the bound on I - H: leverages differ by at most the share λ/(λ+μ) of 1 - h
         share = width.dropped / (width.dropped + alpha)
@@ -235,7 +315,9 @@ def test_above_a_thousand_rows_the_deviation_is_stated_and_true(tmp_path):
 def test_the_page_says_that_it_is_cut(tmp_path, monkeypatch):
     monkeypatch.setattr("fitonce.report.explorer.WIDTH_ENTRIES", 10000)
     X, y = make_classification(200, 8, n_informative=5, random_state=0)
-    page = write_report(tmp_path / "a.html", fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y), X, y).read_text(encoding="utf-8")
+    page = write_report(
+        tmp_path / "a.html", fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y), X, y
+    ).read_text(encoding="utf-8")
     assert "of 199 directions" in text_of(page)
     assert len(embedded(page)["widths"]) == 3
 
@@ -304,7 +386,19 @@ def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["sparse", "precomputed", "callable", "list", "ard", "groups", "sigmoid", "targets", "zero weights", "strings"]
+    "kind",
+    [
+        "sparse",
+        "precomputed",
+        "callable",
+        "list",
+        "ard",
+        "groups",
+        "sigmoid",
+        "targets",
+        "zero weights",
+        "strings",
+    ],
 )
 def test_every_kind_of_model_has_a_page(kind, tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
@@ -352,16 +446,18 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
 def test_a_verification_is_quoted(wine, tmp_path):
     X, y, pipeline = wine
     verification = pipeline[-1].verify(n_refits=2)
-    page = write_report(tmp_path / "a.html", pipeline, X, y, verification=verification).read_text(encoding="utf-8")
+    page = write_report(tmp_path / "a.html", pipeline, X, y, verification=verification).read_text(
+        encoding="utf-8"
+    )
     assert "2 literal refits agree" in text_of(page)
 
 
 def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.NO_EXPLORER_ABOVE", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
-    page = write_report(tmp_path / "a.html", fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y), X, y).read_text(
-        encoding="utf-8"
-    )
+    page = write_report(
+        tmp_path / "a.html", fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y), X, y
+    ).read_text(encoding="utf-8")
     assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
 
 
@@ -377,6 +473,8 @@ try:
 except ImportError as error:
     print(error)
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
     assert "pip install 'fitonce[report]'" in result.stdout
     assert not list(Path(tmp_path).iterdir())

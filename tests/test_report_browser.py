@@ -1,4 +1,7 @@
-"""The page in a real browser, offline: its explorer computes what Python computes, and people can use it."""
+"""The page in a real browser, offline.
+
+Its explorer computes what Python computes, and people can use it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification, make_moons, make_regression
+from sklearn.datasets import (
+    load_iris,
+    load_wine,
+    make_blobs,
+    make_classification,
+    make_moons,
+    make_regression,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -18,7 +28,12 @@ from fitonce.report import write_report
 
 pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")]
 
-HOSTILE = ["<script>alert(1)</script>", "\"quoted' & <b>bold", "שלום \u202eabc", "🦄 </script><img src=x onerror=alert(2)>"]
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "\"quoted' & <b>bold",
+    "שלום \u202eabc",
+    "🦄 </script><img src=x onerror=alert(2)>",
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +42,9 @@ def browser():
 
     with sync_playwright() as playwright:
         arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=arguments
+        )
         yield browser
         browser.close()
 
@@ -48,7 +65,10 @@ class Opened:
         return (array if stride == 1 else array.reshape(-1, stride)), error
 
     def until(self, condition: str, seconds: float = 60.0) -> None:
-        """Wait for a condition; playwright's own waiting evaluates strings in the page, which its security policy forbids."""
+        """Wait for a condition.
+
+        Playwright's own waiting evaluates strings in the page, which its security policy forbids.
+        """
         end = time.monotonic() + seconds
         while not self.page.evaluate(f"() => Boolean({condition})"):
             assert time.monotonic() < end, condition
@@ -57,7 +77,8 @@ class Opened:
     def move(self, slider: str, value: int) -> float:
         before = self.page.evaluate("document.getElementById('explorer').dataset.moves")
         self.page.evaluate(
-            "([id, v]) => { const s = document.getElementById(id); s.value = v; s.dispatchEvent(new Event('input', {bubbles: true})); }",
+            "([id, v]) => { const s = document.getElementById(id); s.value = v; "
+            "s.dispatchEvent(new Event('input', {bubbles: true})); }",
             [slider, value],
         )
         self.until(f"document.getElementById('explorer').dataset.moves !== '{before}'")
@@ -68,10 +89,14 @@ class Opened:
 def show(browser, tmp_path):
     contexts = []
 
-    def opened(model: Any, X: Any, y: Any, *, phone: bool = False, dark: bool = False, **keywords: Any) -> Opened:
+    def opened(
+        model: Any, X: Any, y: Any, *, phone: bool = False, dark: bool = False, **keywords: Any
+    ) -> Opened:
         path = write_report(tmp_path / f"page{len(contexts)}.html", model, X, y, **keywords)
         viewport = {"width": 390, "height": 844} if phone else {"width": 1200, "height": 900}
-        context = browser.new_context(offline=True, viewport=viewport, color_scheme="dark" if dark else "light")
+        context = browser.new_context(
+            offline=True, viewport=viewport, color_scheme="dark" if dark else "light"
+        )
         contexts.append(context)
         result = Opened(context.new_page())
         result.page.on("console", lambda message: result.complaints.append(message.text))
@@ -79,7 +104,10 @@ def show(browser, tmp_path):
         result.page.on("dialog", lambda dialog: result.complaints.append("a dialog"))
         result.page.on("request", lambda request: result.requests.append(request.url))
         result.page.goto(path.as_uri())
-        result.until("!document.getElementById('explorer') || document.getElementById('explorer').dataset.ready === '1'")
+        result.until(
+            "!document.getElementById('explorer') || "
+            "document.getElementById('explorer').dataset.ready === '1'"
+        )
         return result
 
     yield opened
@@ -111,14 +139,23 @@ def problems() -> dict[str, Any]:
     two_targets = make_regression(50, 4, n_targets=2, noise=5.0, random_state=0)
     many = make_blobs(120, n_features=4, centers=12, cluster_std=2.5, random_state=0)
     single = np.r_[y, 3]
-    fisher, svc, ridge = fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge
+    fisher, svc, ridge = (
+        fitonce.KernelFisherDiscriminant,
+        fitonce.LeastSquaresSVC,
+        fitonce.KernelRidge,
+    )
     return {
         "fisher-plane": (fisher(), *moons, None),
         "fisher-plane-classes": (fisher(penalty="dual"), *blobs, None),
         "fisher-axes": (fisher(), X, y, None),
         "fisher-dual": (fisher(penalty="dual"), X, y, None),
         "fisher-weights": (fisher(), X, y, weights),
-        "fisher-dual-weights-priors": (fisher(penalty="dual", priors=[0.2, 0.3, 0.5]), X, y, weights),
+        "fisher-dual-weights-priors": (
+            fisher(penalty="dual", priors=[0.2, 0.3, 0.5]),
+            X,
+            y,
+            weights,
+        ),
         "fisher-priors": (fisher(priors=[0.1, 0.1, 0.8]), X, y, None),
         "fisher-linear": (fisher("linear"), X, y, None),
         "fisher-many-classes": (fisher(), *many, None),
@@ -126,8 +163,17 @@ def problems() -> dict[str, Any]:
         "fisher-single-member": (fisher(), np.vstack([X, X[:1] + 3.0]), single, None),
         "fisher-landmarks": (fisher(landmarks=20, random_state=0), X, y, None),
         "fisher-landmarks-plane": (fisher(landmarks=25, random_state=0), *moons, None),
-        "fisher-landmarks-dual": (fisher(landmarks=20, penalty="dual", random_state=0), *blobs, None),
-        "fisher-landmarks-drop": (fisher(landmarks=20, shared_landmarks="drop", random_state=0), X, y, None),
+        "fisher-landmarks-dual": (
+            fisher(landmarks=20, penalty="dual", random_state=0),
+            *blobs,
+            None,
+        ),
+        "fisher-landmarks-drop": (
+            fisher(landmarks=20, shared_landmarks="drop", random_state=0),
+            X,
+            y,
+            None,
+        ),
         "svc": (svc(), *moons, None),
         "svc-classes": (svc(), X, y, None),
         "svc-no-intercept": (svc(fit_intercept=False), X, y, None),
@@ -139,11 +185,18 @@ def problems() -> dict[str, Any]:
         "ridge": (ridge(), *regression, None),
         "ridge-dual-targets": (ridge(penalty="dual"), *two_targets, None),
         "ridge-weights": (ridge(), *regression, 1.0 + np.arange(60.0) % 3),
-        "repeated-rows": (fisher(), np.repeat(moons[0][:30], 2, axis=0), np.repeat(moons[1][:30], 2), None),
+        "repeated-rows": (
+            fisher(),
+            np.repeat(moons[0][:30], 2, axis=0),
+            np.repeat(moons[1][:30], 2),
+            None,
+        ),
     }
 
 
-def reference(model: Any, X: np.ndarray, y: np.ndarray, weights: Any, gamma: float | None, alpha: float) -> Any:
+def reference(
+    model: Any, X: np.ndarray, y: np.ndarray, weights: Any, gamma: float | None, alpha: float
+) -> Any:
     """The library's own fit at that position of the sliders; landmarks stay where they are."""
     fixed = {"alpha": alpha, "penalty": model.penalty_, "refine": False}
     fixed |= {} if gamma is None else {"gamma": gamma}
@@ -163,7 +216,8 @@ def test_the_explorer_computes_what_python_computes(name, bare, show):
     model, X, y, weights = problems()[name]
     model.fit(X, y, sample_weight=weights)
     opened = show(model, X, y, sample_weight=weights)
-    data = opened.page.evaluate("(({alphas, widths, chosen, active}) => ({alphas, chosen, active, gammas: widths.map(w => w.gamma)}))"
+    data = opened.page.evaluate("(({alphas, widths, chosen, active}) => ({alphas, chosen, active, "
+                                "gammas: widths.map(w => w.gamma)}))"
                                 "(document.getElementById('explorer').fitonce.data)")  # fmt: skip
     stops = {0, data["chosen"], len(data["alphas"]) - 1}
     for width in {0, len(data["gammas"]) // 2, len(data["gammas"]) - 1}:
@@ -177,7 +231,11 @@ def test_the_explorer_computes_what_python_computes(name, bare, show):
             inside = np.isfinite(exact)
             # 32-bit columns of V: far below what a figure shows
             assert np.abs(found[inside] - exact[inside]).max() <= 2e-6 * spread
-            assert error == pytest.approx(error_figure(expected, np.asarray(expected._held_out), y, weights), abs=1e-9, rel=1e-9)
+            assert error == pytest.approx(
+                error_figure(expected, np.asarray(expected._held_out), y, weights),
+                abs=1e-9,
+                rel=1e-9,
+            )
     assert not opened.complaints
 
 
@@ -200,13 +258,24 @@ def test_the_explorer_agrees_with_literal_refits(name, bare, show):
     data = opened.page.evaluate("document.getElementById('explorer').fitonce.data.alphas")
     stop = len(data) // 3
     active = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
-    found, _ = opened.held_out(opened.page.evaluate("document.getElementById('explorer').fitonce.data.chosenWidth"), stop)
+    found, _ = opened.held_out(
+        opened.page.evaluate("document.getElementById('explorer').fitonce.data.chosenWidth"), stop
+    )
     for position in range(0, len(active), 17):
         rest = np.delete(active, position)
         own_weights = None if weights is None else weights[rest]
-        refit = fitonce_clone(model).set_params(gamma=model.gamma_, alpha=data[stop]).fit(X[rest], y[rest], sample_weight=own_weights)
+        refit = (
+            fitonce_clone(model)
+            .set_params(gamma=model.gamma_, alpha=data[stop])
+            .fit(X[rest], y[rest], sample_weight=own_weights)
+        )
         method = refit.predict if name == "ridge" else refit.decision_function
-        np.testing.assert_allclose(found[position], method(X[active[position]][None])[0], rtol=1e-5, atol=1e-5 * np.nanstd(found))
+        np.testing.assert_allclose(
+            found[position],
+            method(X[active[position]][None])[0],
+            rtol=1e-5,
+            atol=1e-5 * np.nanstd(found),
+        )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +293,9 @@ def test_the_boundary_is_the_models(name, bare, show):
     columns, rows = np.linspace(box["x0"], box["x1"], side), np.linspace(box["y0"], box["y1"], side)
     grid = np.column_stack([np.tile(columns, side), np.repeat(rows, side)])
     expected = np.asarray(model.decision_function(grid))
-    assert np.abs(np.reshape(values, expected.shape) - expected).max() <= 2e-5 * np.abs(expected).max()
+    assert (
+        np.abs(np.reshape(values, expected.shape) - expected).max() <= 2e-5 * np.abs(expected).max()
+    )
 
 
 def test_the_projection_is_the_models(bare, show):
@@ -250,7 +321,9 @@ def test_moving_the_sliders_changes_the_figure(bare, show):
         error = opened.move("explorer-alpha", stop)
         exact = model.at(data["alphas"][stop])
         assert error == pytest.approx(np.mean((exact.held_out_decision_ > 0) != y), abs=1e-9)
-        assert float(opened.page.inner_text("#explorer-error").removesuffix(" %")) == pytest.approx(100 * error, abs=0.0501)
+        assert float(opened.page.inner_text("#explorer-error").removesuffix(" %")) == pytest.approx(
+            100 * error, abs=0.0501
+        )
         seen.add(error)
     assert len(seen) > 2
     error = opened.move("explorer-gamma", len(data["widths"]) - 1)
@@ -258,7 +331,10 @@ def test_moving_the_sliders_changes_the_figure(bare, show):
     exact = fitonce.KernelFisherDiscriminant(gamma=gamma, alpha=data["alphas"][stop]).fit(X, y)
     assert error == pytest.approx(np.mean((exact.held_out_decision_ > 0) != y), abs=1e-9)
     opened.page.click("#explorer-reset")
-    opened.until("document.getElementById('explorer-detail').textContent.includes('this is the chosen model')")
+    opened.until(
+        "document.getElementById('explorer-detail').textContent.includes('this is the chosen "
+        "model')"
+    )
     assert not opened.complaints
 
 
@@ -278,7 +354,12 @@ def test_nothing_is_asked_of_the_network(show):
     opened = show(model, *wine())
     assert not opened.complaints
     assert len(opened.requests) == 1 and opened.requests[0].startswith("file:")
-    assert opened.page.evaluate("document.querySelectorAll('[src], link, iframe, object, embed').length") == 0
+    assert (
+        opened.page.evaluate(
+            "document.querySelectorAll('[src], link, iframe, object, embed').length"
+        )
+        == 0
+    )
 
 
 def test_keyboard(bare, show):
@@ -298,14 +379,22 @@ def test_keyboard(bare, show):
     page.keyboard.press("ArrowRight")
     assert page.inner_text("#explorer-row") != worst
     page.keyboard.press("Enter")
-    opened.until("document.activeElement.tagName === 'TR' && document.activeElement.classList.contains('selected')")
+    opened.until(
+        "document.activeElement.tagName === 'TR' && "
+        "document.activeElement.classList.contains('selected')"
+    )
     page.focus("#explorer-view")
     page.keyboard.press("Escape")
     assert not page.query_selector("tr.selected")
     page.focus("#rows thead th:nth-child(5) button")
     page.keyboard.press("Enter")
     assert page.get_attribute("#rows thead th:nth-child(5)", "aria-sort") == "ascending"
-    values = [float(v) for v in page.eval_on_selector_all("#rows tbody tr td:nth-child(5)", "cells => cells.map(c => c.dataset.value)")]
+    values = [
+        float(v)
+        for v in page.eval_on_selector_all(
+            "#rows tbody tr td:nth-child(5)", "cells => cells.map(c => c.dataset.value)"
+        )
+    ]
     assert values == sorted(values)
     assert not opened.complaints
 
@@ -315,7 +404,10 @@ def test_points_and_table_are_linked(bare, show):
     model = fitonce.KernelFisherDiscriminant().fit(X, y)
     opened = show(model, X, y, row_names=[f"sample {i}" for i in range(60)])
     page = opened.page
-    place = page.evaluate("() => { const s = document.getElementById('explorer').fitonce.screen(); return [s[14], s[15]]; }")
+    place = page.evaluate(
+        "() => { const s = document.getElementById('explorer').fitonce.screen(); return [s[14], "
+        "s[15]]; }"
+    )
     page.locator("#explorer-view").scroll_into_view_if_needed()
     box = page.locator("#explorer-view").bounding_box()
     page.mouse.move(box["x"] + place[0], box["y"] + place[1])
@@ -325,15 +417,27 @@ def test_points_and_table_are_linked(bare, show):
     page.click('#rows tr[data-row="30"]')
     assert page.inner_text("#explorer-row").startswith("sample 30 ")
     page.check("#only-wrong")
-    wrong = page.eval_on_selector_all("#rows tbody tr:not([hidden])", "rows => rows.every(r => r.dataset.wrong === '1')")
+    wrong = page.eval_on_selector_all(
+        "#rows tbody tr:not([hidden])", "rows => rows.every(r => r.dataset.wrong === '1')"
+    )
     assert wrong
 
 
 def test_hostile_names_are_text(show):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 4)) + np.arange(60)[:, None] % 4, np.array(HOSTILE)[np.arange(60) % 4]
+    X, y = (
+        rng.normal(size=(60, 4)) + np.arange(60)[:, None] % 4,
+        np.array(HOSTILE)[np.arange(60) % 4],
+    )
     model = fitonce.KernelFisherDiscriminant(gamma=0.2, alpha=1.0).fit(X, y)
-    opened = show(model, X, y, feature_names=HOSTILE, row_names=[f"{HOSTILE[i % 4]} {i}" for i in range(60)], title=HOSTILE[3] + HOSTILE[0])
+    opened = show(
+        model,
+        X,
+        y,
+        feature_names=HOSTILE,
+        row_names=[f"{HOSTILE[i % 4]} {i}" for i in range(60)],
+        title=HOSTILE[3] + HOSTILE[0],
+    )
     page = opened.page
     page.hover("#explorer-view")
     page.focus("#explorer-view")
@@ -352,7 +456,9 @@ def test_fifty_classes_and_two_rows(bare, show):
     model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.5).fit(X, labels)
     opened = show(model, X, labels)
     assert not opened.complaints and not opened.page.query_selector("table.confusion thead td")
-    two = fitonce.LeastSquaresSVC(gamma=1.0, alpha=0.5, calibration=None).fit([[0.0, 1.0], [1.0, 0.0]], ["a", "b"])
+    two = fitonce.LeastSquaresSVC(gamma=1.0, alpha=0.5, calibration=None).fit(
+        [[0.0, 1.0], [1.0, 0.0]], ["a", "b"]
+    )
     opened = show(two, np.array([[0.0, 1.0], [1.0, 0.0]]), ["a", "b"])
     assert not opened.complaints
     assert opened.page.inner_text("#explorer-error") == "100.0 %"
@@ -365,15 +471,21 @@ def test_without_data_there_are_none(show):
     data = opened.page.evaluate("JSON.parse(document.getElementById('explorer-data').textContent)")
     assert set(data) == {"kind", "alphas", "chosen", "chosenWidth", "table", "widths"}
     assert all(set(width) == {"factor", "gamma", "errors"} for width in data["widths"])
-    assert not opened.page.query_selector("#rows") and not opened.page.query_selector("#explorer-view")
+    assert not opened.page.query_selector("#rows") and not opened.page.query_selector(
+        "#explorer-view"
+    )
     stop = len(data["table"]) - 5
     error = opened.move("explorer-alpha", stop)
     exact = model.at(data["alphas"][data["table"][stop]])
-    assert error == pytest.approx(np.mean(np.argmax(exact.held_out_decision_, axis=1) != y), abs=1e-12)
+    assert error == pytest.approx(
+        np.mean(np.argmax(exact.held_out_decision_, axis=1) != y), abs=1e-12
+    )
     assert not opened.complaints
 
 
-@pytest.mark.parametrize(("phone", "dark"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("phone", "dark"), [(False, False), (True, False), (False, True), (True, True)]
+)
 def test_it_fits_the_screen_and_can_be_read(phone, dark, show):
     X, y = load_wine(return_X_y=True, as_frame=True)
     model = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant()).fit(X, y)
@@ -382,8 +494,10 @@ def test_it_fits_the_screen_and_can_be_read(phone, dark, show):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for selector in ("p.lead", ".soft", "figcaption", "#rows td", ".cards .more", "a", ".wrong"):
         assert contrast(page, selector) >= 4.5, selector
-    unnamed = page.evaluate("[...document.querySelectorAll('[role=img], canvas:not([aria-hidden]), input, [role=region]')].filter(e => "
-                            "!e.getAttribute('aria-label') && !(e.labels && e.labels.length)).length")  # fmt: skip
+    unnamed = page.evaluate("[...document.querySelectorAll('[role=img], "
+                            "canvas:not([aria-hidden]), input, [role=region]')].filter(e => "
+                            "!e.getAttribute('aria-label') && !(e.labels && "
+                            "e.labels.length)).length")  # fmt: skip
     assert unnamed == 0
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     assert len(ids) == len(set(ids))
@@ -405,7 +519,10 @@ def test_printing_shows_everything(show):
     model = fitonce.KernelFisherDiscriminant().fit(*wine())
     opened = show(model, *wine(), dark=True)
     opened.page.emulate_media(media="print")
-    assert opened.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
     assert not opened.page.is_visible("#explorer-reset")
     assert opened.page.pdf()[:4] == b"%PDF"
 
@@ -421,9 +538,17 @@ def test_a_move_takes_less_than_40_ms_at_a_thousand_rows(n_classes, bare, show):
     times = []
     for stop in range(0, 40, 4):
         error = opened.move("explorer-alpha", stop)
-        times.append(float(opened.page.evaluate("document.getElementById('explorer').dataset.milliseconds")))
-    exact = model.at(opened.page.evaluate("document.getElementById('explorer').fitonce.data.alphas")[stop])
-    predicted = exact.held_out_decision_ > 0 if n_classes == 2 else np.argmax(exact.held_out_decision_, axis=1)
+        times.append(
+            float(opened.page.evaluate("document.getElementById('explorer').dataset.milliseconds"))
+        )
+    exact = model.at(
+        opened.page.evaluate("document.getElementById('explorer').fitonce.data.alphas")[stop]
+    )
+    predicted = (
+        exact.held_out_decision_ > 0
+        if n_classes == 2
+        else np.argmax(exact.held_out_decision_, axis=1)
+    )
     assert error == pytest.approx(np.mean(predicted != y), abs=1e-9)
     assert min(times) < 40
     assert not opened.complaints

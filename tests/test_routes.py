@@ -28,7 +28,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fitonce
-from fitonce import CrossValidation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning, Route
+from fitonce import (
+    CrossValidation,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    RefitWarning,
+    Route,
+)
 from helpers_cv import Case, assert_close, assert_same_value, bootstrap_splits, make_case
 
 
@@ -37,29 +44,44 @@ def case() -> Case:
     return make_case("KFD, 3 classes", size="small", splitter="StratifiedKFold")
 
 
-def compare(estimator: Any, X: Any, y: Any, methods: tuple[str, ...] = ("predict",), **options: Any) -> Route:
-    """Scores and outputs of both functions must agree; returns our route. Warnings other than of refitting are errors."""
+def compare(
+    estimator: Any, X: Any, y: Any, methods: tuple[str, ...] = ("predict",), **options: Any
+) -> Route:
+    """Scores and outputs of both functions must agree; returns our route.
+
+    Warnings other than of refitting are errors.
+    """
     options = {"cv": StratifiedKFold(3), **options}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = sklearn.model_selection.cross_validate(estimator, X, y, return_train_score=True, **options)
+        expected = sklearn.model_selection.cross_validate(
+            estimator, X, y, return_train_score=True, **options
+        )
         warnings.simplefilter("ignore", RefitWarning)
         got = fitonce.cross_validate(estimator, X, y, return_train_score=True, **options)
         assert_same_value(got, expected, 1e-8)
         for method in methods:
-            outputs = sklearn.model_selection.cross_val_predict(estimator, X, y, method=method, **options)
-            assert_same_value(fitonce.cross_val_predict(estimator, X, y, method=method, **options), outputs, 1e-8)
-            for test, values in fitonce.cross_val_predict(estimator, X, y, method=method, by_fold=True, **options):
+            outputs = sklearn.model_selection.cross_val_predict(
+                estimator, X, y, method=method, **options
+            )
+            assert_same_value(
+                fitonce.cross_val_predict(estimator, X, y, method=method, **options), outputs, 1e-8
+            )
+            for test, values in fitonce.cross_val_predict(
+                estimator, X, y, method=method, by_fold=True, **options
+            ):
                 assert_same_value(values, outputs[test], 1e-8)
     return got.route
 
 
-# ---- one ---------------------------------------------------------------------------------------------------------
+# ---- one -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A list that gets an entry for every factorisation of a matrix as large as the training set, and for every fit."""
+    """A list that gets an entry for every factorisation of a matrix as large as the training set,
+    and for every fit.
+    """
     entries: list[str] = []
 
     def count(owner: Any, name: str, size: Any) -> None:
@@ -72,7 +94,12 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, counting)
 
-    for owner, name in ((scipy.linalg, "eigh"), (scipy.linalg.lapack, "dpotrf"), (scipy.linalg, "cho_factor"), (np.linalg, "inv")):
+    for owner, name in (
+        (scipy.linalg, "eigh"),
+        (scipy.linalg.lapack, "dpotrf"),
+        (scipy.linalg, "cho_factor"),
+        (np.linalg, "inv"),
+    ):
         count(owner, name, lambda args: args[0].shape[0])
     for estimator_class in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         count(estimator_class, "fit", lambda args: len(args[1]))
@@ -87,11 +114,15 @@ def test_ten_folds_cost_one_factorisation_and_no_fit(model, kernel, penalty, cou
     methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
     for call in (
         *(
-            lambda method=method: fitonce.cross_val_predict(case.estimator, case.X, case.y, cv=KFold(10), method=method)
+            lambda method=method: fitonce.cross_val_predict(
+                case.estimator, case.X, case.y, cv=KFold(10), method=method
+            )
             for method in methods
         ),
         lambda: fitonce.cross_val_score(case.estimator, case.X, case.y, cv=KFold(10)),
-        lambda: fitonce.cross_validate(case.estimator, case.X, case.y, cv=KFold(10), return_train_score=True),
+        lambda: fitonce.cross_validate(
+            case.estimator, case.X, case.y, cv=KFold(10), return_train_score=True
+        ),
     ):
         counted.clear()
         call()
@@ -107,13 +138,28 @@ def test_fixed_parameters_take_route_one(case):
     assert results.route == Route("one", "fixed parameters", 0)
     assert str(results.route) == "one (fixed parameters)"
     weights = {"sample_weight": np.linspace(0.5, 2.0, len(case.y))}
-    assert fitonce.cross_validate(case.estimator, case.X, case.y, cv=case.cv, params=weights).route.name == "one"
+    assert (
+        fitonce.cross_validate(
+            case.estimator, case.X, case.y, cv=case.cv, params=weights
+        ).route.name
+        == "one"
+    )
     for gamma in (None, 0.5):
-        assert fitonce.cross_validate(case.estimator.set_params(gamma=gamma), case.X, case.y).route.name == "one"
+        assert (
+            fitonce.cross_validate(
+                case.estimator.set_params(gamma=gamma), case.X, case.y
+            ).route.name
+            == "one"
+        )
     fixed = LeastSquaresSVC(gamma=0.3, alpha=1.0, class_weight={"moss": 2.0})
     assert fitonce.cross_validate(fixed, case.X, case.y).route.name == "one"
     # a kernel that has no gamma does not mind that it is not chosen
-    assert fitonce.cross_validate(LeastSquaresSVC("linear", alpha=1.0, gamma="scale"), case.X, case.y).route.name == "one"
+    assert (
+        fitonce.cross_validate(
+            LeastSquaresSVC("linear", alpha=1.0, gamma="scale"), case.X, case.y
+        ).route.name
+        == "one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,12 +186,14 @@ def test_fixed_parameters_take_route_one(case):
     ],
 )
 def test_folds_that_had_to_be_fitted_are_counted(case, options, fitted_folds):
-    route = fitonce.cross_validate(case.estimator, case.X, case.y, **{"cv": case.cv, **options}).route
+    route = fitonce.cross_validate(
+        case.estimator, case.X, case.y, **{"cv": case.cv, **options}
+    ).route
     assert route == Route("one", "fixed parameters", fitted_folds)
     assert (f"{fitted_folds} folds fitted literally" in str(route)) == (fitted_folds > 0)
 
 
-# ---- per-fold ----------------------------------------------------------------------------------------------------
+# ---- per-fold ------------------------------------------------------------------------------------
 
 
 def weights_of_zero(n: int) -> dict[str, Any]:
@@ -161,13 +209,29 @@ PER_FOLD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "tuned alpha": (LeastSquaresSVC(gamma=0.2), {}, "alpha is chosen"),
     "candidates": (LeastSquaresSVC(gamma=0.2, alpha=[0.01, 0.1, 1.0]), {}, "alpha is chosen"),
     "one candidate": (LeastSquaresSVC(gamma=0.2, alpha=[0.1]), {}, "alpha is chosen"),
-    "candidates by inner folds": (KernelFisherDiscriminant(gamma=0.2, alpha=np.logspace(-3, 1, 5), cv=3), {}, "alpha is chosen"),
-    "scaled gamma": (KernelFisherDiscriminant(gamma="scale", alpha=0.1), {}, "gamma='scale' depends on the training rows"),
+    "candidates by inner folds": (
+        KernelFisherDiscriminant(gamma=0.2, alpha=np.logspace(-3, 1, 5), cv=3),
+        {},
+        "alpha is chosen",
+    ),
+    "scaled gamma": (
+        KernelFisherDiscriminant(gamma="scale", alpha=0.1),
+        {},
+        "gamma='scale' depends on the training rows",
+    ),
     "tuned gamma": (LeastSquaresSVC("laplacian", alpha=0.1), {}, "gamma='tune' depends"),
-    "balanced": (LeastSquaresSVC(gamma=0.2, alpha=0.1, class_weight="balanced"), {}, 'class_weight="balanced" depends'),
+    "balanced": (
+        LeastSquaresSVC(gamma=0.2, alpha=0.1, class_weight="balanced"),
+        {},
+        'class_weight="balanced" depends',
+    ),
     "zero weights": (LeastSquaresSVC(gamma=0.2, alpha=0.1), weights_of_zero(20), "weight zero"),
     "own scorer": (LeastSquaresSVC(gamma=0.2, alpha=0.1), {"scoring": own_scorer}, "user's own"),
-    "refused together": (LeastSquaresSVC("sigmoid", gamma=0.6, coef0=-1.0, alpha=1.75), {"error_score": 0.5}, "are refused"),
+    "refused together": (
+        LeastSquaresSVC("sigmoid", gamma=0.6, coef0=-1.0, alpha=1.75),
+        {"error_score": 0.5},
+        "are refused",
+    ),
 }
 
 
@@ -175,22 +239,36 @@ PER_FOLD: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, options, reason):
     options = {"cv": StratifiedKFold(3), **options}
-    theirs = sklearn.model_selection.cross_validate(estimator, case.X, case.y, return_train_score=True, **options)
+    theirs = sklearn.model_selection.cross_validate(
+        estimator, case.X, case.y, return_train_score=True, **options
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RefitWarning)
         ours = fitonce.cross_validate(estimator, case.X, case.y, return_train_score=True, **options)
     assert_same_value(ours, theirs, 1e-8)
-    assert ours.route.name == "per-fold" and reason in ours.route.reason and ours.route.fitted_folds == 0
+    assert (
+        ours.route.name == "per-fold"
+        and reason in ours.route.reason
+        and ours.route.fitted_folds == 0
+    )
     if not {"scoring", "error_score"} & set(options):
         for method in ("predict", "decision_function", "predict_proba"):
-            expected = sklearn.model_selection.cross_val_predict(estimator, case.X, case.y, method=method, **options)
-            assert_same_value(fitonce.cross_val_predict(estimator, case.X, case.y, method=method, **options), expected, 1e-8)
+            expected = sklearn.model_selection.cross_val_predict(
+                estimator, case.X, case.y, method=method, **options
+            )
+            assert_same_value(
+                fitonce.cross_val_predict(estimator, case.X, case.y, method=method, **options),
+                expected,
+                1e-8,
+            )
 
 
 def test_tuned_regression():
     case = make_case("ridge, 2 targets", size="small", weights="by row")
     for estimator in (KernelRidge(), KernelRidge("linear", alpha=[0.1, 1.0], penalty="dual")):
-        assert compare(estimator, case.X, case.y, cv=KFold(3), params=case.params).name == "per-fold"
+        assert (
+            compare(estimator, case.X, case.y, cv=KFold(3), params=case.params).name == "per-fold"
+        )
 
 
 def frame(case: Case) -> pd.DataFrame:
@@ -203,7 +281,12 @@ def frame(case: Case) -> pd.DataFrame:
 
 def preprocessing() -> ColumnTransformer:
     numbers = make_pipeline(SimpleImputer(), StandardScaler())
-    return ColumnTransformer([("numbers", numbers, list("pqrs")), ("words", OneHotEncoder(handle_unknown="ignore"), ["place"])])
+    return ColumnTransformer(
+        [
+            ("numbers", numbers, list("pqrs")),
+            ("words", OneHotEncoder(handle_unknown="ignore"), ["place"]),
+        ]
+    )
 
 
 FIXED = LeastSquaresSVC(gamma=0.2, alpha=0.1)
@@ -212,7 +295,13 @@ PIPELINES: dict[str, Any] = {
     "scaled and tuned": make_pipeline(StandardScaler(), KernelFisherDiscriminant()),
     "linear": make_pipeline(StandardScaler(), KernelFisherDiscriminant("linear", alpha=1.0)),
     "sees the labels": make_pipeline(SelectKBest(k=2), FIXED),
-    "several steps": Pipeline([("scale", StandardScaler()), ("reduce", PCA(2)), ("model", KernelFisherDiscriminant(gamma=0.2, alpha=0.1))]),
+    "several steps": Pipeline(
+        [
+            ("scale", StandardScaler()),
+            ("reduce", PCA(2)),
+            ("model", KernelFisherDiscriminant(gamma=0.2, alpha=0.1)),
+        ]
+    ),
     "nested": make_pipeline(make_pipeline(StandardScaler(), PCA(3)), FIXED),
     "nothing before": make_pipeline(FIXED),
 }
@@ -222,39 +311,69 @@ PIPELINES: dict[str, Any] = {
 def test_pipelines_that_end_in_ours(case, pipeline):
     with warnings.catch_warnings():
         warnings.simplefilter("error", RefitWarning)
-        route = compare(pipeline, case.X, case.y, methods=("predict", "decision_function", "predict_proba"))
+        route = compare(
+            pipeline, case.X, case.y, methods=("predict", "decision_function", "predict_proba")
+        )
     assert route == Route("per-fold", "preprocessing is refitted on each training set")
 
 
 @pytest.mark.parametrize("model", [FIXED, KernelFisherDiscriminant()], ids=["fixed", "tuned"])
 def test_missing_values_and_words_through_a_pipeline(case, model):
-    route = compare(make_pipeline(preprocessing(), model), frame(case), case.y, methods=("predict", "predict_proba"))
+    route = compare(
+        make_pipeline(preprocessing(), model),
+        frame(case),
+        case.y,
+        methods=("predict", "predict_proba"),
+    )
     assert route.name == "per-fold"
-    assert compare(make_pipeline(SimpleImputer(), FIXED), frame(case)[list("pqrs")].to_numpy(), case.y).name == "per-fold"
+    assert (
+        compare(
+            make_pipeline(SimpleImputer(), FIXED), frame(case)[list("pqrs")].to_numpy(), case.y
+        ).name
+        == "per-fold"
+    )
 
 
 def test_weights_reach_the_last_step_of_a_pipeline(case):
     pipeline = make_pipeline(StandardScaler(), FIXED)
     weights = np.linspace(0.5, 2.0, len(case.y))
-    compare(pipeline, case.X, case.y, methods=("decision_function",), params={"leastsquaressvc__sample_weight": weights})
+    compare(
+        pipeline,
+        case.X,
+        case.y,
+        methods=("decision_function",),
+        params={"leastsquaressvc__sample_weight": weights},
+    )
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(
             StandardScaler().set_fit_request(sample_weight=False),
-            LeastSquaresSVC(gamma=0.2, alpha=0.1).set_fit_request(sample_weight=True).set_score_request(sample_weight=False),
+            LeastSquaresSVC(gamma=0.2, alpha=0.1)
+            .set_fit_request(sample_weight=True)
+            .set_score_request(sample_weight=False),
         )
         options = {"cv": StratifiedKFold(3), "params": {"sample_weight": weights}}
-        expected = sklearn.model_selection.cross_val_predict(routed, case.X, case.y, method="decision_function", **options)
-        assert_close(fitonce.cross_val_predict(routed, case.X, case.y, method="decision_function", **options), expected, 1e-8)
+        expected = sklearn.model_selection.cross_val_predict(
+            routed, case.X, case.y, method="decision_function", **options
+        )
+        assert_close(
+            fitonce.cross_val_predict(
+                routed, case.X, case.y, method="decision_function", **options
+            ),
+            expected,
+            1e-8,
+        )
 
 
 def test_projections_of_a_pipeline(case):
     pipeline = make_pipeline(StandardScaler(), KernelFisherDiscriminant(gamma=0.2, alpha=0.1))
     got = fitonce.cross_val_predict(pipeline, case.X, case.y, cv=case.cv, method="transform")
     for train, test in case.splits:
-        assert_close(got[test], pipeline.fit(case.X[train], case.y[train]).transform(case.X[test]), 1e-8)
+        assert_close(
+            got[test], pipeline.fit(case.X[train], case.y[train]).transform(case.X[test]), 1e-8
+        )
 
 
-# ---- refit -------------------------------------------------------------------------------------------------------
+# ---- refit ---------------------------------------------------------------------------------------
 
 
 class Majority(ClassifierMixin, BaseEstimator):
@@ -275,7 +394,9 @@ REFIT: dict[str, Any] = {
     "one against the rest": OneVsRestClassifier(FIXED),
     "bagging": BaggingClassifier(FIXED, n_estimators=3, random_state=0),
     "foreign": LogisticRegression(),
-    "foreign at the end": make_pipeline(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), LinearDiscriminantAnalysis()),
+    "foreign at the end": make_pipeline(
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.1), LinearDiscriminantAnalysis()
+    ),
     "a user's own": Majority(),
 }
 
@@ -287,7 +408,9 @@ def test_everything_else_is_refitted_and_says_so(case, estimator):
     assert route == Route("refit", f"{type(estimator).__name__} has no closed form")
     for function in (fitonce.cross_validate, fitonce.cross_val_score, fitonce.cross_val_predict):
         with pytest.warns(
-            RefitWarning, match=rf"no closed form for {type(estimator).__name__}: it is refitted on every training set"
+            RefitWarning,
+            match=rf"no closed form for {type(estimator).__name__}: it is refitted on every "
+            r"training set",
         ) as caught:
             function(estimator, case.X, case.y, cv=2)
         assert caught[0].filename == __file__  # it points at the caller
@@ -295,18 +418,26 @@ def test_everything_else_is_refitted_and_says_so(case, estimator):
 
 def test_a_target_transformer_around_ours_is_refitted():
     case = make_case("ridge, 1 target", size="small")
-    estimator = TransformedTargetRegressor(KernelRidge(gamma=0.2, alpha=0.1), func=np.log1p, inverse_func=np.expm1)
+    estimator = TransformedTargetRegressor(
+        KernelRidge(gamma=0.2, alpha=0.1), func=np.log1p, inverse_func=np.expm1
+    )
     assert compare(estimator, case.X, case.y, cv=KFold(3)).name == "refit"
 
 
-@pytest.mark.parametrize("thing", [3, "ridge", None, object(), [FIXED], KernelRidge], ids=["3", "name", "None", "object", "list", "class"])
-@pytest.mark.parametrize("function", [fitonce.cross_validate, fitonce.cross_val_score, fitonce.cross_val_predict])
+@pytest.mark.parametrize(
+    "thing",
+    [3, "ridge", None, object(), [FIXED], KernelRidge],
+    ids=["3", "name", "None", "object", "list", "class"],
+)
+@pytest.mark.parametrize(
+    "function", [fitonce.cross_validate, fitonce.cross_val_score, fitonce.cross_val_predict]
+)
 def test_what_is_not_an_estimator_is_a_type_error(case, function, thing):
     with pytest.raises(TypeError, match=r"estimator"):
         function(thing, case.X, case.y)
 
 
-# ---- said aloud --------------------------------------------------------------------------------------------------
+# ---- said aloud ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -314,7 +445,10 @@ def test_what_is_not_an_estimator_is_a_type_error(case, function, thing):
     [
         (FIXED, "route one (fixed parameters)"),
         (LeastSquaresSVC(gamma=0.2), "route per-fold (alpha is chosen on each training set)"),
-        (make_pipeline(StandardScaler(), FIXED), "route per-fold (preprocessing is refitted on each training set)"),
+        (
+            make_pipeline(StandardScaler(), FIXED),
+            "route per-fold (preprocessing is refitted on each training set)",
+        ),
         (LogisticRegression(), "route refit (LogisticRegression has no closed form)"),
     ],
     ids=["one", "per-fold", "pipeline", "refit"],
@@ -325,7 +459,9 @@ def test_the_route_is_logged(case, estimator, line, caplog):
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="fitonce"):
             function(estimator, case.X, case.y, cv=2)
-        assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [("fitonce", "INFO", line)]
+        assert [
+            (record.name, record.levelname, record.getMessage()) for record in caplog.records
+        ] == [("fitonce", "INFO", line)]
 
 
 def test_folds_fitted_for_probabilities_are_logged(case, caplog):
@@ -337,7 +473,9 @@ def test_folds_fitted_for_probabilities_are_logged(case, caplog):
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("model", ["KFD, 3 classes", "LS-SVM, 2 classes", "ridge, 1 target"])
 def test_the_answer_does_not_depend_on_the_route(model, penalty):
-    """The same model as a single candidate (per-fold), in a pipeline (per-fold) and in a search (refit)."""
+    """The same model as a single candidate (per-fold), in a pipeline (per-fold) and in a search
+    (refit).
+    """
     case = make_case(model, penalty=penalty, weights="by row")
     alpha, options = case.estimator.alpha, {"cv": case.splits, "method": case.methods[0]}
     expected = fitonce.cross_val_predict(case.estimator, case.X, case.y, **options)
@@ -346,4 +484,8 @@ def test_the_answer_does_not_depend_on_the_route(model, penalty):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefitWarning)
         for other in (candidate, make_pipeline("passthrough", case.estimator), search):
-            assert_close(fitonce.cross_val_predict(other, case.X, case.y, **options), expected, case.tolerance)
+            assert_close(
+                fitonce.cross_val_predict(other, case.X, case.y, **options),
+                expected,
+                case.tolerance,
+            )

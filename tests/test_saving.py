@@ -1,4 +1,8 @@
-"""Models in files: what comes back is what went in, what is not ours is refused before anything of it runs, files are whole or absent."""
+"""Models in files.
+
+What comes back is what went in, what is not ours is refused before anything of it runs, files are
+whole or absent.
+"""
 
 from __future__ import annotations
 
@@ -62,10 +66,15 @@ def table(n=60, seed=0):
 def preprocessing():
     numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
     texts = make_pipeline(
-        SimpleImputer(strategy="constant", fill_value="missing"), OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3)
+        SimpleImputer(strategy="constant", fill_value="missing"),
+        OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=3),
     )
     return ColumnTransformer(
-        [("numbers", numbers, make_column_selector(dtype_include="number")), ("texts", texts, ["colour"])], remainder="passthrough"
+        [
+            ("numbers", numbers, make_column_selector(dtype_include="number")),
+            ("texts", texts, ["colour"]),
+        ],
+        remainder="passthrough",
     )
 
 
@@ -108,17 +117,27 @@ def round_trip(model, folder, **options):
     return load(save(model, folder / "model.skops", **options))
 
 
-# ---- round trips ---------------------------------------------------------------------------------------------
+# ---- round trips ---------------------------------------------------------------------------------
 
 MODELS = {
     "rbf": KernelFisherDiscriminant(),
     "linear": KernelFisherDiscriminant("linear", calibration="sigmoid"),
-    "poly": KernelFisherDiscriminant("poly", alpha=0.1, gamma="scale", n_components=1, calibration=None),
+    "poly": KernelFisherDiscriminant(
+        "poly", alpha=0.1, gamma="scale", n_components=1, calibration=None
+    ),
     "refined": LeastSquaresSVC(refine=True),
     "ard": LeastSquaresSVC(gamma="ard", criterion="squared_error"),
-    "isotonic": LeastSquaresSVC(calibration="isotonic", cv=StratifiedKFold(2, shuffle=True, random_state=0), class_weight="balanced"),
-    "weights": LeastSquaresSVC("laplacian", gamma=0.5, class_weight={"few": 3.0, "many": 0.5}, alpha=[0.1, 1.0]),
-    "widths": KernelFisherDiscriminant(gamma=np.array([0.1, 0.2, 0.3]), priors=[0.2, 0.3, 0.5], penalty="tune"),
+    "isotonic": LeastSquaresSVC(
+        calibration="isotonic",
+        cv=StratifiedKFold(2, shuffle=True, random_state=0),
+        class_weight="balanced",
+    ),
+    "weights": LeastSquaresSVC(
+        "laplacian", gamma=0.5, class_weight={"few": 3.0, "many": 0.5}, alpha=[0.1, 1.0]
+    ),
+    "widths": KernelFisherDiscriminant(
+        gamma=np.array([0.1, 0.2, 0.3]), priors=[0.2, 0.3, 0.5], penalty="tune"
+    ),
     "ridge": KernelRidge(fit_intercept="penalized", criterion="r2"),
 }
 
@@ -138,7 +157,9 @@ def test_round_trip_is_identical(name, tmp_path):
 
 
 def test_unfitted_models_and_numbers_of_numpy(tmp_path):
-    model = LeastSquaresSVC(alpha=np.float64(0.5), class_weight={np.int64(0): 1.0, np.int64(1): 2.0}, cv=GroupKFold(3))
+    model = LeastSquaresSVC(
+        alpha=np.float64(0.5), class_weight={np.int64(0): 1.0, np.int64(1): 2.0}, cv=GroupKFold(3)
+    )
     again = round_trip(model, tmp_path)
     assert again.alpha == 0.5 and again.class_weight == {0: 1.0, 1: 2.0} and again.cv.n_splits == 3
     assert not hasattr(again, "classes_")
@@ -146,8 +167,16 @@ def test_unfitted_models_and_numbers_of_numpy(tmp_path):
 
 def test_labels_of_every_kind(tmp_path):
     X, y = two_classes()
-    for labels in (y > 0, y.astype(float), np.array(["no", "yes"])[y], np.array(["no", "yes"], dtype=object)[y], y.astype(np.int8)):
-        model = LeastSquaresSVC(gamma=0.5, alpha=0.1, class_weight=dict(zip(np.unique(labels), (1.5, 2.0), strict=True))).fit(X, labels)
+    for labels in (
+        y > 0,
+        y.astype(float),
+        np.array(["no", "yes"])[y],
+        np.array(["no", "yes"], dtype=object)[y],
+        y.astype(np.int8),
+    ):
+        model = LeastSquaresSVC(
+            gamma=0.5, alpha=0.1, class_weight=dict(zip(np.unique(labels), (1.5, 2.0), strict=True))
+        ).fit(X, labels)
         again = round_trip(model, tmp_path)
         assert_same(model.predict(X), again.predict(X))
         assert again.class_weight == model.class_weight
@@ -184,7 +213,11 @@ def test_models_on_tensors_become_numpy_models(tmp_path):
     import torch
 
     X, y = two_classes()
-    for model in (KernelFisherDiscriminant(refine=True), LeastSquaresSVC("linear", calibration="isotonic"), KernelRidge()):
+    for model in (
+        KernelFisherDiscriminant(refine=True),
+        LeastSquaresSVC("linear", calibration="isotonic"),
+        KernelRidge(),
+    ):
         on_torch = clone(model).fit(torch.asarray(X), torch.asarray(y))
         again = round_trip(on_torch, tmp_path)
         arrays = [value for value in vars(again).values() if hasattr(value, "shape")]
@@ -196,7 +229,9 @@ def test_models_on_tensors_become_numpy_models(tmp_path):
         assert isinstance(on_torch.dual_coef_, torch.Tensor)  # the model itself stays where it is
 
 
-@pytest.mark.parametrize("final", [KernelFisherDiscriminant(), LeastSquaresSVC(calibration="isotonic", gamma="scale")])
+@pytest.mark.parametrize(
+    "final", [KernelFisherDiscriminant(), LeastSquaresSVC(calibration="isotonic", gamma="scale")]
+)
 def test_pipelines_with_tables(final, tmp_path):
     X, y = table()
     model = Pipeline([("preprocessing", preprocessing()), ("model", final)]).fit(X, y)
@@ -211,7 +246,11 @@ def test_pipelines_with_tables(final, tmp_path):
 def test_other_companions_of_scikit_learn(tmp_path):
     X, y = two_classes()
     chained = make_pipeline(FunctionTransformer(np.log1p), LeastSquaresSVC(gamma=0.5, alpha=0.1))
-    for model in (CalibratedClassifierCV(LeastSquaresSVC(gamma=0.5, alpha=0.1), cv=3), chained, LogisticRegression()):
+    for model in (
+        CalibratedClassifierCV(LeastSquaresSVC(gamma=0.5, alpha=0.1), cv=3),
+        chained,
+        LogisticRegression(),
+    ):
         model.fit(np.abs(X), y)
         assert_same_outputs(model, round_trip(model, tmp_path), np.abs(X))
 
@@ -220,7 +259,11 @@ def test_what_a_loaded_model_cannot_do_it_says(tmp_path):
     X, y = two_classes()
     again = round_trip(LeastSquaresSVC().fit(X, y), tmp_path)
     for method, arguments in (("at", (1.0,)), ("verify", ())):
-        with pytest.raises(ValueError, match=rf"{method}\(\) needs the decomposition of the training rows, which is not stored in files"):
+        with pytest.raises(
+            ValueError,
+            match=rf"{method}\(\) needs the decomposition of the training rows, which is not "
+            r"stored in files",
+        ):
             getattr(again, method)(*arguments)
 
 
@@ -239,25 +282,48 @@ def test_pickles_for_workers(name, tmp_path):
     joblib.dump(model, tmp_path / "model.joblib")
     assert_same_outputs(model, joblib.load(tmp_path / "model.joblib"), X)
     assert_same_outputs(model, pickle.loads(pickle.dumps(model)), X)
-    decisions = joblib.Parallel(n_jobs=2)(joblib.delayed(model.decision_function)(part) for part in (X[:30], X[30:]))
-    assert np.array_equal(np.concatenate(decisions), np.concatenate([model.decision_function(X[:30]), model.decision_function(X[30:])]))
+    decisions = joblib.Parallel(n_jobs=2)(
+        joblib.delayed(model.decision_function)(part) for part in (X[:30], X[30:])
+    )
+    assert np.array_equal(
+        np.concatenate(decisions),
+        np.concatenate([model.decision_function(X[:30]), model.decision_function(X[30:])]),
+    )
 
 
-# ---- header and metadata -------------------------------------------------------------------------------------
+# ---- header and metadata -------------------------------------------------------------------------
 
 
 def test_metadata_comes_back_without_building_the_model(tmp_path, monkeypatch):
-    given = {"columns": ["a", "ü"], "n": np.int64(3), "scores": np.arange(2.0), "nested": {"p": (1, None)}, "at": Path("x/y")}
+    given = {
+        "columns": ["a", "ü"],
+        "n": np.int64(3),
+        "scores": np.arange(2.0),
+        "nested": {"p": (1, None)},
+        "at": Path("x/y"),
+    }
     path = save(LeastSquaresSVC(), tmp_path / "m.skops", metadata=given)
     monkeypatch.setattr(saving, "_skops", lambda: pytest.fail("the model was touched"))
-    assert saving.read_metadata(path) == {"columns": ["a", "ü"], "n": 3, "scores": [0.0, 1.0], "nested": {"p": [1, None]}, "at": "x/y"}
+    assert saving.read_metadata(path) == {
+        "columns": ["a", "ü"],
+        "n": 3,
+        "scores": [0.0, 1.0],
+        "nested": {"p": [1, None]},
+        "at": "x/y",
+    }
     header = saving.read_header(path)
-    assert header.format == saving.FORMAT and header.model == "fitonce.estimators.svc.LeastSquaresSVC"
+    assert (
+        header.format == saving.FORMAT and header.model == "fitonce.estimators.svc.LeastSquaresSVC"
+    )
     assert {"fitonce", "scikit-learn", "numpy", "skops", "python"} <= set(header.versions)
 
 
 def test_metadata_that_json_cannot_hold(tmp_path):
-    refused = ((["a"], "metadata must be a mapping"), ({1: "a"}, "with names as keys"), ({"f": print}, r"metadata\['f'\] must be"))
+    refused = (
+        (["a"], "metadata must be a mapping"),
+        ({1: "a"}, "with names as keys"),
+        ({"f": print}, r"metadata\['f'\] must be"),
+    )
     for bad, message in refused:
         with pytest.raises(TypeError, match=message):
             save(LeastSquaresSVC(), tmp_path / "m.skops", metadata=bad)
@@ -269,10 +335,12 @@ def test_the_file_is_an_ordinary_skops_file(tmp_path):
     model = LeastSquaresSVC(gamma=0.5, alpha=0.1).fit(X, y)
     path = save(model, tmp_path / "m.skops")
     assert skops_io.get_untrusted_types(file=path) == ["fitonce.estimators.svc.LeastSquaresSVC"]
-    assert_same_outputs(model, skops_io.load(path, trusted=["fitonce.estimators.svc.LeastSquaresSVC"]), X)
+    assert_same_outputs(
+        model, skops_io.load(path, trusted=["fitonce.estimators.svc.LeastSquaresSVC"]), X
+    )
 
 
-# ---- files that are refused ----------------------------------------------------------------------------------
+# ---- files that are refused ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -309,11 +377,23 @@ IDS = itertools.count(1)
 
 
 def node(loader, module, name, content=None):
-    return {"__class__": name, "__module__": module, "__loader__": loader, "__id__": next(IDS), "content": content}
+    return {
+        "__class__": name,
+        "__module__": module,
+        "__loader__": loader,
+        "__id__": next(IDS),
+        "content": content,
+    }
 
 
 def text(value):
-    return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": json.dumps(value), "is_json": True}
+    return {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "content": json.dumps(value),
+        "is_json": True,
+    }
 
 
 def command(marker):
@@ -327,8 +407,14 @@ def arguments(marker, loader="TupleNode", kind="tuple"):
 ATTACKS = {
     "function": (lambda marker: node("FunctionNode", "posix", "system"), "posix.system"),
     "object": (lambda marker: node("ObjectNode", "subprocess", "Popen", None), "subprocess.Popen"),
-    "constructor": (lambda marker: node("ConstructorFromReduceNode", "os", "system", arguments(marker)), "os.system"),
-    "list": (lambda marker: node("ListNode", "subprocess", "Popen", [text(command(marker))]), "subprocess.Popen"),
+    "constructor": (
+        lambda marker: node("ConstructorFromReduceNode", "os", "system", arguments(marker)),
+        "os.system",
+    ),
+    "list": (
+        lambda marker: node("ListNode", "subprocess", "Popen", [text(command(marker))]),
+        "subprocess.Popen",
+    ),
     "type": (lambda marker: node("TypeNode", "os", "system"), "os.system"),
     "module": (lambda marker: node("TypeNode", "planted", "anything"), "planted.anything"),
     "partial": (
@@ -336,7 +422,12 @@ ATTACKS = {
             "PartialNode",
             "functools",
             "partial",
-            {"func": node("FunctionNode", "os", "system"), "args": arguments(marker), "kwds": text(None), "namespace": text(None)},
+            {
+                "func": node("FunctionNode", "os", "system"),
+                "args": arguments(marker),
+                "kwds": text(None),
+                "namespace": text(None),
+            },
         ),
         "functools.partial",
     ),
@@ -345,18 +436,27 @@ ATTACKS = {
         r"builtins.str.format \(as MethodNode\)",
     ),
     "operator": (
-        lambda marker: {**node("OperatorFuncNode", "operator", "methodcaller"), "attrs": arguments(marker)},
+        lambda marker: {
+            **node("OperatorFuncNode", "operator", "methodcaller"),
+            "attrs": arguments(marker),
+        },
         r"operator.methodcaller \(as OperatorFuncNode\)",
     ),
     "disguised method": (
         lambda marker: node(
-            "MethodNode", "sklearn.linear_model._logistic", "LogisticRegression", {"func": "system", "obj": node("TypeNode", "os", "os")}
+            "MethodNode",
+            "sklearn.linear_model._logistic",
+            "LogisticRegression",
+            {"func": "system", "obj": node("TypeNode", "os", "os")},
         ),
         "LogisticRegression.system",
     ),
     "unknown": (lambda marker: node("NoSuchNode", "os", "system", arguments(marker)), "os.system"),
     "reduce": (
-        lambda marker: {**node("TreeNode", "os", "system", {}), "__reduce__": {"args": arguments(marker)}},
+        lambda marker: {
+            **node("TreeNode", "os", "system", {}),
+            "__reduce__": {"args": arguments(marker)},
+        },
         r"os.system \(as TreeNode\)",
     ),
 }
@@ -364,9 +464,14 @@ ATTACKS = {
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_malicious_file_runs_nothing(name, saved, tmp_path, monkeypatch):
-    """Each attack as a parameter of an otherwise good model; importing, calling and starting programs would all leave a mark."""
+    """Each attack as a parameter of an otherwise good model.
+
+    Importing, calling and starting programs would all leave a mark.
+    """
     marker = tmp_path / "ran"
-    (tmp_path / "planted.py").write_text(f"open({str(marker)!r}, 'w').close()\nanything = None\n", encoding="utf-8")
+    (tmp_path / "planted.py").write_text(
+        f"open({str(marker)!r}, 'w').close()\nanything = None\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     attack, named = ATTACKS[name]
 
@@ -381,9 +486,19 @@ def test_a_malicious_file_runs_nothing(name, saved, tmp_path, monkeypatch):
 
 
 def test_attacks_that_mark_do_mark_when_trusted(saved, tmp_path):
-    """The marker of the test above can be written: the same file leaves it where the caller trusts everything."""
+    """The marker of the test above can be written.
+
+    The same file leaves it where the caller trusts everything.
+    """
     marker = tmp_path / "ran"
-    rewritten(saved, with_schema(lambda schema: schema["content"]["content"].update(kernel_params=ATTACKS["constructor"][0](marker))))
+    rewritten(
+        saved,
+        with_schema(
+            lambda schema: schema["content"]["content"].update(
+                kernel_params=ATTACKS["constructor"][0](marker)
+            )
+        ),
+    )
     load(saved, trusted=["os.system"])
     assert marker.exists()
 
@@ -392,7 +507,10 @@ def test_an_attack_as_the_key_type_of_a_mapping(saved, tmp_path):
     marker = tmp_path / "ran"
 
     def plant(schema):
-        kinds = {**node("ListNode", "builtins", "list"), "content": [node("TypeNode", "os", "system")]}
+        kinds = {
+            **node("ListNode", "builtins", "list"),
+            "content": [node("TypeNode", "os", "system")],
+        }
         mapping = node("DictNode", "builtins", "dict", {command(marker): text(1)})
         schema["content"]["content"]["kernel_params"] = {**mapping, "key_types": kinds}
 
@@ -414,7 +532,9 @@ class Marks:
 def test_a_pickle_in_disguise_is_not_read(protocol, tmp_path):
     path, marker = tmp_path / "model.skops", tmp_path / "ran"
     path.write_bytes(pickle.dumps(Marks(marker), protocol=protocol))
-    with pytest.raises(ValueError, match="is a pickle, not a model file" if protocol > 1 else "is not a model file"):
+    with pytest.raises(
+        ValueError, match="is a pickle, not a model file" if protocol > 1 else "is not a model file"
+    ):
         load(path)
     assert not marker.exists()
     pickle.loads(path.read_bytes()).close()
@@ -441,14 +561,18 @@ def test_what_is_not_an_estimator_is_not_returned(tmp_path):
     path = tmp_path / "m.skops"
     skops_io.dump({"a": 1}, path)
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("fitonce.json", json.dumps({"format": 1, "model": "x", "versions": {}, "metadata": {}}))
+        archive.writestr(
+            "fitonce.json", json.dumps({"format": 1, "model": "x", "versions": {}, "metadata": {}})
+        )
     with pytest.raises(ValueError, match="contains an object of type dict, not an estimator"):
         load(path)
 
 
 def with_header(**changes):
     def rewrite(members):
-        members["fitonce.json"] = json.dumps({**json.loads(members["fitonce.json"]), **changes}).encode()
+        members["fitonce.json"] = json.dumps(
+            {**json.loads(members["fitonce.json"]), **changes}
+        ).encode()
 
     return rewrite
 
@@ -456,7 +580,11 @@ def with_header(**changes):
 def test_newer_and_unknown_formats_say_so(saved):
     rewritten(saved, with_header(format=saving.FORMAT + 1, versions={"fitonce": "9.0"}))
     for read in (load, saving.read_metadata):
-        with pytest.raises(ValueError, match=r"was written by fitonce 9\.0 in file format 2, and this is fitonce .*update fitonce"):
+        with pytest.raises(
+            ValueError,
+            match=r"was written by fitonce 9\.0 in file format 2, and this is fitonce .*update "
+            r"fitonce",
+        ):
             read(saved)
     for unknown in (0, -1, "1", None, 1.5, [1]):
         rewritten(saved, with_header(format=unknown))
@@ -470,8 +598,13 @@ def test_newer_and_unknown_formats_say_so(saved):
 def test_classes_of_another_version_are_told_from_foreign_ones(saved):
     rewritten(saved, with_header(versions={"fitonce": "9.0"}))
     later = node("ObjectNode", "fitonce.estimators.svc", "LaterClass", text({}))
-    rewritten(saved, with_schema(lambda schema: schema["content"]["content"].update(kernel_params=later)))
-    with pytest.raises(ValueError, match=r"contains fitonce\.estimators\.svc\.LaterClass, .* written by fitonce 9\.0, this is"):
+    rewritten(
+        saved, with_schema(lambda schema: schema["content"]["content"].update(kernel_params=later))
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"contains fitonce\.estimators\.svc\.LaterClass, .* written by fitonce 9\.0, this is",
+    ):
         load(saved)
 
 
@@ -484,7 +617,10 @@ def test_truncated_files(saved, share):
 
 
 def test_flipped_bytes_never_pass_as_another_model(saved):
-    """Every tenth byte or so, flipped: an error of one sentence, or (in the zip's own bookkeeping) the model as it was."""
+    """Every tenth byte or so, flipped.
+
+    An error of one sentence, or (in the zip's own bookkeeping) the model as it was.
+    """
     X, _ = two_classes()
     expected = load(saved).decision_function(X)
     content = saved.read_bytes()
@@ -504,13 +640,19 @@ def test_flipped_bytes_never_pass_as_another_model(saved):
 
 def test_other_files(tmp_path):
     path = tmp_path / "x.skops"
-    for content, message in ((b"", "is empty"), (b"a,b\n1,2\n", "is not a model file"), (b"PK\x03\x04rubbish", "is incomplete or damaged")):
+    for content, message in (
+        (b"", "is empty"),
+        (b"a,b\n1,2\n", "is not a model file"),
+        (b"PK\x03\x04rubbish", "is incomplete or damaged"),
+    ):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             load(path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a.txt", "a")
-    with pytest.raises(ValueError, match=r"is an archive, but not a model file .* no fitonce\.json"):
+    with pytest.raises(
+        ValueError, match=r"is an archive, but not a model file .* no fitonce\.json"
+    ):
         load(path)
     skops_io.dump(LogisticRegression(), path)
     with pytest.raises(ValueError, match=r"no fitonce\.json"):
@@ -523,7 +665,9 @@ def test_other_files(tmp_path):
 
 def test_a_schema_that_is_nonsense(saved):
     for nonsense in (b"", b"{", b"[]", b"{}", b'{"protocol": 2}', b"[" * 100_000):
-        rewritten(saved, lambda members, nonsense=nonsense: members.update({"schema.json": nonsense}))
+        rewritten(
+            saved, lambda members, nonsense=nonsense: members.update({"schema.json": nonsense})
+        )
         with pytest.raises(ValueError, match="damaged"):
             load(saved)
     rewritten(saved, lambda members: members.pop("schema.json"))
@@ -539,7 +683,9 @@ def test_a_file_that_would_fill_the_memory(saved, monkeypatch):
         load(saved)
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything"
+)
 def test_no_permission_to_read(saved):
     saved.chmod(0)
     with pytest.raises(PermissionError, match="cannot be read: permission denied"):
@@ -555,7 +701,7 @@ def test_permission_is_told_whoever_runs_this(saved, monkeypatch):
         load(saved)
 
 
-# ---- models that are refused ---------------------------------------------------------------------------------
+# ---- models that are refused ---------------------------------------------------------------------
 
 
 def my_kernel(X, Y):
@@ -575,9 +721,14 @@ def test_python_functions_are_refused(tmp_path):
     X, y = two_classes()
     model = LeastSquaresSVC(my_kernel, alpha=1.0).fit(X, y)
     for refused in (model, make_pipeline(StandardScaler(), model)):
-        with pytest.raises(ValueError, match=r'cannot be saved with kernel=my_kernel: .*kernel="precomputed"'):
+        with pytest.raises(
+            ValueError, match=r'cannot be saved with kernel=my_kernel: .*kernel="precomputed"'
+        ):
             save(refused, tmp_path / "m.skops")
-    with pytest.raises(ValueError, match=r"cannot be saved with criterion=<lambda>: .*set criterion to one of the names"):
+    with pytest.raises(
+        ValueError,
+        match=r"cannot be saved with criterion=<lambda>: .*set criterion to one of the names",
+    ):
         save(LeastSquaresSVC(criterion=lambda *a: 0.0), tmp_path / "m.skops")
     assert list(tmp_path.iterdir()) == []
 
@@ -585,7 +736,10 @@ def test_python_functions_are_refused(tmp_path):
 def test_foreign_classes_are_refused_when_saving_unless_named(tmp_path):
     X, y = two_classes()
     model = make_pipeline(Doubles(), LeastSquaresSVC(gamma=0.5, alpha=0.1)).fit(X, y)
-    with pytest.raises(ValueError, match=r"Pipeline cannot be saved: it contains .*Doubles, which load\(\) would refuse"):
+    with pytest.raises(
+        ValueError,
+        match=r"Pipeline cannot be saved: it contains .*Doubles, which load\(\) would refuse",
+    ):
         save(model, tmp_path / "m.skops")
     path = save(model, tmp_path / "m.skops", trusted=[Doubles])
     with pytest.raises(ValueError, match=r"contains .*Doubles, which fitonce does not trust"):
@@ -597,8 +751,12 @@ def test_foreign_classes_are_refused_when_saving_unless_named(tmp_path):
 
 def test_searches_say_what_to_save(tmp_path):
     X, y = two_classes()
-    search = GridSearchCV(LeastSquaresSVC(gamma=0.5), {"alpha": [0.1, 1.0]}, scoring="roc_auc", cv=3).fit(X, y)
-    with pytest.raises(ValueError, match=r"GridSearchCV cannot be saved: .*roc_auc_score.*best_estimator_"):
+    search = GridSearchCV(
+        LeastSquaresSVC(gamma=0.5), {"alpha": [0.1, 1.0]}, scoring="roc_auc", cv=3
+    ).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"GridSearchCV cannot be saved: .*roc_auc_score.*best_estimator_"
+    ):
         save(search, tmp_path / "m.skops")
     assert_same_outputs(search.best_estimator_, round_trip(search.best_estimator_, tmp_path), X)
 
@@ -609,7 +767,7 @@ def test_only_estimators_are_saved(tmp_path):
             save(wrong, tmp_path / "m.skops")
 
 
-# ---- files that are whole or absent --------------------------------------------------------------------------
+# ---- files that are whole or absent --------------------------------------------------------------
 
 
 def test_a_failure_leaves_the_old_file(saved, monkeypatch):
@@ -619,7 +777,9 @@ def test_a_failure_leaves_the_old_file(saved, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(saving.os, "fsync", full)
-    with pytest.raises(OSError, match=r"model\.skops cannot be written: the disk is full\. Nothing was changed\.$") as failure:
+    with pytest.raises(
+        OSError, match=r"model\.skops cannot be written: the disk is full\. Nothing was changed\.$"
+    ) as failure:
         save(LeastSquaresSVC(), saved)
     assert failure.value.errno == errno.ENOSPC
     assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
@@ -636,7 +796,9 @@ def test_a_limit_of_the_system_leaves_the_old_file(saved):
         "except OSError as error:\n    print(error)\n"
     )
     assert len(before) > 2000 and resource.RLIM_INFINITY
-    result = subprocess.run([sys.executable, "-c", code, str(saved)], capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(saved)], capture_output=True, text=True, check=True
+    )
     assert "cannot be written" in result.stdout and "Nothing was changed" in result.stdout
     assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
 

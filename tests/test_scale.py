@@ -1,4 +1,7 @@
-"""Rows that are not in memory: files, blocks, memory maps, Dask. Streamed = in memory = Dask, and faults are told with their place."""
+"""Rows that are not in memory: files, blocks, memory maps, Dask.
+
+Streamed = in memory = Dask, and faults are told with their place.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ TOLERANCE = 1e-10
 def data(seed: int = 0, n: int = N):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, P))
-    labels = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0.8, "c", np.where(X[:, 1] > 0, "b", "a"))  # unbalanced
+    labels = np.where(
+        X[:, 0] + 0.5 * rng.normal(size=n) > 0.8, "c", np.where(X[:, 1] > 0, "b", "a")
+    )  # unbalanced
     X[7] = X[8]
     return X, labels, X @ [1.0, -2.0, 0.5] + np.sin(3 * X[:, 0]), rng.uniform(0.2, 2.0, n)
 
@@ -38,19 +43,35 @@ ESTIMATORS = [
     (KernelFisherDiscriminant(gamma=0.4, alpha=[0.3, 3.0, 30.0]), LABELS),
     (KernelFisherDiscriminant(gamma=0.4, alpha=[0.3, 3.0], penalty="dual", cv=4), TWO),
     (LeastSquaresSVC(landmark_method="kmeans"), TWO),
-    (LeastSquaresSVC("poly", degree=2, gamma="scale", alpha=1.0, fit_intercept="penalized", cv=3), LABELS),
+    (
+        LeastSquaresSVC(
+            "poly", degree=2, gamma="scale", alpha=1.0, fit_intercept="penalized", cv=3
+        ),
+        LABELS,
+    ),
     (KernelRidge(gamma=0.4, landmark_method="cholesky"), NUMBERS),
-    (KernelRidge("linear", alpha=[0.1, 1.0], fit_intercept=False), np.column_stack([NUMBERS, X[:, 0] ** 2])),
+    (
+        KernelRidge("linear", alpha=[0.1, 1.0], fit_intercept=False),
+        np.column_stack([NUMBERS, X[:, 0] ** 2]),
+    ),
 ]
 IDS = [f"{type(estimator).__name__}-{number}" for number, (estimator, _) in enumerate(ESTIMATORS)]
 
 
 def fitted(estimator, rows, y, sample_weight=None, **settings):
-    return clone(estimator).set_params(landmarks=M, random_state=0, **settings).fit(rows, y, sample_weight=sample_weight)
+    return (
+        clone(estimator)
+        .set_params(landmarks=M, random_state=0, **settings)
+        .fit(rows, y, sample_weight=sample_weight)
+    )
 
 
 def main_output(model, rows):
-    return model.decision_function(rows) if hasattr(model, "decision_function") else model.predict(rows)
+    return (
+        model.decision_function(rows)
+        if hasattr(model, "decision_function")
+        else model.predict(rows)
+    )
 
 
 def cut(array, sizes):
@@ -63,12 +84,14 @@ UNEQUAL = [100, 1, 0, 150, 37, 112]
 def agree(model, other, rows=X):
     scale = np.max(np.abs(main_output(other, rows)))
     assert np.max(np.abs(main_output(model, rows) - main_output(other, rows))) <= TOLERANCE * scale
-    assert np.max(np.abs(model._held_out - other._held_out)) <= TOLERANCE * np.max(np.abs(other._held_out))
+    assert np.max(np.abs(model._held_out - other._held_out)) <= TOLERANCE * np.max(
+        np.abs(other._held_out)
+    )
     assert model.alpha_ == other.alpha_
     np.testing.assert_allclose(model.leverage_, other.leverage_, atol=1e-10)
 
 
-# ---- streamed = in memory ----------------------------------------------------------------------------------------------
+# ---- streamed = in memory ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("estimator", "y"), ESTIMATORS, ids=IDS)
@@ -119,7 +142,9 @@ def test_files_equal_memory(tmp_path, kind):
     model = clone(estimator).set_params(landmarks=M, random_state=0).fit(rows)
     agree(model, fitted(estimator, X, LABELS, WEIGHTS), rows)
     assert model.feature_names_in_.tolist() == ["u", "v", "w"]
-    np.testing.assert_array_equal(model.predict(rows), fitted(estimator, X, LABELS, WEIGHTS).predict(X))
+    np.testing.assert_array_equal(
+        model.predict(rows), fitted(estimator, X, LABELS, WEIGHTS).predict(X)
+    )
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(open_rows(table(tmp_path, kind), columns=["v", "u", "w"]))
 
@@ -130,7 +155,11 @@ def test_whole_numbers_first_in_a_csv(tmp_path):
     from fitonce.scale import sources
 
     path = tmp_path / "t.csv"
-    lines = ["a,b,y"] + [f"{i},{i % 7},{i % 2}" for i in range(3000)] + [f"{i}.5,{i % 7}.25,{i % 2}" for i in range(3000)]
+    lines = (
+        ["a,b,y"]
+        + [f"{i},{i % 7},{i % 2}" for i in range(3000)]
+        + [f"{i}.5,{i % 7}.25,{i % 2}" for i in range(3000)]
+    )
     path.write_text("\n".join(lines) + "\n")
     before, sources.CSV_BLOCK_BYTES = sources.CSV_BLOCK_BYTES, 4096
     try:
@@ -142,7 +171,9 @@ def test_whole_numbers_first_in_a_csv(tmp_path):
 
 
 def test_an_iterator_that_can_be_read_once():
-    blocks = ((part, label) for part, label in zip(cut(X, UNEQUAL), cut(LABELS, UNEQUAL), strict=True))
+    blocks = (
+        (part, label) for part, label in zip(cut(X, UNEQUAL), cut(LABELS, UNEQUAL), strict=True)
+    )
     rows = open_rows(blocks)
     np.testing.assert_array_equal(rows.y, LABELS)
     agree(fitted(ESTIMATORS[0][0], rows, rows.y), fitted(ESTIMATORS[0][0], X, LABELS))
@@ -152,16 +183,24 @@ def test_an_iterator_that_can_be_read_once():
 @pytest.mark.parametrize("shared", [False, True, "drop"])
 def test_cross_validation_of_blocks(cv, shared):
     rows = open_rows(cut(X, UNEQUAL))
-    estimator = KernelFisherDiscriminant(gamma=0.4, alpha=1.0, landmarks=M, random_state=0, shared_landmarks=shared)
+    estimator = KernelFisherDiscriminant(
+        gamma=0.4, alpha=1.0, landmarks=M, random_state=0, shared_landmarks=shared
+    )
     streamed = fitonce.cross_val_score(estimator, rows, LABELS, cv=cv)
-    np.testing.assert_allclose(streamed, fitonce.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12)
+    np.testing.assert_allclose(
+        streamed, fitonce.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12
+    )
     if shared is False:
-        np.testing.assert_allclose(streamed, sk.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12)
+        np.testing.assert_allclose(
+            streamed, sk.cross_val_score(estimator, X, LABELS, cv=cv), atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("landmarks", [M, X[:M]], ids=["chosen", "given"])
 @pytest.mark.parametrize("source", ["blocks", "iterator"])
-@pytest.mark.parametrize("cv", [sk.KFold(4), sk.KFold(4, shuffle=True, random_state=0)], ids=["in order", "shuffled"])
+@pytest.mark.parametrize(
+    "cv", [sk.KFold(4), sk.KFold(4, shuffle=True, random_state=0)], ids=["in order", "shuffled"]
+)
 def test_weights_that_came_with_the_rows_go_into_every_fold(landmarks, source, cv):
     blocks = list(zip(*(cut(array, UNEQUAL) for array in (X, NUMBERS, WEIGHTS)), strict=True))
     rows = open_rows(blocks if source == "blocks" else iter(blocks))
@@ -172,30 +211,41 @@ def test_weights_that_came_with_the_rows_go_into_every_fold(landmarks, source, c
 
 
 def test_verify_and_at_read_the_blocks_again():
-    model = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), open_rows(cut(X, UNEQUAL)), LABELS)
+    model = fitted(
+        KernelFisherDiscriminant(gamma=0.4, alpha=1.0), open_rows(cut(X, UNEQUAL)), LABELS
+    )
     other = model.at(5.0)
     agree(other, fitted(KernelFisherDiscriminant(gamma=0.4, alpha=5.0), X, LABELS))
     in_memory = fitted(KernelFisherDiscriminant(gamma=0.4, alpha=1.0), X, LABELS)
-    for fit, reference in ((model, in_memory), (fitted(in_memory, open_rows(X), LABELS, cv=3), None)):
+    for fit, reference in (
+        (model, in_memory),
+        (fitted(in_memory, open_rows(X), LABELS, cv=3), None),
+    ):
         verified = fit.verify(3)
         assert verified.passed and verified.n_refits == 3
-        assert reference is None or verified.max_deviation == pytest.approx(reference.verify(3).max_deviation, abs=1e-10)
+        assert reference is None or verified.max_deviation == pytest.approx(
+            reference.verify(3).max_deviation, abs=1e-10
+        )
 
 
-# ---- faults ------------------------------------------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
 
 
 def test_a_nan_is_told_with_its_block():
     bad = X.copy()
     bad[373, 1] = np.nan
     with pytest.raises(
-        ValueError, match=r"block 37 of the blocks \(from row 370\) contains NaN or infinity, first in its row 3 .* column 1"
+        ValueError,
+        match=r"block 37 of the blocks \(from row 370\) contains NaN or infinity, first in its "
+        r"row 3 .* column 1",
     ):
         fitted(ESTIMATORS[0][0], open_rows(np.split(bad, 40)), LABELS)
 
 
 def test_blocks_of_another_width():
-    with pytest.raises(ValueError, match=r"block 1 of the blocks .* has 2 features, the blocks before it 3"):
+    with pytest.raises(
+        ValueError, match=r"block 1 of the blocks .* has 2 features, the blocks before it 3"
+    ):
         open_rows([X[:10], X[10:20, :2]]).take(np.arange(20))
 
 
@@ -222,7 +272,9 @@ def test_a_source_that_changes_between_passes():
 
 def test_a_source_that_grows_between_passes():
     passes = iter([[X[:100]], [X[:100]], [X[:100], X[100:]]])
-    rows = BlockRows(lambda: next(passes), 100, step=50)  # full blocks only: the last row expected ends one
+    rows = BlockRows(
+        lambda: next(passes), 100, step=50
+    )  # full blocks only: the last row expected ends one
     assert len(rows.take(np.arange(100))) == 100
     with pytest.raises(ValueError, match="another number of rows than before"):
         rows.take(np.arange(100))
@@ -230,7 +282,9 @@ def test_a_source_that_grows_between_passes():
 
 def test_arrays_that_are_no_rows():
     for bad in (X[:, 0], X[:0], X[None]):
-        with pytest.raises(ValueError, match="must be two-dimensional, rows by features, and not empty"):
+        with pytest.raises(
+            ValueError, match="must be two-dimensional, rows by features, and not empty"
+        ):
             open_rows(bad)
 
 
@@ -241,7 +295,9 @@ def test_sparse_blocks_are_told():
 
 def test_the_target_is_no_feature(tmp_path):
     require("pyarrow")
-    with pytest.raises(ValueError, match="columns names 'weight', which is the target or the weight"):
+    with pytest.raises(
+        ValueError, match="columns names 'weight', which is the target or the weight"
+    ):
         open_rows(table(tmp_path, "csv"), target="weight", columns=["u", "weight"])
 
 
@@ -275,7 +331,9 @@ def test_a_missing_value_in_a_file(tmp_path):
     frame.loc[33, "v"] = np.nan
     frame.to_parquet(tmp_path / "t.parquet")
     rows = open_rows(tmp_path / "t.parquet", target="label", batch_rows=10)
-    with pytest.raises(ValueError, match=r"block 3 of .* first in its row 3 \(counted from 0\), column 1"):
+    with pytest.raises(
+        ValueError, match=r"block 3 of .* first in its row 3 \(counted from 0\), column 1"
+    ):
         fitted(ESTIMATORS[0][0], rows, None)
 
 
@@ -322,7 +380,7 @@ def test_permutations_need_memory():
         fitonce.permutation_test_score(fitted(ESTIMATORS[0][0], X, LABELS), open_rows([X]), LABELS)
 
 
-# ---- memory ------------------------------------------------------------------------------------------------------------
+# ---- memory --------------------------------------------------------------------------------------
 
 
 def test_blocks_do_not_depend_on_how_the_source_is_cut():
@@ -332,13 +390,19 @@ def test_blocks_do_not_depend_on_how_the_source_is_cut():
 
 
 def test_no_block_is_larger_than_the_budget(monkeypatch):
-    """Features are computed for at most so many entries at a time, whatever the source's own blocks."""
+    """Features are computed for at most so many entries at a time, whatever the source's own
+    blocks.
+    """
     from fitonce.approx.features import LandmarkMap
     from fitonce.scale import rows as module
 
     seen = []
     original = LandmarkMap.__call__
-    monkeypatch.setattr(LandmarkMap, "__call__", lambda self, block: seen.append(block.shape[0]) or original(self, block))
+    monkeypatch.setattr(
+        LandmarkMap,
+        "__call__",
+        lambda self, block: seen.append(block.shape[0]) or original(self, block),
+    )
     monkeypatch.setattr(module, "HOST_ELEMENTS", 100 * M)
     fitted(ESTIMATORS[0][0], open_rows([X]), LABELS)
     assert max(seen) <= 100
@@ -346,8 +410,12 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
 
 def test_an_exact_fit_that_cannot_fit_is_refused(monkeypatch):
     rng = np.random.default_rng(0)
-    big = np.lib.stride_tricks.as_strided(rng.normal(size=(1, 2)), shape=(300_000, 2), strides=(0, 8))
-    with pytest.raises(NotEnoughMemoryError, match=r"300,000 rows: one .* takes 670\.6 GiB.*Use landmarks="):
+    big = np.lib.stride_tricks.as_strided(
+        rng.normal(size=(1, 2)), shape=(300_000, 2), strides=(0, 8)
+    )
+    with pytest.raises(
+        NotEnoughMemoryError, match=r"300,000 rows: one .* takes 670\.6 GiB.*Use landmarks="
+    ):
         KernelRidge(gamma=1.0, alpha=1.0).fit(big, np.arange(300_000.0))
 
 
@@ -387,7 +455,7 @@ def test_kernels_tried_side_by_side(backend):
     np.testing.assert_allclose(together.held_out_decision_, alone.held_out_decision_, atol=1e-12)
 
 
-# ---- accumulate and merge ------------------------------------------------------------------------------------------------
+# ---- accumulate and merge ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
@@ -399,13 +467,18 @@ def test_accumulated_parts_equal_a_fit(kind, penalty, y):
     estimator = kind(gamma=0.4, alpha=0.7, penalty=penalty, **settings)
     classes = None if kind is KernelRidge else np.unique(y)
     job = Accumulation(estimator, X[:M], classes=classes)
-    parts = [job.accumulate(*block) for block in zip(cut(X, UNEQUAL), cut(y, UNEQUAL), cut(WEIGHTS, UNEQUAL), strict=True)]
+    parts = [
+        job.accumulate(*block)
+        for block in zip(cut(X, UNEQUAL), cut(y, UNEQUAL), cut(WEIGHTS, UNEQUAL), strict=True)
+    ]
     parts = [pickle.loads(pickle.dumps(part)) for part in parts]
     model = job.fit(parts[::-1])
     reference = clone(estimator).set_params(landmarks=X[:M]).fit(X, y, sample_weight=WEIGHTS)
     scale = np.abs(main_output(reference, X)).max()
     assert np.abs(main_output(model, X) - main_output(reference, X)).max() <= TOLERANCE * scale
-    np.testing.assert_array_equal(model.predict(X), reference.predict(X)) if kind is not KernelRidge else None
+    np.testing.assert_array_equal(
+        model.predict(X), reference.predict(X)
+    ) if kind is not KernelRidge else None
     if kind is KernelFisherDiscriminant:
         np.testing.assert_allclose(model.transform(X), reference.transform(X), atol=1e-8)
         np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-8)
@@ -417,11 +490,20 @@ def test_accumulated_folds_choose_alpha(intercept):
     estimator = KernelRidge(gamma=0.4, alpha=[1e-3, 0.1, 1.0, 10.0, 100.0], fit_intercept=intercept)
     fold = np.arange(N) % 4
     job = Accumulation(estimator, X[:M])
-    model = job.fit([job.accumulate(X[rows], NUMBERS[rows], fold=fold[rows]) for rows in (slice(0, 150), slice(150, N))])
-    splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(4)]
+    model = job.fit(
+        [
+            job.accumulate(X[rows], NUMBERS[rows], fold=fold[rows])
+            for rows in (slice(0, 150), slice(150, N))
+        ]
+    )
+    splits = [
+        (np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(4)
+    ]
     reference = clone(estimator).set_params(landmarks=X[:M], cv=splits).fit(X, NUMBERS)
     assert model.alpha_ == reference.alpha_
-    np.testing.assert_allclose(model.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"], rtol=1e-9)
+    np.testing.assert_allclose(
+        model.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"], rtol=1e-9
+    )
 
 
 def test_accumulation_says_what_it_cannot():
@@ -446,7 +528,10 @@ def test_accumulation_says_what_it_cannot():
 BAD_PARTS = [
     ({"sample_weight": -WEIGHTS}, "finite and not negative"),
     ({"sample_weight": WEIGHTS * np.nan}, "finite and not negative"),
-    ({"sample_weight": WEIGHTS[:7]}, r"one weight for each of the block's 400 rows, got shape \(7,\)"),
+    (
+        {"sample_weight": WEIGHTS[:7]},
+        r"one weight for each of the block's 400 rows, got shape \(7,\)",
+    ),
     ({"sample_weight": WEIGHTS[:, None]}, "one weight for each"),
     ({"fold": np.linspace(0, 3, N)}, "fold must be a whole number"),
     ({"fold": [0, 1]}, "fold must be a whole number"),
@@ -467,7 +552,11 @@ def test_accumulation_refuses_weights_that_are_all_zero():
     with pytest.raises(ValueError, match="zero for every row"):
         job.fit(nothing)
     some = job.accumulate(X[9:], NUMBERS[9:], WEIGHTS[9:])
-    model = clone(job.model).set_params(landmarks=X[:M]).fit(X[9:], NUMBERS[9:], sample_weight=WEIGHTS[9:])
+    model = (
+        clone(job.model)
+        .set_params(landmarks=X[:M])
+        .fit(X[9:], NUMBERS[9:], sample_weight=WEIGHTS[9:])
+    )
     np.testing.assert_allclose(job.fit([nothing, some]).predict(X), model.predict(X), atol=1e-9)
 
 
@@ -476,10 +565,14 @@ def test_accumulation_refuses_weights_that_are_all_zero():
 def test_accumulation_refuses_classes_without_rows(kind, classes):
     job = Accumulation(kind(gamma=0.4, alpha=1.0, calibration=None), X[:M], classes=classes)
     inside = np.isin(LABELS, classes)
-    assert set(job.fit(job.accumulate(X[inside], LABELS[inside], WEIGHTS[inside])).predict(X)) <= set(classes)
+    assert set(
+        job.fit(job.accumulate(X[inside], LABELS[inside], WEIGHTS[inside])).predict(X)
+    ) <= set(classes)
     for missing in classes:
         weights = np.where(LABELS[inside] == missing, 0.0, WEIGHTS[inside])
-        with pytest.raises(ValueError, match=rf"no row of positive weight has the labels \['{missing}'\]"):
+        with pytest.raises(
+            ValueError, match=rf"no row of positive weight has the labels \['{missing}'\]"
+        ):
             job.fit(job.accumulate(X[inside], LABELS[inside], weights))
 
 
@@ -491,7 +584,10 @@ def test_accumulation_checks_the_widths_of_features():
 def test_moments_merge_in_any_order_and_come_apart():
     rng = np.random.default_rng(1)
     Z, Y, w = rng.normal(size=(50, 4)), rng.normal(size=(50, 2)), rng.uniform(0.5, 2, (50, 1))
-    parts = [Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 20), slice(20, 21), slice(21, 50))]
+    parts = [
+        Moments.of(Z[rows], Y[rows], w[rows])
+        for rows in (slice(0, 20), slice(20, 21), slice(21, 50))
+    ]
     whole = Moments.of(Z, Y, w)
     for order in ([0, 1, 2], [2, 0, 1]):
         together = merge([parts[i] for i in order])
@@ -504,14 +600,21 @@ def test_moments_merge_in_any_order_and_come_apart():
         merge([])
 
 
-# ---- a GPU's decomposition, on whatever there is -----------------------------------------------------------------------------
+# ---- a GPU's decomposition, on whatever there is -------------------------------------------------
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("settings", [{"gamma": 0.5, "alpha": 0.2}, {"cv": 4, "gamma": 0.5}, {}, {"gamma": 0.5, "refine": True}], ids=str)
+@pytest.mark.parametrize(
+    "settings",
+    [{"gamma": 0.5, "alpha": 0.2}, {"cv": 4, "gamma": 0.5}, {}, {"gamma": 0.5, "refine": True}],
+    ids=str,
+)
 @pytest.mark.parametrize("weights", [None, WEIGHTS[:90]], ids=["plain", "weighted"])
 def test_estimators_on_the_band_form(monkeypatch, settings, weights):
-    """What CUDA tensors of many rows go through, tried on the host: the same choices and numbers as from eigenvectors."""
+    """What CUDA tensors of many rows go through, tried on the host.
+
+    The same choices and numbers as from eigenvectors.
+    """
     torch = require("torch")
     from fitonce.core.band import BandNorm
     from fitonce.estimators import problem
@@ -523,7 +626,9 @@ def test_estimators_on_the_band_form(monkeypatch, settings, weights):
     model = KernelFisherDiscriminant(**settings).fit(torch.asarray(rows), y, sample_weight=weights)
     assert isinstance(model._kept.problem.smoother, BandNorm)
     np.testing.assert_allclose(model.alpha_, reference.alpha_, rtol=1e-6)
-    np.testing.assert_allclose(model.held_out_decision_.numpy(), reference.held_out_decision_, atol=1e-8)
+    np.testing.assert_allclose(
+        model.held_out_decision_.numpy(), reference.held_out_decision_, atol=1e-8
+    )
     decision = model.at(1.0).decision_function(torch.asarray(rows)).numpy()
     np.testing.assert_allclose(decision, reference.at(1.0).decision_function(rows), atol=1e-8)
 
@@ -537,6 +642,8 @@ def test_weighted_folds_judge_by_their_own_models(penalty):
     for alpha, score in zip(alphas, model.cv_results_["mean_test_score"], strict=True):
         total = 0.0
         for train, test in folds:
-            refit = KernelRidge(alpha=alpha, **settings).fit(X[train], NUMBERS[train], sample_weight=WEIGHTS[train])
+            refit = KernelRidge(alpha=alpha, **settings).fit(
+                X[train], NUMBERS[train], sample_weight=WEIGHTS[train]
+            )
             total += np.sum(WEIGHTS[test] * (NUMBERS[test] - refit.predict(X[test])) ** 2)
         np.testing.assert_allclose(-score, total / WEIGHTS.sum(), rtol=1e-9)

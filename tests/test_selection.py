@@ -1,4 +1,7 @@
-"""The lattice search: criteria, candidates, ties, windows, nesting; against literal refits and scikit-learn's metrics."""
+"""The lattice search: criteria, candidates, ties, windows, nesting.
+
+Against literal refits and scikit-learn's metrics.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,22 @@ import scipy.sparse as sp
 import scipy.special
 import sklearn.model_selection
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score, recall_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    log_loss,
+    mean_squared_error,
+    r2_score,
+    recall_score,
+    roc_auc_score,
+)
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    StratifiedKFold,
+)
 
 import fitonce
 import reference
@@ -38,7 +54,9 @@ def blobs(n: int, classes: int, seed: int = 0, p: int = 3) -> tuple[np.ndarray, 
     return rng.normal(size=(n, p)) + 1.3 * np.eye(max(classes, p))[y][:, :p], y
 
 
-def data_for(estimator: type, n: int = 36, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def data_for(
+    estimator: type, n: int = 36, classes: int = 2, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     X, labels = blobs(n, classes, seed)
     if estimator is not KernelRidge:
         return X, np.array(["moss", "fern", "reed"])[labels]
@@ -46,7 +64,7 @@ def data_for(estimator: type, n: int = 36, classes: int = 2, seed: int = 0) -> t
     return X, y[:, 0] if classes == 1 else y
 
 
-# ---- criteria, from literal refits -----------------------------------------------------------------------------------
+# ---- criteria, from literal refits ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -60,7 +78,9 @@ class Setting:
     folds: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
+        return (
+            f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
+        )
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -86,14 +106,19 @@ class Literal:
     separation: np.ndarray | None = None
 
     def rows(self, rows: np.ndarray) -> Literal:
-        parts = {k: None if v is None or k == "separation" else v[rows] for k, v in vars(self).items()}
+        parts = {
+            k: None if v is None or k == "separation" else v[rows] for k, v in vars(self).items()
+        }
         return Literal(**{**parts, "separation": self.separation})
 
 
 def literal_scores(
     estimator: type, Y: np.ndarray, fitted: np.ndarray, held_out: np.ndarray, w: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Class scores of held-out targets; the discriminant's on the axes of the fit of all rows (generalised eigenproblem)."""
+    """Class scores of held-out targets.
+
+    The discriminant's on the axes of the fit of all rows (generalised eigenproblem).
+    """
     c = Y.shape[1]
     if estimator is LeastSquaresSVC:
         scores = np.column_stack([np.zeros(len(Y)), held_out]) if c == 1 else held_out
@@ -104,7 +129,11 @@ def literal_scores(
     a2, theta = np.delete(a2, constant), np.delete(theta, constant, axis=1)
     axes = theta * np.sqrt((w.sum() - c) / (a2 * (1.0 - a2)))
     centroids = np.linalg.solve(N, A @ axes)
-    scores = held_out @ axes @ centroids.T - 0.5 * np.sum(centroids**2, axis=1) + np.log(np.diag(N) / w.sum())
+    scores = (
+        held_out @ axes @ centroids.T
+        - 0.5 * np.sum(centroids**2, axis=1)
+        + np.log(np.diag(N) / w.sum())
+    )
     return scores, 0.5 * np.sum((centroids[:, None] - centroids) ** 2, axis=2)
 
 
@@ -118,8 +147,16 @@ def literal(setting: Setting, gamma: float, alpha: float) -> Literal:
         Y = y.reshape(n, -1)
     else:
         Y = np.eye(len(classes))[labels]
-        Y = Y if setting.estimator is KernelFisherDiscriminant else (2.0 * Y - 1.0)[:, 1 if len(classes) == 2 else 0 :]
-    fit = reference.ridge_function_norm if setting.penalty == "function" else reference.ridge_dual_norm
+        Y = (
+            Y
+            if setting.estimator is KernelFisherDiscriminant
+            else (2.0 * Y - 1.0)[:, 1 if len(classes) == 2 else 0 :]
+        )
+    fit = (
+        reference.ridge_function_norm
+        if setting.penalty == "function"
+        else reference.ridge_dual_norm
+    )
     splits = list((LeaveOneOut() if setting.cv is None else setting.cv).split(X))
     held_out, fold = np.zeros_like(Y), np.zeros(n, dtype=int)
     for number, (train, test) in enumerate(splits):
@@ -136,12 +173,18 @@ def with_temperature(h: Literal) -> np.ndarray:
     """Probabilities at the temperature that minimises the cross-entropy with Platt's targets."""
     c = h.scores.shape[1]
     sizes = np.array([h.weights[h.labels == j].sum() for j in range(c)])
-    targets = np.array([[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in h.labels])
+    targets = np.array(
+        [[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in h.labels]
+    )
 
     def cross_entropy(t: float) -> float:
-        return -h.weights @ np.sum(targets * scipy.special.log_softmax(np.exp(t) * h.scores, axis=1), axis=1)
+        return -h.weights @ np.sum(
+            targets * scipy.special.log_softmax(np.exp(t) * h.scores, axis=1), axis=1
+        )
 
-    t = scipy.optimize.minimize_scalar(cross_entropy, bounds=(-10, 10), method="bounded", options={"xatol": 1e-11}).x
+    t = scipy.optimize.minimize_scalar(
+        cross_entropy, bounds=(-10, 10), method="bounded", options={"xatol": 1e-11}
+    ).x
     return scipy.special.softmax(np.exp(t) * h.scores, axis=1)
 
 
@@ -149,19 +192,32 @@ def naive_smoothed(h: Literal) -> float:
     losses = []
     for label, row in zip(h.labels, h.scores, strict=True):
         rival = max((j for j in range(len(row)) if j != label), key=lambda j: row[j])
-        losses.append(scipy.special.expit(-COMPRESSION * (row[label] - row[rival]) / h.separation[label, rival]))
+        losses.append(
+            scipy.special.expit(
+                -COMPRESSION * (row[label] - row[rival]) / h.separation[label, rival]
+            )
+        )
     return float(np.average(losses, weights=h.weights))
 
 
 def naive_auc(h: Literal) -> float:
     if h.scores.shape[1] == 2:
         return 1 - roc_auc_score(h.labels, h.scores[:, 1] - h.scores[:, 0], sample_weight=h.weights)
-    return 1 - np.mean([roc_auc_score(h.labels == j, h.scores[:, j], sample_weight=h.weights) for j in np.unique(h.labels)])
+    return 1 - np.mean(
+        [
+            roc_auc_score(h.labels == j, h.scores[:, j], sample_weight=h.weights)
+            for j in np.unique(h.labels)
+        ]
+    )
 
 
 def own_criterion(y: np.ndarray, output: np.ndarray) -> float:
     """A user's score, of whatever the estimator's main output is."""
-    return -float(np.median(np.abs(output))) if y.dtype.kind == "f" else float(np.mean(output.reshape(len(y), -1)[y == "moss", 0]))
+    return (
+        -float(np.median(np.abs(output)))
+        if y.dtype.kind == "f"
+        else float(np.mean(output.reshape(len(y), -1)[y == "moss", 0]))
+    )
 
 
 def output_of(h: Literal) -> np.ndarray:
@@ -173,11 +229,21 @@ def output_of(h: Literal) -> np.ndarray:
 NAIVE: dict[Any, Callable[[Literal], float]] = {
     "squared_error": lambda h: mean_squared_error(h.targets, h.predicted, sample_weight=h.weights),
     "r2": lambda h: 1 - r2_score(h.targets, h.predicted, sample_weight=h.weights),
-    "error": lambda h: 1 - accuracy_score(h.labels, h.scores.argmax(axis=1), sample_weight=h.weights),
-    "balanced_error": lambda h: 1 - recall_score(h.labels, h.scores.argmax(axis=1), average="macro", sample_weight=h.weights),
+    "error": lambda h: (
+        1 - accuracy_score(h.labels, h.scores.argmax(axis=1), sample_weight=h.weights)
+    ),
+    "balanced_error": lambda h: (
+        1
+        - recall_score(h.labels, h.scores.argmax(axis=1), average="macro", sample_weight=h.weights)
+    ),
     "smoothed_error": naive_smoothed,
-    "log_loss": lambda h: log_loss(h.labels, with_temperature(h), labels=range(h.scores.shape[1]), sample_weight=h.weights),
-    "brier": lambda h: np.average(np.sum((with_temperature(h) - np.eye(h.scores.shape[1])[h.labels]) ** 2, axis=1), weights=h.weights),
+    "log_loss": lambda h: log_loss(
+        h.labels, with_temperature(h), labels=range(h.scores.shape[1]), sample_weight=h.weights
+    ),
+    "brier": lambda h: np.average(
+        np.sum((with_temperature(h) - np.eye(h.scores.shape[1])[h.labels]) ** 2, axis=1),
+        weights=h.weights,
+    ),
     "auc": naive_auc,
     own_criterion: lambda h: -own_criterion(h.y, output_of(h)),
 }
@@ -202,7 +268,9 @@ def names_for(setting: Setting) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("pooled", [True, False], ids=["pooled", "per fold"])
-def test_every_criterion_is_the_direct_computation_from_literal_refits(setting: Setting, pooled: bool) -> None:
+def test_every_criterion_is_the_direct_computation_from_literal_refits(
+    setting: Setting, pooled: bool
+) -> None:
     if not pooled and setting.folds is None:
         pytest.skip("folds of one row")
     X, y, weights = setting.data
@@ -210,31 +278,55 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(setting: 
     held_out: dict[tuple[float, float], Literal] = {}
     for criterion in names_for(setting):
         options = {} if setting.estimator is KernelRidge else {"compression": COMPRESSION}
-        model = setting.estimator(alpha=alphas, penalty=setting.penalty, criterion=criterion, pooled=pooled, cv=setting.cv, **options)
+        model = setting.estimator(
+            alpha=alphas,
+            penalty=setting.penalty,
+            criterion=criterion,
+            pooled=pooled,
+            cv=setting.cv,
+            **options,
+        )
         model.fit(X, y, sample_weight=weights)
         params, scores = model.cv_results_["params"], model.cv_results_["mean_test_score"]
         for number in range(0, len(params), 4):
             point = params[number]["gamma"], params[number]["alpha"]
-            h = held_out.setdefault(point, literal(setting, *point)) if point not in held_out else held_out[point]
+            h = (
+                held_out.setdefault(point, literal(setting, *point))
+                if point not in held_out
+                else held_out[point]
+            )
             parts = [h] if pooled else [h.rows(h.fold == fold) for fold in np.unique(h.fold)]
             expected = np.mean([NAIVE[criterion](part) for part in parts])
             perfect = 1.0 if criterion in ("auc", "r2") else 0.0
-            assert scores[number] == pytest.approx(perfect - expected, rel=2e-6, abs=1e-9), (criterion, point)
+            assert scores[number] == pytest.approx(perfect - expected, rel=2e-6, abs=1e-9), (
+                criterion,
+                point,
+            )
 
 
 def test_smoothed_error_of_two_classes_is_that_of_the_trained_targets() -> None:
     """Saadi et al., eq. 9 for the least-squares machine: mean σ(-γ y f(x)) with leave-one-out f."""
     X, y = make_torus(60, random_state=2)
-    model = LeastSquaresSVC(gamma=0.4, alpha=0.2, criterion="smoothed_error", compression=4.0, calibration=None).fit(X, y)
-    assert -model.best_score_ == pytest.approx(np.mean(scipy.special.expit(-4.0 * y * model.held_out_decision_)), rel=1e-9)
+    model = LeastSquaresSVC(
+        gamma=0.4, alpha=0.2, criterion="smoothed_error", compression=4.0, calibration=None
+    ).fit(X, y)
+    assert -model.best_score_ == pytest.approx(
+        np.mean(scipy.special.expit(-4.0 * y * model.held_out_decision_)), rel=1e-9
+    )
 
 
-# ---- the choice, and its record --------------------------------------------------------------------------------------
+# ---- the choice, and its record ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("options", [{}, {"penalty": "tune"}, {"kernel": "poly", "degree": "tune", "coef0": "tune"}], ids=str)
-def test_results_have_the_shape_of_scikit_learns_and_the_winner_is_their_best(estimator: type, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"penalty": "tune"}, {"kernel": "poly", "degree": "tune", "coef0": "tune"}],
+    ids=str,
+)
+def test_results_have_the_shape_of_scikit_learns_and_the_winner_is_their_best(
+    estimator: type, options: dict[str, Any]
+) -> None:
     X, y = data_for(estimator, classes=2)
     model = estimator(**options).fit(X, y)
     results = model.cv_results_
@@ -247,7 +339,9 @@ def test_results_have_the_shape_of_scikit_learns_and_the_winner_is_their_best(es
     chosen = {name: getattr(model, f"{name}_") for name in params[0]}
     assert scores[params.index(chosen)] == model.best_score_
     limit = scores.max() - 2e-9 * abs(scores.max())
-    assert chosen["alpha"] == max(p["alpha"] for p, score in zip(params, scores, strict=True) if score >= limit)
+    assert chosen["alpha"] == max(
+        p["alpha"] for p, score in zip(params, scores, strict=True) if score >= limit
+    )
 
 
 def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
@@ -263,23 +357,39 @@ def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
 
 
 def test_ties_of_an_estimator_that_always_errs_alike() -> None:
-    """Well separated classes: many candidates make no error; the largest alpha among them wins, then the smallest gamma."""
+    """Well separated classes: many candidates make no error.
+
+    The largest alpha among them wins, then the smallest gamma.
+    """
     X, y = make_torus(40, random_state=0)
     X[y > 0] = 0.01 * X[y > 0]
     model = LeastSquaresSVC(criterion="error").fit(X, y)
-    perfect = [p for p, s in zip(model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True) if s == 0]
+    perfect = [
+        p
+        for p, s in zip(
+            model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True
+        )
+        if s == 0
+    ]
     assert len(perfect) > 10
     assert model.alpha_ == max(p["alpha"] for p in perfect)
     assert model.gamma_ == min(p["gamma"] for p in perfect if p["alpha"] == model.alpha_)
 
 
-@pytest.mark.parametrize(("penalty", "estimator"), [("tune", KernelFisherDiscriminant), ("tune", KernelRidge)])
+@pytest.mark.parametrize(
+    ("penalty", "estimator"), [("tune", KernelFisherDiscriminant), ("tune", KernelRidge)]
+)
 def test_tuned_penalty_is_the_better_of_both(penalty: str, estimator: type) -> None:
     X, y = data_for(estimator)
     both = estimator(penalty=penalty).fit(X, y)
     each = {p: estimator(penalty=p).fit(X, y) for p in ("function", "dual")}
     best = max(each.values(), key=lambda model: model.best_score_)
-    assert (both.penalty_, both.gamma_, both.alpha_, both.best_score_) == (best.penalty_, best.gamma_, best.alpha_, best.best_score_)
+    assert (both.penalty_, both.gamma_, both.alpha_, both.best_score_) == (
+        best.penalty_,
+        best.gamma_,
+        best.alpha_,
+        best.best_score_,
+    )
     np.testing.assert_array_equal(both.dual_coef_, best.dual_coef_)
 
 
@@ -288,20 +398,35 @@ def test_tuned_penalty_with_a_precomputed_kernel_sees_the_kernel_twice() -> None
     K = pairwise_kernels(X, metric="rbf", gamma=0.25)
     got = KernelFisherDiscriminant(kernel="precomputed", penalty="tune").fit(K, y)
     expected = KernelFisherDiscriminant(gamma=0.25, penalty="tune").fit(X, y)
-    np.testing.assert_allclose(got.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9)
+    np.testing.assert_allclose(
+        got.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"], rtol=1e-9
+    )
     assert (got.penalty_, got.alpha_) == (expected.penalty_, expected.alpha_)
-    np.testing.assert_allclose(got.held_out_decision_, expected.held_out_decision_, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        got.held_out_decision_, expected.held_out_decision_, rtol=1e-8, atol=1e-10
+    )
 
 
 def test_tuned_polynomial_is_the_best_of_its_parts() -> None:
     X, y = data_for(LeastSquaresSVC)
-    tuned = LeastSquaresSVC(kernel="poly", degree="tune", coef0="tune", criterion="squared_error").fit(X, y)
-    parts = [LeastSquaresSVC(kernel="poly", degree=d, coef0=c, criterion="squared_error").fit(X, y) for d in (2, 3, 4) for c in (0.0, 1.0)]
+    tuned = LeastSquaresSVC(
+        kernel="poly", degree="tune", coef0="tune", criterion="squared_error"
+    ).fit(X, y)
+    parts = [
+        LeastSquaresSVC(kernel="poly", degree=d, coef0=c, criterion="squared_error").fit(X, y)
+        for d in (2, 3, 4)
+        for c in (0.0, 1.0)
+    ]
     best = max(parts, key=lambda model: model.best_score_)
-    assert (tuned.degree_, tuned.coef0_, tuned.gamma_, tuned.alpha_) == (best.degree_, best.coef0_, best.gamma_, best.alpha_)
+    assert (tuned.degree_, tuned.coef0_, tuned.gamma_, tuned.alpha_) == (
+        best.degree_,
+        best.coef0_,
+        best.gamma_,
+        best.alpha_,
+    )
 
 
-# ---- lattices --------------------------------------------------------------------------------------------------------
+# ---- lattices ------------------------------------------------------------------------------------
 
 
 def is_power_of_two(values: Any) -> bool:
@@ -313,10 +438,14 @@ def is_power_of_two(values: Any) -> bool:
 def test_candidates_are_powers_of_two_finer_near_the_best(estimator: type, penalty: str) -> None:
     X, y = make_torus(50, random_state=3)
     model = estimator(penalty=penalty).fit(X, y)
-    gammas, alphas = (np.unique(model.cv_results_[f"param_{name}"].data) for name in ("gamma", "alpha"))
+    gammas, alphas = (
+        np.unique(model.cv_results_[f"param_{name}"].data) for name in ("gamma", "alpha")
+    )
     assert is_power_of_two(gammas)
     assert is_power_of_two(alphas)
-    assert {model.gamma_ / 2, model.gamma_ * 2} & set(gammas)  # every second value first, then finer
+    assert {model.gamma_ / 2, model.gamma_ * 2} & set(
+        gammas
+    )  # every second value first, then finer
     assert np.array_equal(alphas[1:], 2 * alphas[:-1])
 
 
@@ -331,41 +460,72 @@ def test_scaling_the_features_by_a_power_of_two_scales_gamma_and_changes_nothing
     assert other.gamma_ == one.gamma_ * 2.0 ** (-power * k)
     assert other.alpha_ == one.alpha_
     np.testing.assert_allclose(other._held_out, one._held_out, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(other.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-9)
+    np.testing.assert_allclose(
+        other.cv_results_["mean_test_score"], one.cv_results_["mean_test_score"], rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_weight_two_equals_a_repeated_row_in_lattice_and_choice(estimator: type, penalty: str) -> None:
+def test_weight_two_equals_a_repeated_row_in_lattice_and_choice(
+    estimator: type, penalty: str
+) -> None:
     X, y = data_for(estimator, 20)
     groups, counts = np.arange(20) // 4, np.random.default_rng(3).integers(1, 4, size=20)
     rows = np.repeat(np.arange(20), counts)
-    weighted = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(X, y, sample_weight=counts, groups=groups)
-    repeated = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(X[rows], y[rows], groups=groups[rows])
+    weighted = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(
+        X, y, sample_weight=counts, groups=groups
+    )
+    repeated = estimator(penalty=penalty, cv=LeaveOneGroupOut()).fit(
+        X[rows], y[rows], groups=groups[rows]
+    )
     assert weighted.cv_results_["params"] == repeated.cv_results_["params"]
-    np.testing.assert_allclose(weighted.cv_results_["mean_test_score"], repeated.cv_results_["mean_test_score"], rtol=1e-5)
+    np.testing.assert_allclose(
+        weighted.cv_results_["mean_test_score"], repeated.cv_results_["mean_test_score"], rtol=1e-5
+    )
     assert (weighted.gamma_, weighted.alpha_) == (repeated.gamma_, repeated.alpha_)
-    np.testing.assert_allclose(np.asarray(weighted._held_out)[rows], repeated._held_out, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        np.asarray(weighted._held_out)[rows], repeated._held_out, rtol=1e-6, atol=1e-8
+    )
 
 
-@pytest.mark.parametrize(("bottom", "found"), [(-14, -14), (-9, -9), (0, 0), (3, 3), (11, 11), (30, 17), (-30, -17)])
+@pytest.mark.parametrize(
+    ("bottom", "found"), [(-14, -14), (-9, -9), (0, 0), (3, 3), (11, 11), (30, 17), (-30, -17)]
+)
 def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> None:
     """A bowl in log gamma: its bottom is found wherever the limits (16 and one half-step) allow."""
     lattice = GammaLattice.around(8.0)
 
     def evaluate(parameters: dict[str, Any]) -> Trial:
-        return Trial(parameters, np.ones(1), np.array([1.0 + (np.log2(parameters["gamma"]) - 3 - bottom) ** 2]))
+        return Trial(
+            parameters,
+            np.ones(1),
+            np.array([1.0 + (np.log2(parameters["gamma"]) - 3 - bottom) ** 2]),
+        )
 
     result = search(lambda several: [evaluate(parameters) for parameters in several], [{}], lattice)
     assert np.log2(result.winner.parameters["gamma"]) - 3 == found
-    assert len({trial.parameters["gamma"] for trial in result.trials}) == len(result.trials) <= 7 + 8 + 2
+    assert (
+        len({trial.parameters["gamma"] for trial in result.trials})
+        == len(result.trials)
+        <= 7 + 8 + 2
+    )
 
 
 @pytest.mark.parametrize(
     ("losses", "edge"),
-    [([1.0, 2, 3], "lower"), ([3.0, 2, 1], "upper"), ([2.0, 1, 2], None), ([1.0, 1.0005, 2], None), ([2.0, 1, 1], None), ([1.0, 2], None)],
+    [
+        ([1.0, 2, 3], "lower"),
+        ([3.0, 2, 1], "upper"),
+        ([2.0, 1, 2], None),
+        ([1.0, 1.0005, 2], None),
+        ([2.0, 1, 1], None),
+        ([1.0, 2], None),
+    ],
 )
-def test_a_loss_that_still_falls_at_the_end_is_noticed(losses: list[float], edge: str | None) -> None:
+def test_a_loss_that_still_falls_at_the_end_is_noticed(
+    losses: list[float], edge: str | None
+) -> None:
     assert Trial({}, 2.0 ** np.arange(len(losses)), np.array(losses)).falling_edge == edge
 
 
@@ -376,13 +536,20 @@ def test_noise_free_targets_warn_that_the_window_of_alphas_ended() -> None:
 
 
 def test_flat_loss_ends_the_walk_after_one_step_with_the_smoothest_kernel() -> None:
-    result = search(lambda several: [Trial(p, np.ones(1), np.ones(1)) for p in several], [{}], GammaLattice.around(1.0))
+    result = search(
+        lambda several: [Trial(p, np.ones(1), np.ones(1)) for p in several],
+        [{}],
+        GammaLattice.around(1.0),
+    )
     tried = sorted(trial.parameters["gamma"] for trial in result.trials)
     assert result.winner.parameters["gamma"] == tried[0] >= 2.0**-9
 
 
 def test_a_rough_function_extends_the_window_of_gammas() -> None:
-    """Three copies each of eighty points on a line, with values at random: only the nearest neighbours tell anything."""
+    """Three copies each of eighty points on a line, with values at random.
+
+    Only the nearest neighbours tell anything.
+    """
     rng = np.random.default_rng(0)
     x = np.repeat(np.linspace(0, 1, 80), 3)[:, None] + 1e-4 * rng.normal(size=(240, 1))
     model = KernelRidge().fit(x, np.repeat(rng.normal(size=80), 3))
@@ -395,20 +562,29 @@ def test_a_rough_function_extends_the_window_of_gammas() -> None:
 def test_gamma_by_rule() -> None:
     X, y = data_for(KernelRidge, classes=1)
     assert KernelRidge(gamma=None).fit(X, y).gamma_ == 1 / 3
-    assert KernelRidge(gamma="scale").fit(X, y).gamma_ == pytest.approx(1 / (3 * X.var()), rel=1e-12) == scale_gamma(X, None)
+    assert (
+        KernelRidge(gamma="scale").fit(X, y).gamma_
+        == pytest.approx(1 / (3 * X.var()), rel=1e-12)
+        == scale_gamma(X, None)
+    )
     assert set(KernelRidge(gamma="scale").fit(X, y).cv_results_["params"][0]) == {"alpha"}
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("form", [np.asarray, list, tuple], ids=["array", "list", "tuple"])
-def test_one_gamma_per_feature_equals_scaled_features(estimator: type, form: Callable[[Any], Any]) -> None:
+def test_one_gamma_per_feature_equals_scaled_features(
+    estimator: type, form: Callable[[Any], Any]
+) -> None:
     X, y = data_for(estimator)
     widths = np.array([0.5, 0.0, 2.0])
     anisotropic = clone(estimator(gamma=form(widths))).fit(X, y)
     scaled = estimator(gamma=1.0).fit(X * np.sqrt(widths), y)
     assert anisotropic.alpha_ == scaled.alpha_
     method = "predict" if estimator is KernelRidge else "decision_function"
-    got, expected = getattr(anisotropic, method)(X[:7] + 0.1), getattr(scaled, method)((X[:7] + 0.1) * np.sqrt(widths))
+    got, expected = (
+        getattr(anisotropic, method)(X[:7] + 0.1),
+        getattr(scaled, method)((X[:7] + 0.1) * np.sqrt(widths)),
+    )
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     sparse = estimator(gamma=form(widths)).fit(sp.csr_matrix(X), y)
     np.testing.assert_allclose(sparse._held_out, scaled._held_out, rtol=1e-8, atol=1e-10)
@@ -430,25 +606,35 @@ def test_groups_are_left_out_together_by_default(estimator: type) -> None:
     explicit = estimator(cv=LeaveOneGroupOut()).fit(X, y, groups=groups)
     listed = estimator(cv=list(LeaveOneGroupOut().split(X, y, groups))).fit(X, y)
     for other in (explicit, listed):
-        np.testing.assert_array_equal(implicit.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"])
+        np.testing.assert_array_equal(
+            implicit.cv_results_["mean_test_score"], other.cv_results_["mean_test_score"]
+        )
         assert (implicit.gamma_, implicit.alpha_) == (other.gamma_, other.alpha_)
 
 
-# ---- nested ----------------------------------------------------------------------------------------------------------
+# ---- nested --------------------------------------------------------------------------------------
 
 NESTED: dict[str, tuple[Any, ...]] = {
     "discriminant": (KernelFisherDiscriminant(), 3),
     "least squares": (LeastSquaresSVC(), 2),
     "ridge": (KernelRidge(), 2),
     "refined discriminant": (KernelFisherDiscriminant(refine=True), 2),
-    "Newton": (KernelFisherDiscriminant(refine=True, criterion="smoothed_error", gamma=0.3, penalty="dual"), 2),
+    "Newton": (
+        KernelFisherDiscriminant(
+            refine=True, criterion="smoothed_error", gamma=0.3, penalty="dual"
+        ),
+        2,
+    ),
     "refined least squares": (LeastSquaresSVC(refine=True, criterion="squared_error"), 3),
     "tuned penalty": (KernelFisherDiscriminant(penalty="tune"), 2),
     "sigmoid": (KernelFisherDiscriminant(calibration="sigmoid"), 2),
     "isotonic": (LeastSquaresSVC(calibration="isotonic", penalty="dual"), 3),
     "candidates": (LeastSquaresSVC(gamma=0.3, alpha=np.array([0.01, 0.1, 1.0, 10.0])), 2),
     "width by rule": (KernelRidge(gamma="scale", alpha=0.1), 1),
-    "given values, sigmoid": (KernelFisherDiscriminant(gamma=0.3, alpha=0.5, calibration="sigmoid"), 2),
+    "given values, sigmoid": (
+        KernelFisherDiscriminant(gamma=0.3, alpha=0.5, calibration="sigmoid"),
+        2,
+    ),
     "given values, isotonic": (LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration="isotonic"), 2),
     "inner folds": (LeastSquaresSVC(cv=3, pooled=False, criterion="auc"), 2),
     "one width per feature": (KernelRidge(gamma="ard"), 1),
@@ -470,9 +656,14 @@ def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
         assert (one.alpha_, one.penalty_) == (other.alpha_, other.penalty_)
         np.testing.assert_array_equal(one.gamma_, other.gamma_)
     if name in ("discriminant", "least squares", "ridge"):
-        np.testing.assert_allclose(fitonce.cross_val_score(model, X, y, cv=cv), expected["test_score"], rtol=1e-9)
+        np.testing.assert_allclose(
+            fitonce.cross_val_score(model, X, y, cv=cv), expected["test_score"], rtol=1e-9
+        )
     for method in ("predict",) if isinstance(model, KernelRidge) else ("predict", "predict_proba"):
-        values = [f(model, X, y, cv=cv, method=method) for f in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)]
+        values = [
+            f(model, X, y, cv=cv, method=method)
+            for f in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)
+        ]
         if values[0].dtype.kind == "f":
             np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-11)
         else:
@@ -483,14 +674,24 @@ def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
 def test_optimism_is_made_of_its_parts(estimator: type) -> None:
     X, y = data_for(estimator, classes=3)
     groups, weights = np.arange(len(y)) % 6, np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    result = fitonce.optimism(estimator(), X, y, groups=groups, cv=GroupKFold(3), params={"sample_weight": weights})
-    params = {"sample_weight": weights, "groups": groups}  # groups stay together in the inner folds too
+    result = fitonce.optimism(
+        estimator(), X, y, groups=groups, cv=GroupKFold(3), params={"sample_weight": weights}
+    )
+    params = {
+        "sample_weight": weights,
+        "groups": groups,
+    }  # groups stay together in the inner folds too
     model = estimator().fit(X, y, **params)
-    nested = sklearn.model_selection.cross_val_predict(estimator(), X, y, groups=groups, cv=GroupKFold(3), params=params)
+    nested = sklearn.model_selection.cross_val_predict(
+        estimator(), X, y, groups=groups, cv=GroupKFold(3), params=params
+    )
     if estimator is KernelRidge:
         tuned, honest = r2_score(y, model.held_out_prediction_), r2_score(y, nested)
     else:
-        tuned, honest = np.mean(model.classes_[model.held_out_decision_.argmax(axis=1)] == y), np.mean(nested == y)
+        tuned, honest = (
+            np.mean(model.classes_[model.held_out_decision_.argmax(axis=1)] == y),
+            np.mean(nested == y),
+        )
     assert result.tuned == pytest.approx(tuned, rel=1e-9)
     assert result.nested == pytest.approx(honest, rel=1e-9)
     assert result.difference == result.tuned - result.nested
@@ -499,10 +700,12 @@ def test_optimism_is_made_of_its_parts(estimator: type) -> None:
 
 def test_optimism_wants_an_estimator_of_ours() -> None:
     with pytest.raises(TypeError, match="fitonce"):
-        fitonce.optimism(sklearn.model_selection.GridSearchCV(KernelRidge(), {}), np.eye(4), np.arange(4.0))
+        fitonce.optimism(
+            sklearn.model_selection.GridSearchCV(KernelRidge(), {}), np.eye(4), np.arange(4.0)
+        )
 
 
-# ---- a wide search never fails ---------------------------------------------------------------------------------------
+# ---- a wide search never fails -------------------------------------------------------------------
 
 
 def hard_problem(name: str, regression: bool) -> tuple[Any, np.ndarray]:
@@ -528,7 +731,9 @@ def hard_problem(name: str, regression: bool) -> tuple[Any, np.ndarray]:
     elif name == "offset":
         X = X + 1e6
     elif name == "sparse":
-        X = sp.random(n, 60, density=0.1, random_state=0, format="csr") + sp.csr_array(labels[:, None] * np.eye(1, 60))
+        X = sp.random(n, 60, density=0.1, random_state=0, format="csr") + sp.csr_array(
+            labels[:, None] * np.eye(1, 60)
+        )
     elif name == "integers":
         X = np.round(3 * X).astype(int)
     if not regression:
@@ -546,9 +751,16 @@ WAYS: dict[str, Callable[[type], Any]] = {
     "default": lambda estimator: estimator(),
     "tuned penalty": lambda estimator: estimator(penalty="tune", criterion="squared_error"),
     "refined": lambda estimator: estimator(refine=True, criterion="squared_error"),
-    "smoothed": lambda estimator: estimator(refine=True, criterion="squared_error" if estimator is KernelRidge else "smoothed_error"),
-    "sigmoid": lambda estimator: estimator(**({} if estimator is KernelRidge else {"calibration": "sigmoid"}), criterion="squared_error"),
-    "isotonic": lambda estimator: estimator(**({} if estimator is KernelRidge else {"calibration": "isotonic"})),
+    "smoothed": lambda estimator: estimator(
+        refine=True, criterion="squared_error" if estimator is KernelRidge else "smoothed_error"
+    ),
+    "sigmoid": lambda estimator: estimator(
+        **({} if estimator is KernelRidge else {"calibration": "sigmoid"}),
+        criterion="squared_error",
+    ),
+    "isotonic": lambda estimator: estimator(
+        **({} if estimator is KernelRidge else {"calibration": "isotonic"})
+    ),
     "ard": lambda estimator: estimator(gamma="ard"),
 }
 
@@ -566,7 +778,11 @@ def test_a_wide_search_never_fails(estimator: type, way: str, name: str) -> None
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", NumericalWarning)
         model = WAYS[way](estimator).fit(X, y)
-        outputs = [model.predict(X)] if estimator is KernelRidge else [model.decision_function(X), model.predict_proba(X)]
+        outputs = (
+            [model.predict(X)]
+            if estimator is KernelRidge
+            else [model.decision_function(X), model.predict_proba(X)]
+        )
     assert all(np.all(np.isfinite(output)) for output in outputs)
     assert np.isfinite(model.best_score_)
     assert np.isfinite(model.alpha_)

@@ -1,4 +1,5 @@
-"""The documentation site: links with their anchors, names that the API lists, figures that are those of the results, the side bar.
+"""The documentation site: links with their anchors, names that the API lists, figures that are
+those of the results, the side bar.
 
 Building the site itself is a part of .ci/run, with warnings as errors; these tests need no Sphinx.
 """
@@ -26,7 +27,13 @@ PAGES = [
 FENCE = re.compile(r"^```.*?^```\s*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
-MODULES = ("fitonce.positions", "fitonce.scale", "fitonce.plotting", "fitonce.report", "fitonce.datasets")
+MODULES = (
+    "fitonce.positions",
+    "fitonce.scale",
+    "fitonce.plotting",
+    "fitonce.report",
+    "fitonce.datasets",
+)
 CONSTANTS = {"BAYES_ERROR", "RAETSCH"}  # tables, described on the page of the data sets
 
 
@@ -45,7 +52,9 @@ def anchors(text: str) -> set[str]:
     found: dict[str, int] = {}
     names = set()
     for heading in HEADING.findall(FENCE.sub("", text)):
-        plain = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()).replace(" ", "-")
+        plain = re.sub(
+            r"[^\w\- ]", "", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+        ).replace(" ", "-")
         count = found.get(plain, 0)
         found[plain] = count + 1
         names.add(plain if count == 0 else f"{plain}-{count}")
@@ -61,7 +70,11 @@ def broken_links(page: Path) -> list[str]:
             continue
         path, _, anchor = target.partition("#")
         goal = page.parent / path if path else page
-        if not goal.exists() or (anchor and goal.suffix == ".md" and anchor not in anchors(goal.read_text(encoding="utf-8"))):
+        if not goal.exists() or (
+            anchor
+            and goal.suffix == ".md"
+            and anchor not in anchors(goal.read_text(encoding="utf-8"))
+        ):
             broken.append(target)
     return broken
 
@@ -72,23 +85,39 @@ def test_links_and_anchors_lead_somewhere(page):
 
 
 def test_broken_links_are_noticed(tmp_path):
-    (tmp_path / "other.md").write_text("# One heading: `x`\n\n## Twice\n\n## Twice\n", encoding="utf-8")
+    (tmp_path / "other.md").write_text(
+        "# One heading: `x`\n\n## Twice\n\n## Twice\n", encoding="utf-8"
+    )
     page = tmp_path / "page.md"
-    good = "[a](other.md#one-heading-x) [b](other.md#twice-1) [c](#here) [d](https://example.org/#no)\n\n# Here\n"
+    good = (
+        "[a](other.md#one-heading-x) [b](other.md#twice-1) [c](#here) "
+        "[d](https://example.org/#no)\n\n# Here\n"
+    )
     page.write_text(good, encoding="utf-8")
     assert broken_links(page) == []
-    page.write_text(good + "[e](other.md#three) [f](no.md) [g](#nowhere)\n```text\n[h](no.md)\n```\n", encoding="utf-8")
+    page.write_text(
+        good + "[e](other.md#three) [f](no.md) [g](#nowhere)\n```text\n[h](no.md)\n```\n",
+        encoding="utf-8",
+    )
     assert broken_links(page) == ["other.md#three", "no.md", "#nowhere"]
 
 
 def test_broken_links_of_a_built_site_are_noticed(tmp_path):
     links = load("_links")
-    good = '<h1 id="a">x</h1><a href="#a"></a><a href="sub/two.html#b"></a><a href="https://example.org"></a><img src="one.html">'
+    good = (
+        '<h1 id="a">x</h1><a href="#a"></a><a href="sub/two.html#b"></a><a '
+        'href="https://example.org"></a><img src="one.html">'
+    )
     (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "two.html").write_text('<p id="b"></p><a href="../one.html#a">', encoding="utf-8")
+    (tmp_path / "sub" / "two.html").write_text(
+        '<p id="b"></p><a href="../one.html#a">', encoding="utf-8"
+    )
     (tmp_path / "one.html").write_text(good, encoding="utf-8")
     assert links.broken(tmp_path) == []
-    bad = '<a href="#c"></a><a href="three.html"></a><script src="https://example.org/x.js"></script><img src="x.png">'
+    bad = (
+        '<a href="#c"></a><a href="three.html"></a><script '
+        'src="https://example.org/x.js"></script><img src="x.png">'
+    )
     (tmp_path / "one.html").write_text(good + bad, encoding="utf-8")
     assert links.broken(tmp_path) == [
         "one.html loads https://example.org/x.js",
@@ -99,7 +128,9 @@ def test_broken_links_of_a_built_site_are_noticed(tmp_path):
 
 
 def test_the_api_lists_every_public_name():
-    listed = set(re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE))
+    listed = set(
+        re.findall(r"^   ([\w.]+)$", (DOCS / "api.rst").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     public = set(fitonce.__all__)
     for module in MODULES:
         public |= set(importlib.import_module(module).__all__) - CONSTANTS
@@ -128,7 +159,10 @@ def test_a_changed_figure_is_noticed():
     ratio = f"{figures.result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}"
     assert ratio in text
     assert figures.updated(text.replace(ratio, "0.01")) == text
-    assert figures.updated("<!-- figure: fit_over_eigh -->9<!-- / -->") == f"<!-- figure: fit_over_eigh -->{ratio}<!-- / -->"
+    assert (
+        figures.updated("<!-- figure: fit_over_eigh -->9<!-- / -->")
+        == f"<!-- figure: fit_over_eigh -->{ratio}<!-- / -->"
+    )
 
 
 def test_every_result_names_a_script_that_exists():
@@ -140,14 +174,20 @@ def test_every_result_names_a_script_that_exists():
 def test_every_table_of_the_figures_is_used():
     figures = load("_figures")
     text = "".join(page.read_text(encoding="utf-8") for page in figures.pages())
-    assert set(figures.TABLE.findall(text)) and {name for _, name, _ in figures.TABLE.findall(text)} == set(figures.TABLES)
+    assert set(figures.TABLE.findall(text)) and {
+        name for _, name, _ in figures.TABLE.findall(text)
+    } == set(figures.TABLES)
     assert {name for _, name, _ in figures.FIGURE.findall(text)} == set(figures.FIGURES)
 
 
 def test_the_side_bar_has_every_page_of_the_index():
     bar = load("conf").side_bar((DOCS / "index.md").read_text(encoding="utf-8"))
     pages = set(re.findall(r"<([^>]+)>", bar))
-    expected = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md") if "_build" not in page.parts} - {"index"}
+    expected = {
+        page.relative_to(DOCS).with_suffix("").as_posix()
+        for page in DOCS.rglob("*.md")
+        if "_build" not in page.parts
+    } - {"index"}
     assert expected | {"api", "changelog", "contributing", "gallery/index"} == pages
     assert bar.count(":caption:") >= 4
 
@@ -157,11 +197,15 @@ def test_every_example_has_a_place_in_the_gallery():
     names = [example.name for example in gallery.examples()]
     assert sorted(names) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
     assert set(gallery.FIRST) | set(gallery.NOT_RUN) | set(gallery.ARGUMENTS) <= set(names)
-    assert all(example.summary and example.title in gallery.page(example) for example in gallery.examples())
+    assert all(
+        example.summary and example.title in gallery.page(example) for example in gallery.examples()
+    )
 
 
 def test_badges_say_what_the_settings_say():
     sys.path.insert(0, str(DOCS))
     badges = importlib.import_module("_badges")
     for stem, words in badges.badges().items():
-        assert (DOCS / "_static" / f"{stem}.svg").read_text(encoding="utf-8") == badges.drawn(*words), "run docs/_badges.py"
+        assert (DOCS / "_static" / f"{stem}.svg").read_text(encoding="utf-8") == badges.drawn(
+            *words
+        ), "run docs/_badges.py"

@@ -1,12 +1,16 @@
-"""Figure 1 of Cawley and Talbot (2003): run-time of leave-one-out, directly and analytically, for n = 10 … 500.
+"""Figure 1 of Cawley and Talbot (2003): run-time of leave-one-out, directly and analytically, for n
+= 10 … 500.
 
-Three ways to the leave-one-out values of the kernel Fisher discriminant of their equation (4), kernel matrix given:
+Three ways to the leave-one-out values of the kernel Fisher discriminant of their equation (4),
+kernel matrix given:
 
 - direct: n literal fits, each solving the normal equations of the n - 1 remaining rows;
 - analytic, as in the paper: C⁻¹ of all rows, then r/(1 - h) (an approximation, see figure 2);
-- exact: one decomposition and the closed form of fitonce, which also removes the row's kernel function.
+- exact: one decomposition and the closed form of fitonce, which also removes the row's kernel
+  function.
 
-And the paper's last claim: with C⁻¹ there already, leave-one-out costs "considerably less" than training. Training is C and its inverse.
+And the paper's last claim: with C⁻¹ there already, leave-one-out costs "considerably less" than
+training. Training is C and its inverse.
 """
 
 from __future__ import annotations
@@ -18,7 +22,13 @@ import numpy as np
 import scipy.linalg
 import shared
 
-FULL = {"sizes": [10, 20, 35, 60, 100, 170, 300, 500], "trials": 20, "gamma": 0.5, "mu": 1.0, "slopes_from": 100}
+FULL = {
+    "sizes": [10, 20, 35, 60, 100, 170, 300, 500],
+    "trials": 20,
+    "gamma": 0.5,
+    "mu": 1.0,
+    "slopes_from": 100,
+}
 QUICK = {"sizes": [10, 20, 40, 80], "trials": 2, "slopes_from": 20}
 
 
@@ -29,7 +39,9 @@ def train(K: np.ndarray, y: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarr
     return Z, C_inverse, C_inverse @ (Z.T @ y)
 
 
-def analytic(Z: np.ndarray, C_inverse: np.ndarray, parameters: np.ndarray, y: np.ndarray) -> np.ndarray:
+def analytic(
+    Z: np.ndarray, C_inverse: np.ndarray, parameters: np.ndarray, y: np.ndarray
+) -> np.ndarray:
     """Held-out values by r/(1 - h), with h the diagonal of Z C⁻¹ Zᵀ."""
     h = np.einsum("ij,ij->i", Z @ C_inverse, Z)
     return y - (y - Z @ parameters) / (1.0 - h)
@@ -42,7 +54,9 @@ def exact(K: np.ndarray, y: np.ndarray, mu: float) -> np.ndarray:
 
 
 def measure(n: int, trial: int, gamma: float, mu: float) -> dict[str, float]:
-    """Seconds of each part on one draw, and whether the exact values are those of the direct fits."""
+    """Seconds of each part on one draw, and whether the exact values are those of
+    the direct fits.
+    """
     K, y = shared.torus(n, trial, gamma)
     targets = shared.fisher_targets(y)
     exact(K, targets, mu)  # first calls pay for imports and caches
@@ -68,14 +82,27 @@ def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
     """Means over the trials by size, slopes over the larger sizes, and ratios at the largest."""
     sizes, trials = settings["sizes"], settings["trials"]
     parts = [part for part in cells[f"{sizes[0]} 0"] if part != "exact against direct"]
-    mean = {part: [float(np.mean([cells[f"{n} {trial}"][part] for trial in range(trials)])) for n in sizes] for part in parts}
+    mean = {
+        part: [
+            float(np.mean([cells[f"{n} {trial}"][part] for trial in range(trials)])) for n in sizes
+        ]
+        for part in parts
+    }
     large = [number for number, n in enumerate(sizes) if n >= settings["slopes_from"]]
     return {
         "mean_seconds": mean,
-        "slopes": {part: shared.slope([sizes[i] for i in large], [mean[part][i] for i in large]) for part in parts},
-        "direct_over_analytic": [a / b for a, b in zip(mean["direct"], mean["analytic"], strict=True)],
+        "slopes": {
+            part: shared.slope([sizes[i] for i in large], [mean[part][i] for i in large])
+            for part in parts
+        },
+        "direct_over_analytic": [
+            a / b for a, b in zip(mean["direct"], mean["analytic"], strict=True)
+        ],
         "direct_over_exact": [a / b for a, b in zip(mean["direct"], mean["exact"], strict=True)],
-        "leave_one_out_over_training": [a / b for a, b in zip(mean["leave-one-out after training"], mean["training"], strict=True)],
+        "leave_one_out_over_training": [
+            a / b
+            for a, b in zip(mean["leave-one-out after training"], mean["training"], strict=True)
+        ],
         "largest_error_of_exact": max(cell["exact against direct"] for cell in cells.values()),
     }
 
@@ -89,10 +116,23 @@ def draw(plt: Any, sizes: list[int], summary: dict[str, Any]) -> Any:
         "exact": ("exact, fitonce", shared.GREEN, "^"),
     }
     for part, (label, color, marker) in lines.items():
-        left.loglog(sizes, mean[part], color=color, marker=marker, markersize=4, label=f"{label} (slope {slopes[part]:.1f})")
-    left.set(xlabel="training rows n", ylabel="CPU seconds, mean over draws", title="Leave-one-out run-time")
+        left.loglog(
+            sizes,
+            mean[part],
+            color=color,
+            marker=marker,
+            markersize=4,
+            label=f"{label} (slope {slopes[part]:.1f})",
+        )
+    left.set(
+        xlabel="training rows n",
+        ylabel="CPU seconds, mean over draws",
+        title="Leave-one-out run-time",
+    )
     left.legend(fontsize=8)
-    right.plot(sizes, summary["leave_one_out_over_training"], color=shared.BLUE, marker="s", markersize=4)
+    right.plot(
+        sizes, summary["leave_one_out_over_training"], color=shared.BLUE, marker="s", markersize=4
+    )
     right.axhline(1.0, color=shared.GREY, linewidth=0.8)
     right.set(
         xscale="log",
@@ -113,8 +153,10 @@ def main() -> None:
     run.figure(draw, sizes, summary)
     for number, n in enumerate(sizes):
         print(
-            f"n = {n:4d}   direct / analytic {summary['direct_over_analytic'][number]:7.1f}   direct / exact "
-            f"{summary['direct_over_exact'][number]:7.1f}   leave-one-out / training {summary['leave_one_out_over_training'][number]:.2f}"
+            f"n = {n:4d}   direct / analytic {summary['direct_over_analytic'][number]:7.1f}   "
+            "direct / exact "
+            f"{summary['direct_over_exact'][number]:7.1f}   leave-one-out / training "
+            f"{summary['leave_one_out_over_training'][number]:.2f}"
         )
     print("slopes", {part: round(value, 2) for part, value in summary["slopes"].items()})
     print(f"largest e of the exact form {summary['largest_error_of_exact']:.1e}")

@@ -1,9 +1,12 @@
-"""Figure 2 of Cawley and Talbot (2003): relative error of the analytic leave-one-out residuals, split into its causes.
+"""Figure 2 of Cawley and Talbot (2003): relative error of the analytic leave-one-out residuals,
+split into its causes.
 
-e = ‖r̃ - r̂‖²/‖r̃‖², where r̃ are the residuals sign(y) - f of n literal fits of equation (4): the row, its kernel function and its part in
-the targets n/n₁, -n/n₂ all leave. The paper's r̂ = (sign(y) - f)/(1 - h) differs from that in four ways, each measured alone:
+e = ‖r̃ - r̂‖²/‖r̃‖², where r̃ are the residuals sign(y) - f of n literal fits of equation (4): the
+row, its kernel function and its part in the targets n/n₁, -n/n₂ all leave. The paper's r̂ =
+(sign(y) - f)/(1 - h) differs from that in four ways, each measured alone:
 
-- slip: the identity r/(1 - h) holds for residuals of the targets that were trained on, and the paper puts sign(y) in their place;
+- slip: the identity r/(1 - h) holds for residuals of the targets that were trained on, and the
+  paper puts sign(y) in their place;
 - basis kept: the kernel function centred on the deleted row stays in the expansion;
 - targets kept: n/n₁ and -n/n₂ stay those of all rows;
 - rounding: the analytic formula against literal fits of exactly the model it stands for.
@@ -19,7 +22,12 @@ import numpy as np
 import scipy.linalg
 import shared
 
-FULL = {"sizes": [10, 14, 20, 30, 45, 70, 100, 150, 220, 330, 500], "trials": 20, "gamma": 0.5, "mus": [0.01, 1.0]}
+FULL = {
+    "sizes": [10, 14, 20, 30, 45, 70, 100, 150, 220, 330, 500],
+    "trials": 20,
+    "gamma": 0.5,
+    "mus": [0.01, 1.0],
+}
 QUICK = {"sizes": [10, 30, 60], "trials": 2, "mus": [1.0]}
 
 CAUSES = {
@@ -45,8 +53,8 @@ def indicator_sums(y: np.ndarray) -> np.ndarray:
 def causes(n: int, trial: int, mu: float, gamma: float) -> dict[str, float]:
     """e of each cause on one draw.
 
-    All models here are linear in the targets, so held-out class indicators P (n, 2) give the held-out value for any
-    targets (t₁, t₂) of the two classes: f = P₁t₁ + P₂t₂.
+    All models here are linear in the targets, so held-out class indicators P (n, 2) give the
+    held-out value for any targets (t₁, t₂) of the two classes: f = P₁t₁ + P₂t₂.
     """
     K, y = shared.torus(n, trial, gamma)
     Y, all_rows, without_row = shared.indicators(y), shared.fisher_scores(y), held_out_scores(y)
@@ -83,7 +91,14 @@ def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
     """Means over the trials: by mu, then by quantity, one for each size."""
     return {
         f"{mu:g}": {
-            what: [float(np.mean([cells[f"{n} {trial} {mu}"][what] for trial in range(settings["trials"])])) for n in settings["sizes"]]
+            what: [
+                float(
+                    np.mean(
+                        [cells[f"{n} {trial} {mu}"][what] for trial in range(settings["trials"])]
+                    )
+                )
+                for n in settings["sizes"]
+            ]
             for what in next(iter(cells.values()))
         }
         for mu in settings["mus"]
@@ -91,21 +106,43 @@ def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
 
 
 def draw(plt: Any, sizes: list[int], mean: dict[str, Any]) -> Any:
-    figure, axes = plt.subplots(1, len(mean), figsize=(4.9 * len(mean), 4.2), layout="constrained", sharey=True, squeeze=False)
+    figure, axes = plt.subplots(
+        1,
+        len(mean),
+        figsize=(4.9 * len(mean), 4.2),
+        layout="constrained",
+        sharey=True,
+        squeeze=False,
+    )
     for panel, (mu, rows) in zip(axes[0], mean.items(), strict=True):
         for cause, (label, color, marker) in CAUSES.items():
             width = 3.5 if cause == "as printed" else 1.4  # the next one lies on top of it
-            panel.loglog(sizes, rows[cause], color=color, marker=marker, markersize=4, linewidth=width, label=label)
+            panel.loglog(
+                sizes,
+                rows[cause],
+                color=color,
+                marker=marker,
+                markersize=4,
+                linewidth=width,
+                label=label,
+            )
         panel.set(xlabel="training rows n", title=f"μ = {mu}")
     axes[0, 0].set_ylabel("relative error e, mean over draws")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8)
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     return figure
 
 
 def main() -> None:
     run = shared.start(__file__, __doc__, FULL, QUICK)
     sizes, gamma = run.settings["sizes"], run.settings["gamma"]
-    keys = [(n, trial, mu) for n in sizes for trial in range(run.settings["trials"]) for mu in run.settings["mus"]]
+    keys = [
+        (n, trial, mu)
+        for n in sizes
+        for trial in range(run.settings["trials"])
+        for mu in run.settings["mus"]
+    ]
     mean = summarise(run.each(keys, lambda n, trial, mu: causes(n, trial, mu, gamma)), run.settings)
     run.save(mean=mean)
     run.figure(draw, sizes, mean)

@@ -1,7 +1,9 @@
-"""The method of Saadi, Talbot and Cawley (2007) in fifteen lines of NumPy, and its LS-SVM twin of their section 5.1.
+"""The method of Saadi, Talbot and Cawley (2007) in fifteen lines of NumPy, and its LS-SVM twin of
+their section 5.1.
 
-Nothing of fitonce is used: the tests take these lines as an independent oracle, and ``docs/papers/fifteen-lines.md`` shows them.
-Corrected as in that page: S = n - 1ᵀU(Λ + μI)⁻¹Uᵀ1, and the residuals are those of the targets that the model was trained on.
+Nothing of fitonce is used: the tests take these lines as an independent oracle, and
+``docs/papers/fifteen-lines.md`` shows them. Corrected as in that page: S = n - 1ᵀU(Λ + μI)⁻¹Uᵀ1,
+and the residuals are those of the targets that the model was trained on.
 """
 
 from __future__ import annotations

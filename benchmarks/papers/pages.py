@@ -1,7 +1,8 @@
 """Tables of the pages in docs/papers, made from the committed results.
 
-A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the table of that name. ``python
-pages.py`` writes, ``python pages.py --check`` only says which pages are not up to date (the tests do that too).
+A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the
+table of that name. ``python pages.py`` writes, ``python pages.py --check`` only says which pages
+are not up to date (the tests do that too).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def plus_minus(pair: Sequence[float], digits: int = 1) -> str:
     return f"{pair[0]:.{digits}f} ± {pair[1]:.{digits}f}"
 
 
-# ---- one function for each table ------------------------------------------------------------------------------
+# ---- one function for each table -----------------------------------------------------------------
 
 
 def cawley2003_figure1() -> str:
@@ -50,12 +51,26 @@ def cawley2003_figure1() -> str:
         [n, *(f"{found[column][i]:.0f}" for column in columns[:2]), f"{found[columns[2]][i]:.2f}"]
         for i, n in enumerate(found["settings"]["sizes"])
     ]
-    return markdown(["n", "direct / analytic", "direct / exact (fitonce)", "leave-one-out with C⁻¹ at hand / training"], rows)
+    return markdown(
+        [
+            "n",
+            "direct / analytic",
+            "direct / exact (fitonce)",
+            "leave-one-out with C⁻¹ at hand / training",
+        ],
+        rows,
+    )
 
 
 def cawley2003_slopes() -> str:
     found = result("cawley2003_figure1")
-    counted = {"direct": "4", "analytic": "3", "leave-one-out after training": "3", "training": "3", "exact": "3 (one decomposition)"}
+    counted = {
+        "direct": "4",
+        "analytic": "3",
+        "leave-one-out after training": "3",
+        "training": "3",
+        "exact": "3 (one decomposition)",
+    }
     return markdown(
         ["part", f"measured exponent, n ≥ {found['settings']['slopes_from']}", "counted"],
         [[part, f"{found['slopes'][part]:.1f}", counted[part]] for part in counted],
@@ -77,9 +92,15 @@ def cawley2003_error_rates() -> str:
     found = result("cawley2003_figure2")
     sizes = found["settings"]["sizes"]
     shown = [sizes.index(n) for n in (10, 30, 100, 500)]
-    names = {"error rate, direct": "n literal fits", "error rate, ours": "fitonce, exact", "error rate, as printed": "as printed"}
+    names = {
+        "error rate, direct": "n literal fits",
+        "error rate, ours": "fitonce, exact",
+        "error rate, as printed": "as printed",
+    }
     rows = [
-        [mu, label, *(f"{100 * values[key][i]:.1f}" for i in shown)] for mu, values in found["mean"].items() for key, label in names.items()
+        [mu, label, *(f"{100 * values[key][i]:.1f}" for i in shown)]
+        for mu, values in found["mean"].items()
+        for key, label in names.items()
     ]
     return markdown(["μ", "leave-one-out error in %", *(f"n = {sizes[i]}" for i in shown)], rows)
 
@@ -91,8 +112,14 @@ def saadi2007_figure2() -> str:
         "paper, targets ±1": "fifteen lines, targets ±1",
         "fitonce": '`KernelFisherDiscriminant(penalty="dual")`',
     }
-    rows = [[label, number(found["chosen_mu"][key]), f"{100 * found['test_error'][key]:.2f}"] for key, label in names.items()]
-    return markdown(["method", "chosen μ", "test error in %"], [*rows, ["Bayes's rule", "–", f"{100 * found['test_error']['bayes']:.2f}"]])
+    rows = [
+        [label, number(found["chosen_mu"][key]), f"{100 * found['test_error'][key]:.2f}"]
+        for key, label in names.items()
+    ]
+    return markdown(
+        ["method", "chosen μ", "test error in %"],
+        [*rows, ["Bayes's rule", "–", f"{100 * found['test_error']['bayes']:.2f}"]],
+    )
 
 
 def saadi2007_figure3() -> str:
@@ -102,13 +129,33 @@ def saadi2007_figure3() -> str:
     rows = [
         ["exponent of the search, canonical", "about 2", f"{slopes['canonical']['search']:.2f}"],
         ["exponent of the total, canonical", "about 3", f"{slopes['canonical']['total']:.2f}"],
-        ["exponent of the total, conventional", "about 3", f"{slopes['conventional']['total']:.2f}"],
-        [f"share of the search at n = {n}, canonical", "0.4 %", f"{100 * share['canonical'][-1]:.2f} %"],
-        [f"conventional / canonical at n = {n}", "about 10", f"{ratios['conventional / canonical'][-1]:.1f}"],
-        [f"conventional by Cholesky / canonical at n = {n}", "–", f"{ratios['cholesky / canonical'][-1]:.1f}"],
+        [
+            "exponent of the total, conventional",
+            "about 3",
+            f"{slopes['conventional']['total']:.2f}",
+        ],
+        [
+            f"share of the search at n = {n}, canonical",
+            "0.4 %",
+            f"{100 * share['canonical'][-1]:.2f} %",
+        ],
+        [
+            f"conventional / canonical at n = {n}",
+            "about 10",
+            f"{ratios['conventional / canonical'][-1]:.1f}",
+        ],
+        [
+            f"conventional by Cholesky / canonical at n = {n}",
+            "–",
+            f"{ratios['cholesky / canonical'][-1]:.1f}",
+        ],
         [f"conventional / fitonce at n = {n}", "–", f"{ratios['conventional / fitonce'][-1]:.1f}"],
         [f"share of the search at n = {n}, fitonce", "–", f"{100 * share['fitonce'][-1]:.2f} %"],
-        ["exponent of the total, sparse canonical", "1 (ℓn² with n fixed)", f"{slopes['sparse canonical']['total']:.2f}"],
+        [
+            "exponent of the total, sparse canonical",
+            "1 (ℓn² with n fixed)",
+            f"{slopes['sparse canonical']['total']:.2f}",
+        ],
         [
             f"sparse conventional / sparse canonical at n = {n}",
             "“exactly the same” as dense",
@@ -122,7 +169,9 @@ def saadi2007_ratios() -> str:
     found = result("saadi2007_figure3")
     sizes = found["settings"]["sizes"]
     shown = [i for i, n in enumerate(sizes) if n >= 64]
-    rows = [[name, *(f"{values[i]:.1f}" for i in shown)] for name, values in found["ratios"].items()]
+    rows = [
+        [name, *(f"{values[i]:.1f}" for i in shown)] for name, values in found["ratios"].items()
+    ]
     return markdown(["ratio of total times", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
@@ -130,7 +179,12 @@ def saadi2007_figure4() -> str:
     found = result("saadi2007_figure4")
     sizes = found["settings"]["sizes"]
     shown = [sizes.index(n) for n in (8, 32, 128, 256)]
-    names = {"as published": "canonical form", "rounding": "rounding of it", "ours": "fitonce, exact", "ls-svm": "LS-SVM of section 5.1"}
+    names = {
+        "as published": "canonical form",
+        "rounding": "rounding of it",
+        "ours": "fitonce, exact",
+        "ls-svm": "LS-SVM of section 5.1",
+    }
     rows = [
         [number(float(mu)), label, *(number(values[key][i]) for i in shown)]
         for mu, values in found["mean"].items()
@@ -145,8 +199,16 @@ def saadi2007_table1() -> str:
     for name, row in found["published"].items():
         ours = found["ours"][name]
         cells = [plus_minus(row[method], 2) for method in ("ORKFD", "KFD")]
-        rows.append([name, *cells, *(plus_minus(ours[method][:2], 2) for method in ("dual", "default", "ls-svm"))])
-    return markdown(["set", "published ORKFD", "published KFD", "dual norm", "function norm", "LS-SVM"], rows)
+        rows.append(
+            [
+                name,
+                *cells,
+                *(plus_minus(ours[method][:2], 2) for method in ("dual", "default", "ls-svm")),
+            ]
+        )
+    return markdown(
+        ["set", "published ORKFD", "published KFD", "dual norm", "function norm", "LS-SVM"], rows
+    )
 
 
 def saadi2007_claims() -> str:
@@ -155,18 +217,36 @@ def saadi2007_claims() -> str:
     against = claims["ORKFD against KFD, recounted"]
     rows = [
         ["published ORKFD against published KFD", "7 better, 6 worse", counts(against)],
-        ["ORKFD best of eight, second", "5, 3", f"{len(claims['ORKFD best, recounted'])}, {len(claims['ORKFD second, recounted'])}"],
+        [
+            "ORKFD best of eight, second",
+            "5, 3",
+            f"{len(claims['ORKFD best, recounted'])}, {len(claims['ORKFD second, recounted'])}",
+        ],
     ]
     titles = {"dual": "dual norm", "default": "function norm", "ls-svm": "LS-SVM"}
     for method, title in titles.items():
         ranks = list(found["ranks_of_ours_among_the_published"][method].values())
-        rows.append([f"our {title} against published ORKFD", "–", counts(found["ours_against_published_ORKFD"][method])])
-        rows.append([f"our {title} in ORKFD's place: best of eight, second", "–", f"{ranks.count(1)}, {ranks.count(2)}"])
+        rows.append(
+            [
+                f"our {title} against published ORKFD",
+                "–",
+                counts(found["ours_against_published_ORKFD"][method]),
+            ]
+        )
+        rows.append(
+            [
+                f"our {title} in ORKFD's place: best of eight, second",
+                "–",
+                f"{ranks.count(1)}, {ranks.count(2)}",
+            ]
+        )
     return markdown(["claim", "paper", "counted"], rows)
 
 
 def counts(duel: dict[str, list[str]]) -> str:
-    clear = f"{len(duel['clear_wins'])} and {len(duel['clear_losses'])} by more than a standard error"
+    clear = (
+        f"{len(duel['clear_wins'])} and {len(duel['clear_losses'])} by more than a standard error"
+    )
     return f"{len(duel['wins'])} better, {len(duel['losses'])} worse ({clear})"
 
 
@@ -187,7 +267,14 @@ def richard_table(name: str, parameters: str | None) -> str:
                 f"{100 * row['constant answer']:.0f} %",
             ]
         )
-    header = ["set", *([parameters] if parameters else []), "published KFD", "published SVM", *RICHARD, "unit α: one answer to all rows"]
+    header = [
+        "set",
+        *([parameters] if parameters else []),
+        "published KFD",
+        "published SVM",
+        *RICHARD,
+        "unit α: one answer to all rows",
+    ]
     return markdown(header, rows)
 
 
@@ -208,7 +295,10 @@ def top_three(name: str, parameters: str) -> str:
     rows = []
     for method in RICHARD:
         for data, three in found[method].items():
-            best = "; ".join(f"{', '.join(f'{v:g}' for v in row['parameters'])}: {plus_minus(row['accuracy'])}" for row in three)
+            best = "; ".join(
+                f"{', '.join(f'{v:g}' for v in row['parameters'])}: {plus_minus(row['accuracy'])}"
+                for row in three
+            )
             rows.append([data, method, best])
     rows.sort(key=lambda row: list(found[RICHARD[0]]).index(row[0]))
     return markdown(["set", "method", f"top three ({parameters}: accuracy)"], rows)
@@ -227,10 +317,25 @@ def richard2012_table4() -> str:
     rows = []
     for name, methods in found["table"].items():
         for method, row in methods.items():
-            key = "KFD" if method.startswith("KFD, unit α, linear") else "SVM" if method.startswith("SVM, linear") else None
-            printed = f"{found['published'][name][key][1]:.1f} (gamma {found['published'][name][key][0]:g})" if key else ""
-            rows.append([name, method, printed, plus_minus(row["accuracy"]), number(row["median_gamma"])])
-    return markdown(["set", "method and lattice", "published", "accuracy here", "median gamma"], rows)
+            key = (
+                "KFD"
+                if method.startswith("KFD, unit α, linear")
+                else "SVM"
+                if method.startswith("SVM, linear")
+                else None
+            )
+            printed = (
+                f"{found['published'][name][key][1]:.1f} (gamma "
+                f"{found['published'][name][key][0]:g})"
+                if key
+                else ""
+            )
+            rows.append(
+                [name, method, printed, plus_minus(row["accuracy"]), number(row["median_gamma"])]
+            )
+    return markdown(
+        ["set", "method and lattice", "published", "accuracy here", "median gamma"], rows
+    )
 
 
 def richard2012_ablation() -> str:
@@ -240,7 +345,14 @@ def richard2012_ablation() -> str:
     for kind in ("linear", "rbf"):
         for factor, levels in effects[names[0]][kind].items():
             for level in levels:
-                rows.append([kind, factor, level, *(f"{effects[name][kind][factor][level]:.1f}" for name in names)])
+                rows.append(
+                    [
+                        kind,
+                        factor,
+                        level,
+                        *(f"{effects[name][kind][factor][level]:.1f}" for name in names),
+                    ]
+                )
     return markdown(["kernel", "factor", "level", *names], rows)
 
 
@@ -249,14 +361,24 @@ def richard2012_ablation_ends() -> str:
     found = result("richard2012_ablation")["combinations"]
     cells = {
         "linear, as published": "linear | raw | 1e-3 | training values | unit alpha",
-        "linear, all repaired": "linear | standardised | 1e-3 | held-out values | class means at ±1",
-        "RBF, as published": "rbf | raw | 1e-3 | training values | unit alpha | 3 folds, linear lattice",
-        "RBF, all repaired, 3 folds": "rbf | standardised | 1e-3 | held-out values | class means at ±1 | 3 folds, logarithmic lattice",
+        "linear, all repaired": "linear | standardised | 1e-3 | held-out values | class means at "
+        "±1",
+        "RBF, as published": "rbf | raw | 1e-3 | training values | unit alpha | 3 folds, linear "
+        "lattice",
+        "RBF, all repaired, 3 folds": "rbf | standardised | 1e-3 | held-out values | class means "
+        "at ±1 | 3 folds, logarithmic lattice",
         "RBF, all repaired, closed form": (
-            "rbf | standardised | 1e-3 | held-out values | class means at ±1 | leave-one-out, logarithmic lattice"
+            "rbf | standardised | 1e-3 | held-out values | class means at ±1 | leave-one-out, "
+            "logarithmic lattice"
         ),
     }
-    return markdown(["combination", *found], [[label, *(plus_minus(found[name][key]) for name in found)] for label, key in cells.items()])
+    return markdown(
+        ["combination", *found],
+        [
+            [label, *(plus_minus(found[name][key]) for name in found)]
+            for label, key in cells.items()
+        ],
+    )
 
 
 def treder2019_anova() -> str:
@@ -264,7 +386,10 @@ def treder2019_anova() -> str:
     analyses, printed = found["analyses"], found["published_F"]
     rows = []
     for kind, titles in {
-        "cross-validation": ("cross-validation, retraining on the features", "cross-validation, same kernel matrix"),
+        "cross-validation": (
+            "cross-validation, retraining on the features",
+            "cross-validation, same kernel matrix",
+        ),
         "permutations": ("permutations, same kernel matrix",),
     }.items():
         for effect, F in printed[kind].items():
@@ -274,7 +399,10 @@ def treder2019_anova() -> str:
                 p = "< .001" if row["p"] < 0.001 else f"= {row['p']:.2g}"
                 cells.append(f"{row['F']:.1f} (p {p})")
             rows.append([kind, effect, F, *(cells if len(cells) == 2 else ["–", *cells])])
-    return markdown(["analysis", "effect", "published F", "F, retraining on features", "F, same kernel matrix"], rows)
+    return markdown(
+        ["analysis", "effect", "published F", "F, retraining on features", "F, same kernel matrix"],
+        rows,
+    )
 
 
 def treder2019_growth() -> str:
@@ -301,16 +429,40 @@ def treder2019_growth() -> str:
                 f"{row['exponent']:.1f}",
             ]
         )
-    return markdown(["grows", "step", "values", "counted in the paper", "its exponent", "exponent of our count", "measured"], rows)
+    return markdown(
+        [
+            "grows",
+            "step",
+            "values",
+            "counted in the paper",
+            "its exponent",
+            "exponent of our count",
+            "measured",
+        ],
+        rows,
+    )
 
 
 def mueller2006_sketches() -> str:
     found = result("mueller2006_sketches")
     rows = [
-        [name, number(found["distance_of_means"][name]), number(found["criterion"][name]), f"{100 * found['overlap'][name]:.1f} %"]
+        [
+            name,
+            number(found["distance_of_means"][name]),
+            number(found["criterion"][name]),
+            f"{100 * found['overlap'][name]:.1f} %",
+        ]
         for name in found["criterion"]
     ]
-    return markdown(["direction", "distance of the projected means", "J", "rows on the wrong side of the midpoint"], rows)
+    return markdown(
+        [
+            "direction",
+            "distance of the projected means",
+            "J",
+            "rows on the wrong side of the midpoint",
+        ],
+        rows,
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -341,7 +493,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-# ---- the pages ------------------------------------------------------------------------------------------------
+# ---- the pages -----------------------------------------------------------------------------------
 
 
 def filled(text: str) -> str:
@@ -353,7 +505,9 @@ def stale() -> list[str]:
     """Pages whose tables differ from the results, and tables that no page shows."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md"))}
     shown = {match[2] for text in texts.values() for match in BLOCK.finditer(text)}
-    return [name for name, text in texts.items() if filled(text) != text] + sorted(set(TABLES) - shown)
+    return [name for name, text in texts.items() if filled(text) != text] + sorted(
+        set(TABLES) - shown
+    )
 
 
 def main() -> None:

@@ -1,11 +1,14 @@
-"""What the tables of Richard (2012) share: his data, his splits, his kernel Fisher discriminant with its sigmoid, and its repairs.
+"""What the tables of Richard (2012) share: his data, his splits, his kernel Fisher discriminant
+with its sigmoid, and its repairs.
 
-Ionosphere (126 + 126 rows), iris (50 + 50, virginica against the rest: the one class for which a linear kernel gives the
-published 97 %) and wine (71 + 71, class 2 against the rest); classes made equal by chance, a random third for testing (84, 33, 47
-rows), features as they come. The published numbers are one draw; ours are means over many.
+Ionosphere (126 + 126 rows), iris (50 + 50, virginica against the rest: the one class for which a
+linear kernel gives the published 97 %) and wine (71 + 71, class 2 against the rest); classes made
+equal by chance, a random third for testing (84, 33, 47 rows), features as they come. The published
+numbers are one draw; ours are means over many.
 
-Ionosphere is not part of scikit-learn: ``ionosphere.npz`` (X, y; columns scaled to 0 … 1, which is undone here) is looked for in
-the folder above the one that ``FITONCE_RAETSCH`` names. Without it the scripts do the other two sets and say so.
+Ionosphere is not part of scikit-learn: ``ionosphere.npz`` (X, y; columns scaled to 0 … 1, which is
+undone here) is looked for in the folder above the one that ``FITONCE_RAETSCH`` names. Without it
+the scripts do the other two sets and say so.
 """
 
 from __future__ import annotations
@@ -28,10 +31,12 @@ from sklearn.svm import SVC
 TEST_ROWS = {"ionosphere": 84, "iris": 33, "wine": 47}
 RIDGE = 1e-3  # of the mean diagonal of N: μ = 1e-3 as in Mika et al. (1999), but free of units
 LATTICE = ((-10.0, 10.0), (-10.0, 10.0))  # of slope and offset of the sigmoid, 20 points each
-SVM_ITERATIONS = 20_000  # libsvm does not end on kernel values of 1e20; this many steps are plenty where it does
+SVM_ITERATIONS = (
+    20_000  # libsvm does not end on kernel values of 1e20; this many steps are plenty where it does
+)
 
 
-# ---- data ----------------------------------------------------------------------------------------------------
+# ---- data ----------------------------------------------------------------------------------------
 
 
 def ionosphere_path() -> Path | None:
@@ -55,19 +60,28 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         return X, (y == 1).astype(int)
     path = ionosphere_path()
     if path is None:
-        raise SystemExit("ionosphere.npz is not there: see the docstring of benchmarks/papers/richard2012.py")
+        raise SystemExit(
+            "ionosphere.npz is not there: see the docstring of benchmarks/papers/richard2012.py"
+        )
     with np.load(path, allow_pickle=False) as file:
         X, y = file["X"].copy(), file["y"]
-    X[:, 1:] = 2.0 * X[:, 1:] - 1.0  # the first column is 0 or 1 in the original too; the others run from -1 to 1
+    X[:, 1:] = (
+        2.0 * X[:, 1:] - 1.0
+    )  # the first column is 0 or 1 in the original too; the others run from -1 to 1
     return X, (y > 0).astype(int)
 
 
 def split(name: str, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """X, y for training and X, y for testing: as many rows of either class, shuffled, a third for testing."""
+    """X, y for training and X, y for testing.
+
+    As many rows of either class, shuffled, a third for testing.
+    """
     X, y = load(name)
     rng = np.random.default_rng([2012, draw])
     n_each = np.bincount(y).min()
-    rows = rng.permutation(np.concatenate([rng.permutation(np.flatnonzero(y == label))[:n_each] for label in (0, 1)]))
+    rows = rng.permutation(
+        np.concatenate([rng.permutation(np.flatnonzero(y == label))[:n_each] for label in (0, 1)])
+    )
     test, train = np.split(rows, [TEST_ROWS[name]])
     return X[train], y[train], X[test], y[test]
 
@@ -82,7 +96,7 @@ def kernel(kind: str, A: np.ndarray, B: np.ndarray, *parameters: float) -> np.nd
     return polynomial_kernel(A, B, degree=int(degree), gamma=gamma, coef0=coef)
 
 
-# ---- the discriminant ----------------------------------------------------------------------------------------
+# ---- the discriminant ----------------------------------------------------------------------------
 
 
 def discriminant(K: np.ndarray, y: np.ndarray, ridge: float = 0.0) -> np.ndarray:
@@ -104,7 +118,11 @@ def own_units(alpha: np.ndarray, K: np.ndarray, y: np.ndarray) -> tuple[np.ndarr
     """(α, b) scaled so that the training means of the two classes project to +1 and -1."""
     m1, m0 = (float(np.mean((K @ alpha)[y == label])) for label in (1, 0))
     half = 0.5 * (m1 - m0)
-    return (alpha, 0.0) if half == 0 or not np.isfinite(half) else (alpha / half, -0.5 * (m1 + m0) / half)
+    return (
+        (alpha, 0.0)
+        if half == 0 or not np.isfinite(half)
+        else (alpha / half, -0.5 * (m1 + m0) / half)
+    )
 
 
 def error_rate(parameters: np.ndarray, projection: np.ndarray, y: np.ndarray) -> float:
@@ -114,14 +132,21 @@ def error_rate(parameters: np.ndarray, projection: np.ndarray, y: np.ndarray) ->
 
 
 def fit_sigmoid(projection: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, bool]:
-    """His sigmoid: least error rate by brute force on a lattice, then truncated Newton from there; and whether that moved at all."""
+    """His sigmoid: least error rate by brute force on a lattice, then truncated Newton from there.
+
+    And whether that moved at all.
+    """
 
     def all_at_once(_: Callable[..., float], points: np.ndarray) -> np.ndarray:
-        """What `brute` would get by calling `error_rate` for every point of the lattice, one after the other."""
+        """What `brute` would get by calling `error_rate` for every point of the lattice, one after
+        the other.
+        """
         z = points[:, :1] * projection + points[:, 1:]
         return np.mean((expit(z) > 0.5) != y, axis=1)
 
-    coarse = scipy.optimize.brute(error_rate, LATTICE, args=(projection, y), Ns=20, finish=None, workers=all_at_once)
+    coarse = scipy.optimize.brute(
+        error_rate, LATTICE, args=(projection, y), Ns=20, finish=None, workers=all_at_once
+    )
     fine = scipy.optimize.minimize(error_rate, coarse, args=(projection, y), method="TNC").x
     return fine, bool(np.any(fine != coarse))
 
@@ -139,13 +164,19 @@ def unit_length(alpha: np.ndarray) -> np.ndarray:
 METHODS = ("KFD, no regulariser", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
 
 
-def accuracies(K: np.ndarray, y: np.ndarray, K_test: np.ndarray, y_test: np.ndarray) -> dict[str, float]:
+def accuracies(
+    K: np.ndarray, y: np.ndarray, K_test: np.ndarray, y_test: np.ndarray
+) -> dict[str, float]:
     """Test accuracy in % of each method on one kernel, and how the sigmoid of the second fared.
 
-    - "KFD, no regulariser": N inverted as it stands, α of unit length, sigmoid on the training projections: the recipe as written;
-    - "KFD, unit α": the same with the ridge. Of all readings that we tried it is the one that fails where the published one fails;
-    - "KFD, means at ±1": the same direction in units of its own, so that the lattice of the sigmoid fits any kernel;
-    - "KFD + linear SVM": a linear support vector machine on that projection, as in Mika et al. (1999), in place of the sigmoid.
+    - "KFD, no regulariser": N inverted as it stands, α of unit length, sigmoid on the training
+      projections: the recipe as written;
+    - "KFD, unit α": the same with the ridge. Of all readings that we tried it is the one that fails
+      where the published one fails;
+    - "KFD, means at ±1": the same direction in units of its own, so that the lattice of the sigmoid
+      fits any kernel;
+    - "KFD + linear SVM": a linear support vector machine on that projection, as in Mika et al.
+      (1999), in place of the sigmoid.
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -157,28 +188,44 @@ def accuracies(K: np.ndarray, y: np.ndarray, K_test: np.ndarray, y_test: np.ndar
         alpha, b = own_units(alpha, K, y)
         projection, test_projection = K @ alpha + b, K_test @ alpha + b
         answers["KFD, means at ±1"] = predictions(fit_sigmoid(projection, y)[0], test_projection)
-        answers["KFD + linear SVM"] = SVC(kernel="linear").fit(projection[:, None], y).predict(test_projection[:, None])
-        answers["SVM"] = SVC(kernel="precomputed", max_iter=SVM_ITERATIONS).fit(K, y).predict(K_test)
+        answers["KFD + linear SVM"] = (
+            SVC(kernel="linear").fit(projection[:, None], y).predict(test_projection[:, None])
+        )
+        answers["SVM"] = (
+            SVC(kernel="precomputed", max_iter=SVM_ITERATIONS).fit(K, y).predict(K_test)
+        )
     constant = np.all(answers["KFD, unit α"] == answers["KFD, unit α"][0])
-    scores = {method: 100.0 * float(np.mean(answer == y_test)) for method, answer in answers.items()}
+    scores = {
+        method: 100.0 * float(np.mean(answer == y_test)) for method, answer in answers.items()
+    }
     return {**scores, "constant answer": float(constant), "Newton moved": float(moved)}
 
 
-# ---- tables 1 to 3 -------------------------------------------------------------------------------------------
+# ---- tables 1 to 3 -------------------------------------------------------------------------------
 
 
 def one_cell(name: str, draw: int, kind: str, *parameters: float) -> dict[str, float]:
     X, y, X_test, y_test = split(name, draw)
-    return accuracies(kernel(kind, X, X, *parameters), y, kernel(kind, X_test, X, *parameters), y_test)
+    return accuracies(
+        kernel(kind, X, X, *parameters), y, kernel(kind, X_test, X, *parameters), y_test
+    )
 
 
-def averages(cells: dict[str, Any], name: str, draws: int, kind: str, *parameters: float) -> dict[str, Any]:
+def averages(
+    cells: dict[str, Any], name: str, draws: int, kind: str, *parameters: float
+) -> dict[str, Any]:
     """Mean and standard deviation over the draws of one kernel on one set."""
-    found = [cells[" ".join(str(part) for part in (name, draw, kind, *parameters))] for draw in range(draws)]
+    found = [
+        cells[" ".join(str(part) for part in (name, draw, kind, *parameters))]
+        for draw in range(draws)
+    ]
     row: dict[str, Any] = {"set": name, "parameters": list(parameters)}
     for method in METHODS:
         values = [cell[method] for cell in found]
-        row[method] = [float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else 0.0]
+        row[method] = [
+            float(np.mean(values)),
+            float(np.std(values, ddof=1)) if len(values) > 1 else 0.0,
+        ]
     for share in ("constant answer", "Newton moved"):
         row[share] = float(np.mean([cell[share] for cell in found]))
     return row
@@ -187,16 +234,31 @@ def averages(cells: dict[str, Any], name: str, draws: int, kind: str, *parameter
 def rows_of(run: shared.Run, kind: str, lattice: list[tuple[float, ...]]) -> list[dict[str, Any]]:
     """All kernels of a table on all sets, computed where they are missing."""
     names, draws = run.settings["sets"], run.settings["draws"]
-    keys = [(name, draw, kind, *parameters) for name in names for parameters in lattice for draw in range(draws)]
+    keys = [
+        (name, draw, kind, *parameters)
+        for name in names
+        for parameters in lattice
+        for draw in range(draws)
+    ]
     cells = run.each(keys, one_cell)
-    return [averages(cells, name, draws, kind, *parameters) for name in names for parameters in lattice]
+    return [
+        averages(cells, name, draws, kind, *parameters) for name in names for parameters in lattice
+    ]
 
 
 def top_three(rows: list[dict[str, Any]], method: str) -> dict[str, Any]:
     """The three kernels with the highest mean accuracy of a method on each set."""
     names = dict.fromkeys(row["set"] for row in rows)
-    best = {name: sorted((row for row in rows if row["set"] == name), key=lambda row: -row[method][0])[:3] for name in names}
-    return {name: [{"parameters": row["parameters"], "accuracy": row[method]} for row in three] for name, three in best.items()}
+    best = {
+        name: sorted((row for row in rows if row["set"] == name), key=lambda row: -row[method][0])[
+            :3
+        ]
+        for name in names
+    }
+    return {
+        name: [{"parameters": row["parameters"], "accuracy": row[method]} for row in three]
+        for name, three in best.items()
+    }
 
 
 def beside(rows: list[dict[str, Any]], published: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -218,9 +280,16 @@ def show(rows: list[dict[str, Any]]) -> None:
     )
     for row in rows:
         parameters = ", ".join(f"{value:g}" for value in row["parameters"])
-        printed = f"{row['published KFD']:.1f}, {row['published SVM']:.1f}" if "published KFD" in row else ""
+        printed = (
+            f"{row['published KFD']:.1f}, {row['published SVM']:.1f}"
+            if "published KFD" in row
+            else ""
+        )
         numbers = "   ".join(f"{row[method][0]:8.1f} ± {row[method][1]:5.1f}" for method in METHODS)
-        print(f"{row['set']:11s} {parameters:20s} {printed:>20s}   {numbers}   {row['constant answer']:8.0%}")
+        print(
+            f"{row['set']:11s} {parameters:20s} {printed:>20s}   {numbers}   "
+            f"{row['constant answer']:8.0%}"
+        )
 
 
 def finish(run: shared.Run, rows: list[dict[str, Any]], published: list[tuple[Any, ...]]) -> None:
@@ -231,7 +300,9 @@ def finish(run: shared.Run, rows: list[dict[str, Any]], published: list[tuple[An
         sets_missing=missing,
         table=table,
         top_three={method: top_three(rows, method) for method in METHODS},
-        largest_share_of_draws_in_which_truncated_newton_moved=max(row["Newton moved"] for row in rows),
+        largest_share_of_draws_in_which_truncated_newton_moved=max(
+            row["Newton moved"] for row in rows
+        ),
     )
     show(table)
     if missing:
@@ -239,4 +310,9 @@ def finish(run: shared.Run, rows: list[dict[str, Any]], published: list[tuple[An
 
 
 def start(script: str, doc: str | None, full: dict[str, Any], quick: dict[str, Any]) -> shared.Run:
-    return shared.start(script, doc, {"sets": available(), "ridge": RIDGE, "sigmoid_lattice": LATTICE, "svm_C": 1.0, **full}, quick)
+    return shared.start(
+        script,
+        doc,
+        {"sets": available(), "ridge": RIDGE, "sigmoid_lattice": LATTICE, "svm_C": 1.0, **full},
+        quick,
+    )

@@ -1,4 +1,7 @@
-"""Table 1 of Richard (2012): kernel Fisher discriminant against support vector machine, linear kernel."""
+"""Table 1 of Richard (2012).
+
+Kernel Fisher discriminant against support vector machine, linear kernel.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Table 2 of Richard (2012): RBF kernel, gamma = 1e-5 … 100 in powers of ten (the values that the table shows are among them)."""
+"""Table 2 of Richard (2012).
+
+RBF kernel, gamma = 1e-5 … 100 in powers of ten (the values that the table shows are among them).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ PUBLISHED = [
 
 def main() -> None:
     run = richard2012.start(
-        __file__, __doc__, {"draws": 30, "gammas": [1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0]}, {"draws": 1, "gammas": [0.1, 1.0]}
+        __file__,
+        __doc__,
+        {"draws": 30, "gammas": [1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0]},
+        {"draws": 1, "gammas": [0.1, 1.0]},
     )
     lattice = [(gamma,) for gamma in run.settings["gammas"]]
     richard2012.finish(run, richard2012.rows_of(run, "rbf", lattice), PUBLISHED)

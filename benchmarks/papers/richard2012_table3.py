@@ -1,7 +1,8 @@
 """Table 3 of Richard (2012): polynomial kernel (gamma x·y + coef)^degree.
 
-The paper shows its best values only; the lattice here holds all of them. A negative coef gives no positive definite kernel (the
-table's -10): the discriminant does not mind, since it squares the kernel matrix, and libsvm returns what it returns.
+The paper shows its best values only; the lattice here holds all of them. A negative coef gives no
+positive definite kernel (the table's -10): the discriminant does not mind, since it squares the
+kernel matrix, and libsvm returns what it returns.
 """
 
 from __future__ import annotations
@@ -30,21 +31,33 @@ FULL = {
     "coefs": [-10.0, 0.0, 1.0, 2.0, 3.0, 5.0, 6.0],
     "degrees": [2.0, 3.0, 4.0],
 }
-QUICK = {"sets": ["iris", "wine"], "draws": 1, "gammas": [0.1], "coefs": [-10.0, 0.0], "degrees": [2.0, 3.0]}
+QUICK = {
+    "sets": ["iris", "wine"],
+    "draws": 1,
+    "gammas": [0.1],
+    "coefs": [-10.0, 0.0],
+    "degrees": [2.0, 3.0],
+}
 
 
 def main() -> None:
     run = richard2012.start(__file__, __doc__, FULL, QUICK)
-    lattice = list(itertools.product(run.settings["gammas"], run.settings["coefs"], run.settings["degrees"]))
+    lattice = list(
+        itertools.product(run.settings["gammas"], run.settings["coefs"], run.settings["degrees"])
+    )
     rows = richard2012.rows_of(run, "poly", lattice)
     run.save(
         share_of_constant_answers={
-            name: sum(row["constant answer"] for row in rows if row["set"] == name) / len(lattice) for name in run.settings["sets"]
+            name: sum(row["constant answer"] for row in rows if row["set"] == name) / len(lattice)
+            for name in run.settings["sets"]
         },
         published_wine_note="for every other kernel of the table: KFD 48.936, SVM 93.617",
     )
     richard2012.finish(run, rows, PUBLISHED)
-    print("share of draws and kernels where the discriminant gives one answer to all rows:", run.derived["share_of_constant_answers"])
+    print(
+        "share of draws and kernels where the discriminant gives one answer to all rows:",
+        run.derived["share_of_constant_answers"],
+    )
 
 
 if __name__ == "__main__":

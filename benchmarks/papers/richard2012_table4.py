@@ -1,11 +1,12 @@
-"""Table 4 of Richard (2012): gamma of the RBF kernel by 3-fold cross-validation on the training rows, by brute force, then truncated
-Newton.
+"""Table 4 of Richard (2012): gamma of the RBF kernel by 3-fold cross-validation on the training
+rows, by brute force, then truncated Newton.
 
-The published optima (0.5, 0.4, 0.2 for wine, whose best values in his own table 2 are 1e-5 … 1e-3) suggest a linear lattice; ours
-is 0.1, 0.2, …, 1 with the same minimiser after it. Beside it the same search on a logarithmic lattice, 1e-5 … 1e2, and fitonce's
-own tuning (width and regularisation by closed-form leave-one-out, on features as they come and standardised). The error rate is a
-step function of gamma: truncated Newton sees a slope of zero and stays where it is, unless rounding makes one up; the results
-count how often it moved.
+The published optima (0.5, 0.4, 0.2 for wine, whose best values in his own table 2 are 1e-5 … 1e-3)
+suggest a linear lattice; ours is 0.1, 0.2, …, 1 with the same minimiser after it. Beside it the
+same search on a logarithmic lattice, 1e-5 … 1e2, and fitonce's own tuning (width and regularisation
+by closed-form leave-one-out, on features as they come and standardised). The error rate is a step
+function of gamma: truncated Newton sees a slope of zero and stays where it is, unless rounding
+makes one up; the results count how often it moved.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def own_units(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
 
 
 def svm(K: np.ndarray, y: np.ndarray, K_test: np.ndarray) -> np.ndarray:
-    return np.asarray(SVC(kernel="precomputed", max_iter=richard2012.SVM_ITERATIONS).fit(K, y).predict(K_test))
+    return np.asarray(
+        SVC(kernel="precomputed", max_iter=richard2012.SVM_ITERATIONS).fit(K, y).predict(K_test)
+    )
 
 
 RULES: dict[str, Rule] = {"KFD, unit α": unit_alpha, "KFD, means at ±1": own_units, "SVM": svm}
@@ -61,7 +64,9 @@ def three_fold_error(gamma: float, rule: Rule, X: np.ndarray, y: np.ndarray) -> 
     return float(np.mean(errors))
 
 
-def search(rule: Rule, X: np.ndarray, y: np.ndarray, lattice: list[float], logarithmic: bool) -> tuple[float, bool]:
+def search(
+    rule: Rule, X: np.ndarray, y: np.ndarray, lattice: list[float], logarithmic: bool
+) -> tuple[float, bool]:
     """Best gamma by brute force, then by truncated Newton; and whether that moved."""
 
     def objective(t: np.ndarray) -> float:
@@ -70,7 +75,9 @@ def search(rule: Rule, X: np.ndarray, y: np.ndarray, lattice: list[float], logar
 
     low, high, points = lattice
     coarse = np.ravel(scipy.optimize.brute(objective, ((low, high),), Ns=int(points), finish=None))
-    fine = np.ravel(scipy.optimize.minimize(objective, coarse, method="TNC", options={"maxfun": 20}).x)
+    fine = np.ravel(
+        scipy.optimize.minimize(objective, coarse, method="TNC", options={"maxfun": 20}).x
+    )
     return float(10.0 ** fine[0] if logarithmic else fine[0]), bool(fine[0] != coarse[0])
 
 
@@ -82,10 +89,21 @@ def one_draw(name: str, draw: int, linear: list[float], log10: list[float]) -> d
         for method, rule in RULES.items():
             for label, lattice in (("linear lattice", linear), ("logarithmic lattice", log10)):
                 gamma, moved = search(rule, X, y, lattice, lattice is log10)
-                answer = rule(richard2012.kernel("rbf", X, X, gamma), y, richard2012.kernel("rbf", X_test, X, gamma))
-                found[f"{method}, {label}"] = {"gamma": gamma, "accuracy": 100 * float(np.mean(answer == y_test)), "moved": moved}
+                answer = rule(
+                    richard2012.kernel("rbf", X, X, gamma),
+                    y,
+                    richard2012.kernel("rbf", X_test, X, gamma),
+                )
+                found[f"{method}, {label}"] = {
+                    "gamma": gamma,
+                    "accuracy": 100 * float(np.mean(answer == y_test)),
+                    "moved": moved,
+                }
         model = KernelFisherDiscriminant().fit(X, y)
-        found["fitonce, tuned"] = {"gamma": float(model.gamma_), "accuracy": 100 * float(model.score(X_test, y_test))}
+        found["fitonce, tuned"] = {
+            "gamma": float(model.gamma_),
+            "accuracy": 100 * float(model.score(X_test, y_test)),
+        }
         scaled = make_pipeline(StandardScaler(), KernelFisherDiscriminant()).fit(X, y)
         found["fitonce, standardised and tuned"] = {
             "gamma": float(scaled[-1].gamma_),
@@ -116,18 +134,31 @@ def main() -> None:
     keys = [(name, draw) for name in settings["sets"] for draw in range(settings["draws"])]
     run.each(keys, lambda name, draw: one_draw(name, draw, settings["linear"], settings["log10"]))
     table = summarise(run.cells, settings)
-    moved = [entry["moved"] for cell in run.cells.values() for entry in cell.values() if "moved" in entry]
+    moved = [
+        entry["moved"] for cell in run.cells.values() for entry in cell.values() if "moved" in entry
+    ]
     run.save(
         published={name: PUBLISHED[name] for name in settings["sets"]},
         table=table,
         searches=len(moved),
         searches_in_which_truncated_newton_moved=sum(moved),
-        sets_missing=[name for name in richard2012.TEST_ROWS if name not in richard2012.available()],
+        sets_missing=[
+            name for name in richard2012.TEST_ROWS if name not in richard2012.available()
+        ],
     )
     for name, rows in table.items():
-        print(name, {method: f"gamma {gamma}, {accuracy} %" for method, (gamma, accuracy) in PUBLISHED[name].items()})
+        print(
+            name,
+            {
+                method: f"gamma {gamma}, {accuracy} %"
+                for method, (gamma, accuracy) in PUBLISHED[name].items()
+            },
+        )
         for method, row in rows.items():
-            print(f"   {method:42s} {row['accuracy'][0]:6.1f} ± {row['accuracy'][1]:4.1f}   gamma {row['median_gamma']:.3g}")
+            print(
+                f"   {method:42s} {row['accuracy'][0]:6.1f} ± {row['accuracy'][1]:4.1f}   gamma "
+                f"{row['median_gamma']:.3g}"
+            )
     print(f"truncated Newton moved in {sum(moved)} of {len(moved)} searches")
 
 

@@ -1,9 +1,11 @@
-"""Figure 2 of Saadi, Talbot and Cawley (2007): output of the optimally regularised discriminant on the torus data.
+"""Figure 2 of Saadi, Talbot and Cawley (2007): output of the optimally regularised discriminant on
+the torus data.
 
-One sample; μ among the 21 values 2⁻¹⁰ … 2¹⁰ by the smoothed leave-one-out error, by the paper's own fifteen lines
-(`fifteen_lines.py`) and by fitonce with the same penalty on the coefficients. The paper does not give n or the kernel width; ours
-are in the settings. Bayes's boundary is the circle of radius 2.15, its error 4.89 %. Both are tested on fresh rows, and so are
-the fifteen lines with targets ±1.
+One sample; μ among the 21 values 2⁻¹⁰ … 2¹⁰ by the smoothed leave-one-out error, by the paper's own
+fifteen lines (`fifteen_lines.py`) and by fitonce with the same penalty on the coefficients. The
+paper does not give n or the kernel width; ours are in the settings. Bayes's boundary is the circle
+of radius 2.15, its error 4.89 %. Both are tested on fresh rows, and so are the fifteen lines with
+targets ±1.
 """
 
 from __future__ import annotations
@@ -67,16 +69,33 @@ def surfaces(n: int, gamma: float, test_rows: int, grid: int, seed: int) -> dict
 def draw(plt: Any, found: dict[str, Any]) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(9.5, 4.6), layout="constrained", sharey=True)
     X, y, axis = np.array(found["X"]), np.array(found["y"]), np.array(found["axis"])
-    titles = {"paper": "fifteen lines of the paper", "fitonce": "fitonce, penalty on the coefficients"}
+    titles = {
+        "paper": "fifteen lines of the paper",
+        "fitonce": "fitonce, penalty on the coefficients",
+    }
     for panel, (name, title) in zip(axes, titles.items(), strict=True):
         surface = np.array(found[name]["surface"])
         limit = np.max(np.abs(surface))
-        panel.contourf(axis, axis, surface, levels=np.linspace(-limit, limit, 21), cmap="RdBu", extend="both", alpha=0.75)
+        panel.contourf(
+            axis,
+            axis,
+            surface,
+            levels=np.linspace(-limit, limit, 21),
+            cmap="RdBu",
+            extend="both",
+            alpha=0.75,
+        )
         panel.contour(axis, axis, surface, levels=[0.0], colors="black", linewidths=1.6)
-        panel.add_patch(plt.Circle((0, 0), 2.15, fill=False, linestyle="--", color="black", linewidth=0.9))
+        panel.add_patch(
+            plt.Circle((0, 0), 2.15, fill=False, linestyle="--", color="black", linewidth=0.9)
+        )
         panel.scatter(*X[y > 0].T, s=9, color="#0b3c6f", label="class +1")
         panel.scatter(*X[y < 0].T, s=9, color="#8c1d18", marker="^", label="class -1")
-        panel.set(title=f"{title}\nμ = {found[name]['mu']:g}, test error {found[name]['test_error']:.2%}", xlabel="x₁", aspect="equal")
+        panel.set(
+            title=f"{title}\nμ = {found[name]['mu']:g}, test error {found[name]['test_error']:.2%}",
+            xlabel="x₁",
+            aspect="equal",
+        )
         panel.grid(False)
     axes[0].set_ylabel("x₂")
     axes[0].legend(fontsize=8, loc="upper left", frameon=True)
@@ -87,10 +106,13 @@ def draw(plt: Any, found: dict[str, Any]) -> Any:
 def main() -> None:
     run = shared.start(__file__, __doc__, FULL, QUICK)
     settings = run.settings
-    found = surfaces(*(settings[key] for key in ("n", "gamma", "test_rows", "grid", "seed")))  # a second's work: not kept
+    found = surfaces(
+        *(settings[key] for key in ("n", "gamma", "test_rows", "grid", "seed"))
+    )  # a second's work: not kept
     run.save(
         chosen_mu={name: found[name]["mu"] for name in METHODS},
-        test_error={name: found[name]["test_error"] for name in METHODS} | {"bayes": found["bayes_test_error"]},
+        test_error={name: found[name]["test_error"] for name in METHODS}
+        | {"bayes": found["bayes_test_error"]},
     )
     run.figure(draw, found)
     for name in METHODS:

@@ -1,15 +1,19 @@
-"""Figure 3 of Saadi, Talbot and Cawley (2007): time to choose the best of 21 regularisation values, n = 8 … 4096, on the torus data.
+"""Figure 3 of Saadi, Talbot and Cawley (2007): time to choose the best of 21 regularisation values,
+n = 8 … 4096, on the torus data.
 
-Three dense ways, each from the kernel matrix to the 21 leave-one-out errors, as "preparation" (done once) and "search" (done for
-each value):
+Three dense ways, each from the kernel matrix to the 21 leave-one-out errors, as "preparation" (done
+once) and "search" (done for each value):
 
 - canonical: eigenvectors of KᵀK, then O(n²) for each value (the fifteen lines of the paper);
-- conventional: KᵀK once, then for each value the inverse of C and the diagonal of the hat matrix, O(n³), as the paper describes it;
-- Cholesky: the same, but with one triangular solve in place of the inverse and the product: the best that we know without canonical form;
+- conventional: KᵀK once, then for each value the inverse of C and the diagonal of the hat matrix,
+  O(n³), as the paper describes it;
+- Cholesky: the same, but with one triangular solve in place of the inverse and the product: the
+  best that we know without canonical form;
 - fitonce: our decomposition (eigenvectors of K) and exact leave-one-out.
 
-And the sparse forms of section 3.5.1 with m landmarks: canonical and conventional. "The computational advantage … is exactly the same
-for sparse and fully dense models" is checked by their ratios.
+And the sparse forms of section 3.5.1 with m landmarks: canonical and conventional. "The
+computational advantage … is exactly the same for sparse and fully dense models" is checked by their
+ratios.
 """
 
 from __future__ import annotations
@@ -28,24 +32,45 @@ from fitonce.datasets import make_torus
 MUS = 2.0 ** np.arange(-10, 11)
 FULL = {
     "sizes": [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096],
-    "trials": {"8": 20, "16": 20, "32": 20, "64": 20, "128": 20, "256": 20, "512": 10, "1024": 5, "2048": 2, "4096": 1},
+    "trials": {
+        "8": 20,
+        "16": 20,
+        "32": 20,
+        "64": 20,
+        "128": 20,
+        "256": 20,
+        "512": 10,
+        "1024": 5,
+        "2048": 2,
+        "4096": 1,
+    },
     "landmarks": 128,
     "gamma": 0.5,
     "slopes_from": 512,
 }
-QUICK = {"sizes": [16, 64, 256], "trials": {"16": 3, "64": 3, "256": 3}, "landmarks": 32, "slopes_from": 64}
+QUICK = {
+    "sizes": [16, 64, 256],
+    "trials": {"16": 3, "64": 3, "256": 3},
+    "landmarks": 32,
+    "slopes_from": 64,
+}
 
 Way = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float, np.ndarray]]
 
 
 def canonical(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Seconds of preparation and search, and the held-out residuals r/(1 - h), for features F: K itself, or K_nm of landmarks."""
+    """Seconds of preparation and search, and the held-out residuals r/(1 - h), for features F.
+
+    K itself, or K_nm of landmarks.
+    """
     clock = time.process_time()
     lam, V = scipy.linalg.eigh(F.T @ F, overwrite_a=True, check_finite=False, driver="evd")
     U = F @ V
     squares, zeta, xi = U**2, U.sum(axis=0), U.T @ y
     prepared = time.process_time()
-    c = 1.0 / (lam[:, None] + mus)  # all values at once: three products with n×n matrices, O(n²) for each value
+    c = 1.0 / (
+        lam[:, None] + mus
+    )  # all values at once: three products with n×n matrices, O(n²) for each value
     eta_1, nu = U @ (c * zeta[:, None]) - 1.0, U @ (c * xi[:, None])
     S = len(y) - zeta**2 @ c
     residuals = (y[:, None] - nu - eta_1 * (y @ eta_1) / S) / (1.0 - squares @ c - eta_1**2 / S)
@@ -87,7 +112,10 @@ def cholesky(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, floa
 
 
 def fitonce(K: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Exact: not the same numbers as the others, which keep the basis function of the deleted row."""
+    """Exact.
+
+    Not the same numbers as the others, which keep the basis function of the deleted row.
+    """
     clock = time.process_time()
     smoother = shared.dual_norm(K)
     prepared = time.process_time()
@@ -95,7 +123,12 @@ def fitonce(K: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float
     return prepared - clock, time.process_time() - prepared, residuals
 
 
-DENSE: dict[str, Way] = {"canonical": canonical, "conventional": conventional, "cholesky": cholesky, "fitonce": fitonce}
+DENSE: dict[str, Way] = {
+    "canonical": canonical,
+    "conventional": conventional,
+    "cholesky": cholesky,
+    "fitonce": fitonce,
+}
 SPARSE: dict[str, Way] = {"sparse canonical": canonical, "sparse conventional": conventional}
 
 
@@ -114,25 +147,42 @@ def measure(n: int, trial: int, gamma: float, landmarks: int) -> dict[str, Any]:
         preparation, search, residuals[name] = way(F, y, MUS)
         found[name] = {"preparation": preparation, "search": search}
     for name in ("conventional", "cholesky"):
-        found[f"{name} against canonical"] = shared.relative_error(residuals["canonical"], residuals[name])
-    found["sparse conventional against canonical"] = shared.relative_error(residuals["sparse canonical"], residuals["sparse conventional"])
+        found[f"{name} against canonical"] = shared.relative_error(
+            residuals["canonical"], residuals[name]
+        )
+    found["sparse conventional against canonical"] = shared.relative_error(
+        residuals["sparse canonical"], residuals["sparse conventional"]
+    )
     found["squared error, dense and sparse"] = [
-        float(np.min(np.mean(residuals[name] ** 2, axis=1))) for name in ("canonical", "sparse canonical")
+        float(np.min(np.mean(residuals[name] ** 2, axis=1)))
+        for name in ("canonical", "sparse canonical")
     ]
     return found
 
 
 def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Medians over the trials, slopes over the larger sizes, the search's share of the total, and ratios."""
+    """Medians over the trials, slopes over the larger sizes, the search's share of the total, and
+    ratios.
+    """
     sizes = settings["sizes"]
     ways = [*DENSE, *SPARSE]
 
     def median(n: int, read: Callable[[Any], float]) -> float:
-        return float(np.median([read(cells[f"{n} {trial}"]) for trial in range(settings["trials"][str(n)])]))
+        return float(
+            np.median([read(cells[f"{n} {trial}"]) for trial in range(settings["trials"][str(n)])])
+        )
 
     kernel = [median(n, lambda cell: cell["kernel"]) for n in sizes]
-    search = {way: [median(n, lambda cell, way=way: cell[way]["search"]) for n in sizes] for way in ways}
-    total = {way: [median(n, lambda cell, way=way: cell[way]["search"] + cell[way]["preparation"]) for n in sizes] for way in ways}
+    search = {
+        way: [median(n, lambda cell, way=way: cell[way]["search"]) for n in sizes] for way in ways
+    }
+    total = {
+        way: [
+            median(n, lambda cell, way=way: cell[way]["search"] + cell[way]["preparation"])
+            for n in sizes
+        ]
+        for way in ways
+    }
     large = [number for number, n in enumerate(sizes) if n >= settings["slopes_from"]]
 
     def slopes(values: list[float]) -> float:
@@ -145,13 +195,19 @@ def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
         "kernel_seconds": kernel,
         "search_seconds": search,
         "total_seconds": total,
-        "slopes": {way: {"search": slopes(search[way]), "total": slopes(total[way])} for way in ways},
-        "share_of_search": {way: [a / b for a, b in zip(search[way], total[way], strict=True)] for way in ways},
+        "slopes": {
+            way: {"search": slopes(search[way]), "total": slopes(total[way])} for way in ways
+        },
+        "share_of_search": {
+            way: [a / b for a, b in zip(search[way], total[way], strict=True)] for way in ways
+        },
         "ratios": {
             "conventional / canonical": ratio("conventional", "canonical"),
             "cholesky / canonical": ratio("cholesky", "canonical"),
             "conventional / fitonce": ratio("conventional", "fitonce"),
-            "sparse conventional / sparse canonical": ratio("sparse conventional", "sparse canonical"),
+            "sparse conventional / sparse canonical": ratio(
+                "sparse conventional", "sparse canonical"
+            ),
             "canonical / sparse canonical": ratio("canonical", "sparse canonical"),
         },
     }
@@ -170,9 +226,18 @@ def draw(plt: Any, settings: dict[str, Any], summary: dict[str, Any]) -> Any:
     }
     for way, (label, color, marker, axes) in styles.items():
         style = {"color": color, "marker": marker, "markersize": 3.5}
-        axes.loglog(sizes, summary["total_seconds"][way], label=f"{label}, slope {summary['slopes'][way]['total']:.1f}", **style)
         axes.loglog(
-            sizes, summary["search_seconds"][way], linestyle="--", label=f"… search only, {summary['slopes'][way]['search']:.1f}", **style
+            sizes,
+            summary["total_seconds"][way],
+            label=f"{label}, slope {summary['slopes'][way]['total']:.1f}",
+            **style,
+        )
+        axes.loglog(
+            sizes,
+            summary["search_seconds"][way],
+            linestyle="--",
+            label=f"… search only, {summary['slopes'][way]['search']:.1f}",
+            **style,
         )
     left.set(title="Dense", xlabel="training rows n", ylabel="CPU seconds for 21 values of μ")
     right.set(title=f"Sparse, {settings['landmarks']} landmarks", xlabel="training rows n")
@@ -189,8 +254,14 @@ def main() -> None:
     summary = summarise(run.cells, settings)
     run.save(**summary)
     run.figure(draw, settings, summary)
-    print("slopes (search, total):", {way: tuple(round(v, 2) for v in pair.values()) for way, pair in summary["slopes"].items()})
-    print(f"share of the search at n = {settings['sizes'][-1]}:", {k: f"{v[-1]:.2%}" for k, v in summary["share_of_search"].items()})
+    print(
+        "slopes (search, total):",
+        {way: tuple(round(v, 2) for v in pair.values()) for way, pair in summary["slopes"].items()},
+    )
+    print(
+        f"share of the search at n = {settings['sizes'][-1]}:",
+        {k: f"{v[-1]:.2%}" for k, v in summary["share_of_search"].items()},
+    )
     for name, values in summary["ratios"].items():
         print(f"{name:40s}", "  ".join(f"{value:6.1f}" for value in values))
 

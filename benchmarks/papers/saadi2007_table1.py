@@ -1,14 +1,16 @@
-"""Table 1 of Saadi, Talbot and Cawley (2007), its claims recounted, with our numbers beside the published ones.
+"""Table 1 of Saadi, Talbot and Cawley (2007), its claims recounted, with our numbers beside the
+published ones.
 
-The numbers are made by ``benchmarks/raetsch.py`` (model selection on the first five training sets, medians, all splits; its
-records lie in ``benchmarks/results/raetsch``); this script only counts. The claims of the paper's section 4:
+The numbers are made by ``benchmarks/raetsch.py`` (model selection on the first five training sets,
+medians, all splits; its records lie in ``benchmarks/results/raetsch``); this script only counts.
+The claims of the paper's section 4:
 
 - ORKFD beats KFD with 10-fold cross-validation on seven sets of thirteen and loses on six;
 - it has the lowest error of the eight methods on five sets and the second lowest on three more.
 
-They are counted on the printed numbers, and again with the standard error: the ± in the table are standard deviations over 100
-(20) splits, so the standard error of a mean is a tenth of them (a fifth). The splits overlap, which makes that too small; it is
-the scale the paper has.
+They are counted on the printed numbers, and again with the standard error: the ± in the table are
+standard deviations over 100 (20) splits, so the standard error of a mean is a tenth of them (a
+fifth). The splits overlap, which makes that too small; it is the scale the paper has.
 """
 
 from __future__ import annotations
@@ -22,7 +24,11 @@ from typing import Any
 import shared
 
 RECORDS = shared.HERE.parent / "results" / "raetsch"
-OURS = {"default": "function norm (the default)", "dual": "dual norm (the paper's penalty)", "ls-svm": "LS-SVM (section 5.1)"}
+OURS = {
+    "default": "function norm (the default)",
+    "dual": "dual norm (the paper's penalty)",
+    "ls-svm": "LS-SVM (section 5.1)",
+}
 
 
 def raetsch_script() -> Any:
@@ -40,7 +46,10 @@ def raetsch_script() -> Any:
 def published() -> dict[str, dict[str, tuple[float, float]]]:
     """Mean and standard deviation in %, by set and method."""
     module = raetsch_script()
-    return {name: {m: (100 * mean, 100 * sd) for m, (mean, sd) in module.published(name).items()} for name in module.PUBLISHED}
+    return {
+        name: {m: (100 * mean, 100 * sd) for m, (mean, sd) in module.published(name).items()}
+        for name in module.PUBLISHED
+    }
 
 
 def ours(folder: Path, name: str) -> dict[str, tuple[float, float, int]]:
@@ -58,8 +67,12 @@ def n_splits(name: str) -> int:
     return 20 if name in ("image", "splice") else 100
 
 
-def duel(one: dict[str, tuple[float, float]], other: dict[str, tuple[float, float]]) -> dict[str, Any]:
-    """Where one has the lower mean, the higher, and where the difference is more than its standard error √((s₁² + s₂²)/splits)."""
+def duel(
+    one: dict[str, tuple[float, float]], other: dict[str, tuple[float, float]]
+) -> dict[str, Any]:
+    """Where one has the lower mean, the higher, and where the difference is more than its standard
+    error √((s₁² + s₂²)/splits).
+    """
     wins = [name for name in one if one[name][0] < other[name][0]]
     losses = [name for name in one if one[name][0] > other[name][0]]
 
@@ -67,15 +80,24 @@ def duel(one: dict[str, tuple[float, float]], other: dict[str, tuple[float, floa
         return [
             name
             for name in names
-            if abs(one[name][0] - other[name][0]) > ((one[name][1] ** 2 + other[name][1] ** 2) / n_splits(name)) ** 0.5
+            if abs(one[name][0] - other[name][0])
+            > ((one[name][1] ** 2 + other[name][1] ** 2) / n_splits(name)) ** 0.5
         ]
 
-    return {"wins": wins, "losses": losses, "clear_wins": clear(wins), "clear_losses": clear(losses)}
+    return {
+        "wins": wins,
+        "losses": losses,
+        "clear_wins": clear(wins),
+        "clear_losses": clear(losses),
+    }
 
 
 def ranks(table: dict[str, dict[str, tuple[float, float]]], method: str) -> dict[str, int]:
     """1 + the number of methods with a strictly lower mean: ties share the better rank."""
-    return {name: 1 + sum(mean < row[method][0] for mean, _ in row.values()) for name, row in table.items()}
+    return {
+        name: 1 + sum(mean < row[method][0] for mean, _ in row.values())
+        for name, row in table.items()
+    }
 
 
 def column(table: dict[str, Any], method: str) -> dict[str, tuple[float, float]]:
@@ -98,24 +120,47 @@ def main() -> None:
             "ORKFD best, recounted": [name for name, rank in paper_ranks.items() if rank == 1],
             "ORKFD second, recounted": [name for name, rank in paper_ranks.items() if rank == 2],
         },
-        "ours_against_published_ORKFD": {m: duel(column(found, m), column(table, "ORKFD")) for m in complete},
-        "ours_against_published_KFD": {m: duel(column(found, m), column(table, "KFD")) for m in complete},
+        "ours_against_published_ORKFD": {
+            m: duel(column(found, m), column(table, "ORKFD")) for m in complete
+        },
+        "ours_against_published_KFD": {
+            m: duel(column(found, m), column(table, "KFD")) for m in complete
+        },
         "ranks_of_ours_among_the_published": {
-            m: ranks({name: {**{k: v for k, v in row.items() if k != "ORKFD"}, m: found[name][m][:2]} for name, row in table.items()}, m)
+            m: ranks(
+                {
+                    name: {**{k: v for k, v in row.items() if k != "ORKFD"}, m: found[name][m][:2]}
+                    for name, row in table.items()
+                },
+                m,
+            )
             for m in complete
         },
     }
     run.save(**summary)
-    print(f"{'set':14s} {'ORKFD':>14s} {'KFD':>14s}  " + "  ".join(f"{OURS[m]:>30s}" for m in complete))
+    print(
+        f"{'set':14s} {'ORKFD':>14s} {'KFD':>14s}  "
+        + "  ".join(f"{OURS[m]:>30s}" for m in complete)
+    )
     for name, row in table.items():
         cells = "  ".join(f"{found[name][m][0]:22.2f} ± {found[name][m][1]:5.2f}" for m in complete)
-        print(f"{name:14s} {row['ORKFD'][0]:6.2f} ± {row['ORKFD'][1]:5.2f} {row['KFD'][0]:6.2f} ± {row['KFD'][1]:5.2f}  {cells}")
+        print(
+            f"{name:14s} {row['ORKFD'][0]:6.2f} ± {row['ORKFD'][1]:5.2f} {row['KFD'][0]:6.2f} ± "
+            f"{row['KFD'][1]:5.2f}  {cells}"
+        )
     for claim, value in summary["claims"].items():
         print(claim, "·", value)
     for m, value in summary["ours_against_published_ORKFD"].items():
-        print(f"{m} against the published ORKFD:", {k: len(v) for k, v in value.items()}, value["clear_losses"])
+        print(
+            f"{m} against the published ORKFD:",
+            {k: len(v) for k, v in value.items()},
+            value["clear_losses"],
+        )
     for m, value in summary["ranks_of_ours_among_the_published"].items():
-        print(f"{m}: best {sum(rank == 1 for rank in value.values())}, second {sum(rank == 2 for rank in value.values())}")
+        print(
+            f"{m}: best {sum(rank == 1 for rank in value.values())}, second "
+            f"{sum(rank == 2 for rank in value.values())}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""What the scripts of this folder share: results that an interrupted run goes on from, progress, the papers' data, direct models.
+"""What the scripts of this folder share: results that an interrupted run goes on from, progress,
+the papers' data, direct models.
 
-Each script remakes one table or figure of one paper. It writes ``<name>.json``, which names the script, the settings and the versions,
-and ``<name>.png`` where there is a figure, to ``benchmarks/results/papers``; with ``--quick``, which takes seconds, to
-``benchmarks/cache/papers`` instead, and with ``--out FOLDER`` to that folder.
+Each script remakes one table or figure of one paper. It writes ``<name>.json``, which names the
+script, the settings and the versions, and ``<name>.png`` where there is a figure, to
+``benchmarks/results/papers``; with ``--quick``, which takes seconds, to ``benchmarks/cache/papers``
+instead, and with ``--out FOLDER`` to that folder.
 """
 
 from __future__ import annotations
@@ -35,19 +37,30 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "papers"
 CACHE = HERE.parent / "cache" / "papers"
 
-BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#1f77b4", "#e6792b", "#2a9d5c", "#c8372d", "#7b5ea7", "#777777"
+BLUE, ORANGE, GREEN, RED, PURPLE, GREY = (
+    "#1f77b4",
+    "#e6792b",
+    "#2a9d5c",
+    "#c8372d",
+    "#7b5ea7",
+    "#777777",
+)
 
 
-# ---- running and recording -----------------------------------------------------------------------------------
+# ---- running and recording -----------------------------------------------------------------------
 
 
 class Run:
-    """The results of one script: settings, cells that are computed once, and what is derived from them.
+    """The results of one script: settings, cells that are computed once, and what is derived from
+    them.
 
-    A cell is written as soon as it is there. A run with the same settings goes on with what it finds; with others it starts again.
+    A cell is written as soon as it is there. A run with the same settings goes on with what it
+    finds; with others it starts again.
     """
 
-    def __init__(self, script: str, folder: Path, settings: dict[str, Any], quick: bool, fresh: bool = False) -> None:
+    def __init__(
+        self, script: str, folder: Path, settings: dict[str, Any], quick: bool, fresh: bool = False
+    ) -> None:
         self.name = Path(script).stem
         self.path = folder / f"{self.name}.json"
         self.quick = quick
@@ -60,7 +73,10 @@ class Run:
                 self.cells = found["cells"]
 
     def each(self, keys: Iterable[Hashable], compute: Callable[..., Any]) -> dict[str, Any]:
-        """``compute(*key)`` for every key that has no cell yet, with a progress bar; all cells by the key's text."""
+        """``compute(*key)`` for every key that has no cell yet, with a progress bar.
+
+        All cells by the key's text.
+        """
         keys = [key if isinstance(key, tuple) else (key,) for key in keys]
         bar = Bar(len(keys), self.name)
         for key in keys:
@@ -74,7 +90,8 @@ class Run:
             except KeyboardInterrupt:
                 bar.close()
                 raise SystemExit(
-                    f"interrupted at {text}; what was done is in {self.path}, and the same command goes on from there"
+                    f"interrupted at {text}; what was done is in {self.path}, and the same "
+                    "command goes on from there"
                 ) from None
             self.save()
             bar.advance(text)
@@ -104,7 +121,10 @@ class Run:
         temporary.replace(self.path)
 
     def figure(self, draw: Callable[..., Any], *arguments: Any) -> None:
-        """``draw(plt, …)`` returns a figure, which is saved beside the results; nothing where matplotlib is missing."""
+        """``draw(plt, …)`` returns a figure, which is saved beside the results.
+
+        Nothing where matplotlib is missing.
+        """
         try:
             import matplotlib
         except ImportError:
@@ -113,7 +133,13 @@ class Run:
         matplotlib.use("Agg")
         import matplotlib.pyplot as plt
 
-        style = {"axes.grid": True, "grid.alpha": 0.25, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False}
+        style = {
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "legend.frameon": False,
+        }
         with plt.rc_context({**style, "font.size": 9.5, "axes.titlesize": 10.5}):
             figure = draw(plt, *arguments)
             figure.savefig(self.path.with_suffix(".png"), dpi=130)
@@ -151,10 +177,15 @@ class Bar:
         share = self.done / max(self.total, 1)
         filled = round(28 * share)
         spent = self.done - self.skipped
-        left = (time.perf_counter() - self.started) / spent * (self.total - self.done) if spent else float("nan")
+        left = (
+            (time.perf_counter() - self.started) / spent * (self.total - self.done)
+            if spent
+            else float("nan")
+        )
         remaining = f"{left / 60:5.1f} min left" if spent else " " * 14
         print(
-            f"\r\033[K{'█' * filled}{'·' * (28 - filled)} {share:4.0%} {remaining}  {self.label}: {text}",
+            f"\r\033[K{'█' * filled}{'·' * (28 - filled)} {share:4.0%} {remaining}  {self.label}: "
+            f"{text}",
             end="",
             file=sys.stderr,
             flush=True,
@@ -166,18 +197,35 @@ class Bar:
 
 
 def start(script: str, doc: str | None, full: dict[str, Any], quick: dict[str, Any]) -> Run:
-    """Parse the command line and open the run with the full settings, or with those of the quick mode over them."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a small version, in seconds; goes to benchmarks/cache/papers")
+    """Parse the command line and open the run with the full settings, or with those of the quick
+    mode over them.
+    """
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a small version, in seconds; goes to benchmarks/cache/papers",
+    )
     parser.add_argument("--fresh", action="store_true", help="start again instead of going on")
     parser.add_argument("--out", type=Path, help="folder for the results")
     arguments = parser.parse_args()
     folder = arguments.out or (CACHE if arguments.quick else RESULTS)
-    return Run(script, folder, {**full, **(quick if arguments.quick else {})}, arguments.quick, arguments.fresh)
+    return Run(
+        script,
+        folder,
+        {**full, **(quick if arguments.quick else {})},
+        arguments.quick,
+        arguments.fresh,
+    )
 
 
 def seconds(task: Callable[[], Any]) -> float:
-    """CPU seconds of this process: with one thread, the time that a task takes where nothing else runs."""
+    """CPU seconds of this process.
+
+    With one thread, the time that a task takes where nothing else runs.
+    """
     began = time.process_time()
     task()
     return time.process_time() - began
@@ -188,11 +236,14 @@ def slope(x: Iterable[float], y: Iterable[float]) -> float:
     return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
 
 
-# ---- the two-class problem of Cawley & Talbot (2003) and Saadi et al. (2007) ----------------------------------
+# ---- the two-class problem of Cawley & Talbot (2003) and Saadi et al. (2007) ---------------------
 
 
 def torus(n: int, trial: int, gamma: float) -> tuple[np.ndarray, np.ndarray]:
-    """Kernel matrix (n, n) and labels ±1 of one draw: a Gaussian (a quarter of the rows) inside an annulus."""
+    """Kernel matrix (n, n) and labels ±1 of one draw.
+
+    A Gaussian (a quarter of the rows) inside an annulus.
+    """
     X, y = make_torus(n, random_state=np.random.default_rng([2003, n, trial]))
     return rbf_kernel(X, gamma=gamma), y.astype(float)
 
@@ -213,7 +264,10 @@ def fisher_scores(y: np.ndarray) -> np.ndarray:
 
 
 def bordered_normal_equations(Z: np.ndarray, mu: float) -> np.ndarray:
-    """C = ZᵀZ + diag(μ, …, μ, 0) for Z = [K 1]: the last parameter is the bias, which is not penalised."""
+    """C = ZᵀZ + diag(μ, …, μ, 0) for Z = [K 1].
+
+    The last parameter is the bias, which is not penalised.
+    """
     C = Z.T @ Z
     C[np.diag_indices(len(C) - 1)] += mu
     return C
@@ -224,29 +278,41 @@ def with_ones(K: np.ndarray) -> np.ndarray:
 
 
 def direct_leave_one_out(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
-    """Held-out values (n, t) by n literal fits of equation (4), each without the row and without its kernel function."""
+    """Held-out values (n, t) by n literal fits of equation (4), each without the row and without
+    its kernel function.
+    """
     values = np.empty_like(Y)
     for i in range(len(K)):
         rest = np.delete(np.arange(len(K)), i)
         Z = with_ones(K[np.ix_(rest, rest)])
-        coefficients = scipy.linalg.solve(bordered_normal_equations(Z, mu), Z.T @ Y[rest], assume_a="pos")
+        coefficients = scipy.linalg.solve(
+            bordered_normal_equations(Z, mu), Z.T @ Y[rest], assume_a="pos"
+        )
         values[i] = np.append(K[i, rest], 1.0) @ coefficients
     return values
 
 
 def direct_leave_one_out_basis_kept(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
-    """The same where only the row leaves: the kernel function centred on it stays in the expansion, as in the papers' algebra."""
+    """The same where only the row leaves.
+
+    The kernel function centred on it stays in the expansion, as in the papers' algebra.
+    """
     Z = with_ones(K)
     values = np.empty_like(Y)
     for i in range(len(K)):
         rest = np.delete(np.arange(len(K)), i)
-        coefficients = scipy.linalg.solve(bordered_normal_equations(Z[rest], mu), Z[rest].T @ Y[rest], assume_a="pos")
+        coefficients = scipy.linalg.solve(
+            bordered_normal_equations(Z[rest], mu), Z[rest].T @ Y[rest], assume_a="pos"
+        )
         values[i] = Z[i] @ coefficients
     return values
 
 
 def dual_norm(K: np.ndarray) -> Smoother:
-    """fitonce's decomposition of the same model (penalty μ‖α‖², free bias), for any μ; K is left as it is."""
+    """fitonce's decomposition of the same model (penalty μ‖α‖², free bias), for any μ.
+
+    K is left as it is.
+    """
     return decompose(K.copy(), Kernel("precomputed"), "dual", True, None)
 
 

@@ -1,14 +1,17 @@
-"""How the direct approach grows with n, n_Te, k, c and m, beside section 2.4 (and the Nyström remark of section 3) of Treder (2019).
+"""How the direct approach grows with n, n_Te, k, c and m, beside section 2.4 (and the Nyström
+remark of section 3) of Treder (2019).
 
-Each part of the flow is timed alone, one quantity varied and the others held, and the exponent of the largest values is put
-beside the one that the operation count predicts. For sums of two powers the prediction is the local exponent of the count itself
-over the same values.
+Each part of the flow is timed alone, one quantity varied and the others held, and the exponent of
+the largest values is put beside the one that the operation count predicts. For sums of two powers
+the prediction is the local exponent of the count itself over the same values.
 
 - n: hat matrix of all rows (Cholesky factorisation and inverse), counted n³;
-- n_Te: held-out values of one test set, counted n_Te³ + n·n_Te² in the paper. Ours is n_Te³ + c·n_Te²: the n×n_Te block is not
-  needed, since the scatter of the training rows follows from the test rows alone;
+- n_Te: held-out values of one test set, counted n_Te³ + n·n_Te² in the paper. Ours is n_Te³ +
+  c·n_Te²: the n×n_Te block is not needed, since the scatter of the training rows follows from the
+  test rows alone;
 - k: all test sets of one size, counted k;
-- c: the discriminant step of one fold, counted c²·n_Te + c³ (printed c³ for all k folds together; it is k·c³);
+- c: the discriminant step of one fold, counted c²·n_Te + c³ (printed c³ for all k folds together;
+  it is k·c³);
 - m: Nyström features K_nm K_mm^(-1/2) and their decomposition, counted n·m² + m³.
 """
 
@@ -78,7 +81,10 @@ def held_out_of(settings: dict[str, Any], test_sets: list[np.ndarray], c: int) -
     K, Y = problem(n, c)
     smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
     fitted = smoother.fit(Y, mu)
-    return best(lambda: [smoother.leave_out(rows, mu).held_out(fitted) for rows in test_sets], settings["repeats"])
+    return best(
+        lambda: [smoother.leave_out(rows, mu).held_out(fitted) for rows in test_sets],
+        settings["repeats"],
+    )
 
 
 def test_set(size: int, number: int, settings: dict[str, Any]) -> np.ndarray:
@@ -91,7 +97,9 @@ def one_test_set(size: int, settings: dict[str, Any]) -> float:
 
 def many_test_sets(k: int, settings: dict[str, Any]) -> float:
     size = settings["held"]["n_Te"]
-    return held_out_of(settings, [test_set(size, number, settings) for number in range(k)], settings["held"]["c"])
+    return held_out_of(
+        settings, [test_set(size, number, settings) for number in range(k)], settings["held"]["c"]
+    )
 
 
 def discriminant_step(c: int, settings: dict[str, Any]) -> float:
@@ -101,11 +109,17 @@ def discriminant_step(c: int, settings: dict[str, Any]) -> float:
     smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
     fitted = smoother.fit(Y, mu)
     rows = test_set(settings["held"]["n_Te"], 0, settings)
-    held_out, removed, A = smoother.leave_out(rows, mu).held_out(fitted), fitted.rows(rows), scatter(fitted)
+    held_out, removed, A = (
+        smoother.leave_out(rows, mu).held_out(fitted),
+        fitted.rows(rows),
+        scatter(fitted),
+    )
     sizes = (Y.sum(axis=0) - removed.Y.sum(axis=0)).astype(float)
 
     def step() -> None:
-        discriminant(scatter_without(A, removed, held_out), sizes, np.asarray(float(n - len(rows) - c)))
+        discriminant(
+            scatter_without(A, removed, held_out), sizes, np.asarray(float(n - len(rows) - c))
+        )
 
     return best(lambda: [step() for _ in range(10)], settings["repeats"]) / 10
 
@@ -133,7 +147,10 @@ PARTS: dict[str, Callable[[int, dict[str, Any]], float]] = {
 
 
 def counts(part: str, values: list[int], held: dict[str, int]) -> dict[str, list[float]]:
-    """Operation counts up to a factor: as in the paper, and of what fitonce does where that differs."""
+    """Operation counts up to a factor.
+
+    As in the paper, and of what fitonce does where that differs.
+    """
     x = np.array(values, dtype=float)
     printed = {
         "n": x**3,
@@ -152,8 +169,15 @@ def summarise(cells: dict[str, float], settings: dict[str, Any]) -> dict[str, An
     for part in PARTS:
         values = settings[part]
         seconds = [cells[f"{part} {value}"] for value in values]
-        predicted = {who: shared.slope(values[-3:], count[-3:]) for who, count in counts(part, values, settings["held"]).items()}
-        found[part] = {"seconds": seconds, "exponent": shared.slope(values[-3:], seconds[-3:]), "exponent_of_the_count": predicted}
+        predicted = {
+            who: shared.slope(values[-3:], count[-3:])
+            for who, count in counts(part, values, settings["held"]).items()
+        }
+        found[part] = {
+            "seconds": seconds,
+            "exponent": shared.slope(values[-3:], seconds[-3:]),
+            "exponent_of_the_count": predicted,
+        }
     return found
 
 
@@ -168,11 +192,23 @@ def draw(plt: Any, settings: dict[str, Any], growth: dict[str, Any]) -> Any:
     }
     for panel, (part, row) in zip(axes, growth.items(), strict=True):
         x, seconds = np.array(settings[part], dtype=float), row["seconds"]
-        panel.loglog(x, seconds, color=shared.GREEN, marker="^", markersize=4, label=f"measured, {row['exponent']:.1f}")
+        panel.loglog(
+            x,
+            seconds,
+            color=shared.GREEN,
+            marker="^",
+            markersize=4,
+            label=f"measured, {row['exponent']:.1f}",
+        )
         for who, style in (("paper", "--"), ("fitonce", ":")):
             count = np.array(counts(part, settings[part], settings["held"])[who])
-            label = f"count of {'the paper' if who == 'paper' else who}, {row['exponent_of_the_count'][who]:.1f}"
-            panel.loglog(x, count * seconds[-1] / count[-1], color=shared.GREY, linestyle=style, label=label)
+            label = (
+                f"count of {'the paper' if who == 'paper' else who}, "
+                f"{row['exponent_of_the_count'][who]:.1f}"
+            )
+            panel.loglog(
+                x, count * seconds[-1] / count[-1], color=shared.GREY, linestyle=style, label=label
+            )
         panel.set_title(titles[part], fontsize=9.5)
         panel.set_xlabel(part)
         panel.set_xticks(x, [f"{value:g}" for value in x], fontsize=7)
@@ -185,12 +221,17 @@ def draw(plt: Any, settings: dict[str, Any], growth: dict[str, Any]) -> Any:
 def main() -> None:
     run = shared.start(__file__, __doc__, FULL, QUICK)
     settings = run.settings
-    run.each([(part, value) for part in PARTS for value in settings[part]], lambda part, value: PARTS[part](value, settings))
+    run.each(
+        [(part, value) for part in PARTS for value in settings[part]],
+        lambda part, value: PARTS[part](value, settings),
+    )
     growth = summarise(run.cells, settings)
     run.save(growth=growth)
     run.figure(draw, settings, growth)
     for part, row in growth.items():
-        predicted = ", ".join(f"{who} {value:.2f}" for who, value in row["exponent_of_the_count"].items())
+        predicted = ", ".join(
+            f"{who} {value:.2f}" for who, value in row["exponent_of_the_count"].items()
+        )
         print(f"{part:5s} measured exponent {row['exponent']:.2f}   counted: {predicted}")
 
 

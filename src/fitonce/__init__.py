@@ -1,7 +1,8 @@
 """Fit once; cross-validate, tune and permute for free.
 
-Kernel Fisher discriminants and their least-squares relatives, with held-out predictions for every row, every
-regularisation value and every split from one decomposition, exactly as if they had been refitted.
+Kernel Fisher discriminants and their least-squares relatives, with held-out predictions for every
+row, every regularisation value and every split from one decomposition, exactly as if they had been
+refitted.
 """
 
 # ruff: noqa: F403, F405
@@ -50,7 +51,9 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Public names and subpackages on demand, so that the command line can show its help before scikit-learn is imported."""
+    """Public names and subpackages on demand, so that the command line can show its help before
+    scikit-learn is imported.
+    """
     if name in __all__:
         value = getattr(import_module("._public", __name__), name)
     elif not name.startswith("_"):

@@ -1,7 +1,9 @@
-"""The same settings in other people's words: keyword arguments for fitonce's estimators from published settings, and back.
+"""The same settings in other people's words: keyword arguments for fitonce's estimators from
+published settings, and back.
 
-"Regularisation" of a kernel discriminant means different things in different places; each function names the model it converts.
-All return a dictionary of keyword arguments: ``KernelFisherDiscriminant(**from_mvpa_light(...))``.
+"Regularisation" of a kernel discriminant means different things in different places; each function
+names the model it converts. All return a dictionary of keyword arguments:
+``KernelFisherDiscriminant(**from_mvpa_light(...))``.
 
 | source | penalised | alpha |
 | --- | --- | --- |
@@ -38,21 +40,33 @@ def width_from_gamma(gamma: float) -> float:
 
 
 def from_papers(mu: float, sigma: float | None = None) -> Settings:
-    """The KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007): K'K + μI with a free bias, Gaussian of width sigma."""
+    """The KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
+
+    K'K + μI with a free bias, Gaussian of width sigma.
+    """
     settings: Settings = {"alpha": _positive("mu", mu), "penalty": "dual"}
-    return settings if sigma is None else {**settings, "kernel": "rbf", "gamma": gamma_from_width(sigma)}
+    return (
+        settings
+        if sigma is None
+        else {**settings, "kernel": "rbf", "gamma": gamma_from_width(sigma)}
+    )
 
 
 def from_lssvmlab(gam: float, sig2: float | None = None) -> Settings:
     """LS-SVMlab: alpha = 1/gam, and its RBF_kernel exp(-‖x-x'‖²/sig2) has gamma = 1/sig2.
 
-    (Some copies of the toolbox divide by 2·sig2 instead: check `kernel_matrix.m` of yours, and pass 2·sig2 then.)
+    (Some copies of the toolbox divide by 2·sig2 instead: check `kernel_matrix.m` of yours, and pass
+    2·sig2 then.)
 
     >>> from_lssvmlab(gam=10.0, sig2=0.5)
     {'alpha': 0.1, 'penalty': 'function', 'kernel': 'rbf', 'gamma': 2.0}
     """
     settings: Settings = {"alpha": 1.0 / _positive("gam", gam), "penalty": "function"}
-    return settings if sig2 is None else {**settings, "kernel": "rbf", "gamma": 1.0 / _positive("sig2", sig2)}
+    return (
+        settings
+        if sig2 is None
+        else {**settings, "kernel": "rbf", "gamma": 1.0 / _positive("sig2", sig2)}
+    )
 
 
 def to_lssvmlab(alpha: float, gamma: float | None = None) -> dict[str, float]:
@@ -62,24 +76,33 @@ def to_lssvmlab(alpha: float, gamma: float | None = None) -> dict[str, float]:
 
 
 def from_sklearn_kernel_ridge(alpha: float) -> Settings:
-    """scikit-learn's KernelRidge has no bias: the same alpha with ``fit_intercept=False`` (KernelRidge, LeastSquaresSVC)."""
+    """scikit-learn's KernelRidge has no bias.
+
+    The same alpha with ``fit_intercept=False`` (KernelRidge, LeastSquaresSVC).
+    """
     return {"alpha": _positive("alpha", alpha), "penalty": "function", "fit_intercept": False}
 
 
 def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
-    """LinearDiscriminantAnalysis(solver="eigen", shrinkage=s): the covariance of each class becomes (1-s) Σ_j + s tr(Σ_j)/p I.
+    """LinearDiscriminantAnalysis(solver="eigen", shrinkage=s): the covariance of each class becomes
+    (1-s) Σ_j + s tr(Σ_j)/p I.
 
-    Averaged over the classes with their frequencies that is S_w/n plus a share of its trace, so that up to a common factor
-    alpha = s/(1-s) · trace(S_w)/p. Weights and decisions agree; the axes of its eigen solver do not, because it shrinks the total
-    scatter too.
+    Averaged over the classes with their frequencies that is S_w/n plus a share of its trace, so
+    that up to a common factor alpha = s/(1-s) · trace(S_w)/p. Weights and decisions agree; the axes
+    of its eigen solver do not, because it shrinks the total scatter too.
     """
     share = _share("shrinkage", shrinkage)
     X = np.asarray(X, dtype=np.float64)
-    return {"kernel": "linear", "alpha": share * within_class_scatter_trace(X @ X.T, y) / X.shape[1], "penalty": "function"}
+    return {
+        "kernel": "linear",
+        "alpha": share * within_class_scatter_trace(X @ X.T, y) / X.shape[1],
+        "penalty": "function",
+    }
 
 
 def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Settings:
-    """MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for reg="shrink", with N the dual within-class scatter.
+    """MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for reg="shrink", with
+    N the dual within-class scatter.
 
     Up to a common factor both are N + alpha I, whose discriminant is ours with ``penalty="dual"``.
 
@@ -98,13 +121,20 @@ def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Sett
     if reg != "shrink":
         raise ValueError(f"reg must be 'shrink' or 'ridge', got {reg!r} instead.")
     K = np.asarray(K, dtype=np.float64)
-    return {"alpha": _share("lambda_", lambda_) * within_class_scatter_trace(K @ K.T, y) / K.shape[0], "penalty": "dual"}
+    return {
+        "alpha": _share("lambda_", lambda_) * within_class_scatter_trace(K @ K.T, y) / K.shape[0],
+        "penalty": "dual",
+    }
 
 
 def within_class_scatter_trace(G: Any, y: Any) -> float:
-    """trace of Σ_j Σ_{i in class j} (z_i - m_j)(z_i - m_j)ᵀ for features with Gram matrix G (n, n)."""
+    """trace of Σ_j Σ_{i in class j} (z_i - m_j)(z_i - m_j)ᵀ for features with Gram
+    matrix G (n, n).
+    """
     G, y = np.asarray(G, dtype=np.float64), np.asarray(y)
-    within = sum(G[np.ix_(y == label, y == label)].sum() / np.sum(y == label) for label in np.unique(y))
+    within = sum(
+        G[np.ix_(y == label, y == label)].sum() / np.sum(y == label) for label in np.unique(y)
+    )
     return float(np.trace(G) - within)
 
 

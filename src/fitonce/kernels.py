@@ -1,4 +1,7 @@
-"""Gram matrices from X: scikit-learn's pairwise kernels for NumPy and sparse input, the same formulas elsewhere."""
+"""Gram matrices from X.
+
+Scikit-learn's pairwise kernels for NumPy and sparse input, the same formulas elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,11 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with all its parameters decided: a name scikit-learn knows, or a callable on matrices.
+    """A kernel with all its parameters decided: a name scikit-learn knows, or a callable on
+    matrices.
 
-    `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `poly` (gamma x·x' + coef0)^degree, `sigmoid`
-    tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖).
+    `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `poly` (gamma x·x' +
+    coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖).
     """
 
     function: str | Callable[..., Any]
@@ -47,7 +51,10 @@ class Kernel:
         return self.function == "linear"
 
     def __call__(self, X: Array, Y: Array) -> Array:
-        """k(X, Y) as a new dense float64 matrix (n_X, n_Y) that the caller may overwrite; X itself where precomputed."""
+        """k(X, Y) as a new dense float64 matrix (n_X, n_Y) that the caller may overwrite.
+
+        X itself where precomputed.
+        """
         if self.precomputed:
             raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
         if callable(self.function):
@@ -81,8 +88,10 @@ class Kernel:
         expected = (X.shape[0], Y.shape[0])
         if tuple(getattr(K, "shape", ())) != expected:
             raise ValueError(
-                f"a callable kernel must return a matrix of shape {expected} for inputs of {expected[0]} and {expected[1]} rows, "
-                f"got {getattr(K, 'shape', type(K).__name__)} instead: fitonce calls it once on whole matrices, kernel(X, Y), "
+                f"a callable kernel must return a matrix of shape {expected} for inputs of "
+                f"{expected[0]} and {expected[1]} rows, "
+                f"got {getattr(K, 'shape', type(K).__name__)} instead: fitonce calls it once on "
+                "whole matrices, kernel(X, Y), "
                 "not on pairs of rows."
             )
         K = K.toarray() if sp.issparse(K) else K
@@ -114,7 +123,10 @@ def _unit_rows(X: Array) -> Array:
 
 
 def _rbf(X: Array, Y: Array, *, gamma: float) -> Array:
-    """exp(-γ(‖x‖² + ‖y‖² - 2x·y)) in place: one matrix of memory, which on a device is what limits the number of rows."""
+    """exp(-γ(‖x‖² + ‖y‖² - 2x·y)) in place.
+
+    One matrix of memory, which on a device is what limits the number of rows.
+    """
     xp = namespace(X)
     K = X @ Y.T
     K *= -2.0
@@ -150,7 +162,10 @@ _FORMULAS: dict[Any, Callable[..., Array]] = {
 
 
 def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
-    """1/(n_features · var(X)), the variance over all entries with row weights; 1 where it vanishes."""
+    """1/(n_features · var(X)), the variance over all entries with row weights.
+
+    1 where it vanishes.
+    """
     means, variances = _moments(X, weights)
     mean = float(np.mean(means))
     return _reciprocal(X.shape[1] * float(np.mean(variances + (means - mean) ** 2)))
@@ -159,8 +174,9 @@ def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
 def central_gamma(name: str, X: Array, weights: np.ndarray | None) -> float:
     """The gamma around which candidates are placed: one over the size of what it multiplies.
 
-    That is the mean squared distance of two rows for `rbf`, about their mean L1 distance for `laplacian`, and the mean squared norm
-    of a row for `poly` and `sigmoid`; means over the weighted rows, so that weight 2 equals a repeated row.
+    That is the mean squared distance of two rows for `rbf`, about their mean L1 distance for
+    `laplacian`, and the mean squared norm of a row for `poly` and `sigmoid`; means over the
+    weighted rows, so that weight 2 equals a repeated row.
     """
     means, variances = _moments(X, weights)
     if name == "rbf":
@@ -175,7 +191,10 @@ def _reciprocal(size: float) -> float:
 
 
 def _moments(X: Array, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Weighted mean and variance of each feature, on the host; a variance of rounding size is zero."""
+    """Weighted mean and variance of each feature, on the host.
+
+    A variance of rounding size is zero.
+    """
     w = np.ones(X.shape[0]) if weights is None else weights
     w = w / w.sum()
     if hasattr(X, "reduce"):  # rows in blocks

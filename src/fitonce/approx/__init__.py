@@ -1,1 +1,4 @@
-"""Landmarks, Nyström features, sparse expansions and kernel averages: features that end in a Spectrum."""
+"""Landmarks, Nyström features, sparse expansions and kernel averages.
+
+Features that end in a Spectrum.
+"""

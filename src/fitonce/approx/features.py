@@ -3,8 +3,9 @@ r"""Features of landmarks: k(x, landmarks) times a matrix, centred where that sa
     function norm   Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ      Nyström: ZZᵀ = K_nm K_mm⁺ K_mn, penalty μ‖f‖²
     dual norm       Z = K_nm                                            sparse expansion, penalty μ‖α‖²
 
-A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for the dual norm). A penalised bias is one
-more feature, of ones, for the function norm. For the dual norm it is that of the kernel k + 1, as in the exact model.
+A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for
+the dual norm). A penalised bias is one more feature, of ones, for the function norm. For the dual
+norm it is that of the kernel k + 1, as in the exact model.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import Array, asarray_like, eigh_overwriting, eye_like, is_numpy, namespace, take, to_numpy
+from ..core._arrays import (
+    Array,
+    asarray_like,
+    eigh_overwriting,
+    eye_like,
+    is_numpy,
+    namespace,
+    take,
+    to_numpy,
+)
 from ..kernels import Kernel
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K_mm: directions below carry only rounding
@@ -23,7 +33,10 @@ INDEFINITE = 1e-7  # of the largest: a negative eigenvalue beyond is no rounding
 
 @dataclass(frozen=True)
 class LandmarkMap:
-    """Features of rows: k(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`."""
+    """Features of rows.
+
+    K(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`.
+    """
 
     kernel: Kernel
     landmarks: Array
@@ -43,7 +56,9 @@ class LandmarkMap:
         """The map of rows to (features - mean) W, in one product."""
         A = self.coordinates @ W
         offset = -(self.centre + mean) @ W
-        return RotatedMap(self.kernel, self.landmarks, A, offset + W[-1, :] if self.constant else offset)
+        return RotatedMap(
+            self.kernel, self.landmarks, A, offset + W[-1, :] if self.constant else offset
+        )
 
     @property
     def coordinates(self) -> Array:
@@ -52,7 +67,10 @@ class LandmarkMap:
 
     @property
     def eigenvectors(self) -> Array | None:
-        """U (m, p) of the kernel of the landmarks, for the function norm: M times the roots of the eigenvalues."""
+        """U (m, p) of the kernel of the landmarks, for the function norm.
+
+        M times the roots of the eigenvalues.
+        """
         if not self.whitened:
             return None
         xp = namespace(self.M)
@@ -76,23 +94,32 @@ class RotatedMap:
         return self.kernel(X, self.landmarks) @ self.A + self.offset
 
 
-def landmark_map(kernel: Kernel, landmarks: Array, penalty: str, fit_intercept: bool | str) -> LandmarkMap:
-    """The feature map of landmarks (m, ·) for a penalty. Cost: one eigh of m×m for the function norm."""
+def landmark_map(
+    kernel: Kernel, landmarks: Array, penalty: str, fit_intercept: bool | str
+) -> LandmarkMap:
+    """The feature map of landmarks (m, ·) for a penalty. Cost.
+
+    One eigh of m×m for the function norm.
+    """
     K = kernel(landmarks, landmarks)
     xp = namespace(K)
     if not bool(xp.all(xp.isfinite(K))):
         raise ValueError(
-            "the kernel of the landmarks contains NaN or infinite values: the kernel overflows on these data. Scale the features "
+            "the kernel of the landmarks contains NaN or infinite values: the kernel overflows on "
+            "these data. Scale the features "
             "(StandardScaler), or lower degree or gamma."
         )
     M = _whitener(K + 0.0) if penalty == "function" else eye_like(K.shape[0], K)
     Z = K @ M
-    if fit_intercept == "penalized" and penalty == "dual":  # the kernel k + 1, whose bias is the sum of α
+    if (
+        fit_intercept == "penalized" and penalty == "dual"
+    ):  # the kernel k + 1, whose bias is the sum of α
         return LandmarkMap(kernel, landmarks, M, -xp.ones_like(Z[0, :]), whitened=False)
     constant = fit_intercept == "penalized"
     if constant:
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
-    # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to an offset
+    # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to
+    # an offset
     centre = xp.mean(Z, axis=0) if fit_intercept is True else xp.zeros_like(Z[0, :])
     return LandmarkMap(kernel, landmarks, M, centre, constant, penalty == "function")
 
@@ -104,10 +131,14 @@ def _whitener(K: Array) -> Array:
     largest, smallest = float(xp.max(xp.abs(eigenvalues))), float(xp.min(eigenvalues))
     if smallest < -INDEFINITE * largest:
         raise ValueError(
-            f"landmarks with penalty='function' need a positive semi-definite kernel, but the kernel of the landmarks has an eigenvalue "
-            f"of {smallest:.3g} beside a largest of {largest:.3g}. Use penalty='dual', which needs no definiteness."
+            "landmarks with penalty='function' need a positive semi-definite kernel, but the "
+            "kernel of the landmarks has an eigenvalue "
+            f"of {smallest:.3g} beside a largest of {largest:.3g}. Use penalty='dual', which "
+            "needs no definiteness."
         )
-    kept = np.flatnonzero(np.asarray([float(value) > NEGLIGIBLE * largest for value in eigenvalues]))
+    kept = np.flatnonzero(
+        np.asarray([float(value) > NEGLIGIBLE * largest for value in eigenvalues])
+    )
     if len(kept) == 0:
         return eye_like(K.shape[0], K)
     return take(U.T, kept).T / xp.sqrt(take(eigenvalues, kept))

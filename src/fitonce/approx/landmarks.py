@@ -1,14 +1,16 @@
 r"""Which rows, or points, stand for all of them.
 
-Every method looks at a pool of rows: all of them, or a random sample where they are many, so that rows in files and on clusters are
-chosen from as rows in memory are. Given a pool X (k, ·):
+Every method looks at a pool of rows: all of them, or a random sample where they are many, so that
+rows in files and on clusters are chosen from as rows in memory are. Given a pool X (k, ·):
 
 - `uniform`: m rows at random, weights as probabilities;
 - `kmeans`: the centres of m clusters (scikit-learn's MiniBatchKMeans);
-- `leverage`: m rows at random, with probabilities proportional to approximate ridge leverage scores;
-- `cholesky`: pivoted Cholesky of the kernel matrix, one column at a time without forming it: each pivot is the row that the landmarks
-  so far describe worst. O(k m²) time, k×m memory;
-- `greedy`: forward selection by leave-one-out squared error of the targets, among random candidates at each step.
+- `leverage`: m rows at random, with probabilities proportional to approximate ridge leverage
+  scores;
+- `cholesky`: pivoted Cholesky of the kernel matrix, one column at a time without forming it: each
+  pivot is the row that the landmarks so far describe worst. O(k m²) time, k×m memory;
+- `greedy`: forward selection by leave-one-out squared error of the targets, among random candidates
+  at each step.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ CANDIDATES = 59  # the best of 59 random candidates is among the best 5 % with p
 
 @dataclass(frozen=True)
 class Pool:
-    """Rows that may become landmarks: on the host, with targets (k, t), weights (k,) and their numbers among all rows."""
+    """Rows that may become landmarks.
+
+    On the host, with targets (k, t), weights (k,) and their numbers among all rows.
+    """
 
     X: Any
     targets: np.ndarray
@@ -47,10 +52,14 @@ class Landmarks:
 
 def pool_size(n_landmarks: int, method: str) -> int:
     """How many random rows a method looks at: enough that more change little."""
-    return {"uniform": n_landmarks, "greedy": max(4 * n_landmarks, 2000)}.get(method, max(20 * n_landmarks, 10_000))
+    return {"uniform": n_landmarks, "greedy": max(4 * n_landmarks, 2000)}.get(
+        method, max(20 * n_landmarks, 10_000)
+    )
 
 
-def choose_landmarks(pool: Pool, kernel: Kernel, n_landmarks: int, method: str, random: np.random.RandomState) -> Landmarks:
+def choose_landmarks(
+    pool: Pool, kernel: Kernel, n_landmarks: int, method: str, random: np.random.RandomState
+) -> Landmarks:
     """m landmarks from a pool of at least m rows; fewer where k-means finds fewer distinct rows."""
     if method == "kmeans":
         return _kmeans(pool, n_landmarks, random)
@@ -68,13 +77,19 @@ def _kmeans(pool: Pool, m: int, random: np.random.RandomState) -> Landmarks:
 
     n_distinct = len(np.unique(pool.X, axis=0)) if not sp.issparse(pool.X) else pool.X.shape[0]
     seed = int(random.randint(np.iinfo(np.int32).max))
-    clusters = MiniBatchKMeans(min(m, n_distinct), n_init=1, random_state=seed, batch_size=max(1024, 3 * m))
+    clusters = MiniBatchKMeans(
+        min(m, n_distinct), n_init=1, random_state=seed, batch_size=max(1024, 3 * m)
+    )
     clusters.fit(pool.X, sample_weight=pool.weights)
-    return Landmarks(np.asarray(clusters.cluster_centers_, dtype=np.float64), np.full(len(clusters.cluster_centers_), -1))
+    return Landmarks(
+        np.asarray(clusters.cluster_centers_, dtype=np.float64),
+        np.full(len(clusters.cluster_centers_), -1),
+    )
 
 
 def _leverage(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
-    """Ridge leverage ℓ = diag(K(K + cI)⁻¹), c the m-th part of the trace, estimated from m uniform rows S (Musco & Musco 2017):
+    """Ridge leverage ℓ = diag(K(K + cI)⁻¹), c the m-th part of the trace, estimated from m uniform
+    rows S (Musco & Musco 2017):
 
         ℓ ≈ (diag(K) - diag(K_:S (K_SS + c m/k I)⁻¹ K_S:)) / c
 
@@ -95,7 +110,8 @@ def _cholesky(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState)
 
 
 def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first m pivots of K = LLᵀ and the columns of L (k, m): L_j = (K_:p - L L_pᵀ)/√d_p with p the largest of d = diag(K - LLᵀ).
+    """The first m pivots of K = LLᵀ and the columns of L (k, m): L_j = (K_:p - L L_pᵀ)/√d_p with p
+    the largest of d = diag(K - LLᵀ).
 
     Once nothing of the diagonal is left, the remaining rows are taken in their order.
     """
@@ -119,15 +135,20 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
 
 def _diagonal(X: Any, kernel: Kernel, step: int = 256) -> np.ndarray:
     """k(x, x) of every row, from small blocks of the kernel matrix."""
-    parts = [np.diagonal(kernel(X[start : start + step], X[start : start + step])) for start in range(0, X.shape[0], step)]
+    parts = [
+        np.diagonal(kernel(X[start : start + step], X[start : start + step]))
+        for start in range(0, X.shape[0], step)
+    ]
     return np.concatenate(parts)
 
 
 def _greedy(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
-    """Orthogonal forward selection: the candidate whose kernel function, added to the least-squares fit, leaves the smallest PRESS.
+    """Orthogonal forward selection: the candidate whose kernel function, added to the least-squares
+    fit, leaves the smallest PRESS.
 
-    With Q the orthonormal basis so far (bias included) and q a candidate's column off Q, of unit length, residuals and leverages become
-    r - q qᵀr and h + q², and PRESS is the sum of (r/(1 - h))²: O(k) for each candidate after its projection.
+    With Q the orthonormal basis so far (bias included) and q a candidate's column off Q, of unit
+    length, residuals and leverages become r - q qᵀr and h + q², and PRESS is the sum of (r/(1 -
+    h))²: O(k) for each candidate after its projection.
     """
     k, scale = len(pool.weights), np.sqrt(pool.weights)[:, None]
     Q = np.zeros((k, m + 1))
@@ -138,7 +159,9 @@ def _greedy(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -
     chosen: list[int] = []
     free = np.ones(k, dtype=bool)
     for j in range(1, m + 1):
-        candidates = random.choice(np.flatnonzero(free), min(CANDIDATES, int(free.sum())), replace=False)
+        candidates = random.choice(
+            np.flatnonzero(free), min(CANDIDATES, int(free.sum())), replace=False
+        )
         columns = scale * kernel(pool.X, pool.X[candidates])
         size = np.linalg.norm(columns, axis=0)
         for _ in range(2):  # the second pass removes what rounding left

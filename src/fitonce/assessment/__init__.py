@@ -1,10 +1,20 @@
-"""What a page or a terminal shows about a model: honest scores, intervals, baselines, the permutation test, the choices made.
+"""What a page or a terminal shows about a model: honest scores, intervals, baselines, the
+permutation test, the choices made.
 
-`assess` runs nested cross-validation and a permutation test through the library's own functions and gathers the answer in an
-`Assessment`; `compare` sets two of them, from the same folds, beside each other.
+`assess` runs nested cross-validation and a permutation test through the library's own functions and
+gathers the answer in an `Assessment`; `compare` sets two of them, from the same folds, beside each
+other.
 """
 
 from .assess import assess, significance
 from .result import Assessment, Calibration, Comparison, Estimate, compare
 
-__all__ = ["Assessment", "Calibration", "Comparison", "Estimate", "assess", "compare", "significance"]
+__all__ = [
+    "Assessment",
+    "Calibration",
+    "Comparison",
+    "Estimate",
+    "assess",
+    "compare",
+    "significance",
+]

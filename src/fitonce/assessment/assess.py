@@ -1,4 +1,8 @@
-"""`assess`: nested cross-validation, repeated and grouped where asked for, with everything that is told about it."""
+"""`assess`.
+
+Nested cross-validation, repeated and grouped where asked for, with everything that is told about
+it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,10 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Round:
-    """One partition of the rows: held-out outputs, the number of each row's split, what each split's estimator chose."""
+    """One partition of the rows.
+
+    Held-out outputs, the number of each row's split, what each split's estimator chose.
+    """
 
     predictions: np.ndarray
     probabilities: np.ndarray | None
@@ -61,7 +68,10 @@ class Round:
     @property
     def test_share(self) -> float:
         """Test rows over training rows of a split, on average."""
-        return float(np.mean([len(test) for _, test in self.splits]) / np.mean([len(train) for train, _ in self.splits]))
+        return float(
+            np.mean([len(test) for _, test in self.splits])
+            / np.mean([len(train) for train, _ in self.splits])
+        )
 
 
 def assess(
@@ -81,10 +91,12 @@ def assess(
     progress: Progress | None = None,
     verbose: int = 0,
 ) -> Assessment:
-    """What an analyst wants to know about an estimator on these rows: honest scores, intervals, baseline, p-value, choices.
+    """What an analyst wants to know about an estimator on these rows: honest scores, intervals,
+    baseline, p-value, choices.
 
-    Scores come from `fitonce.cross_validate`, so that tuning and preprocessing are done anew on each training set (nested
-    cross-validation); the p-value comes from `fitonce.permutation_test_score`, with a null that fits the folds and the groups.
+    Scores come from `fitonce.cross_validate`, so that tuning and preprocessing are done anew on
+    each training set (nested cross-validation); the p-value comes from
+    `fitonce.permutation_test_score`, with a null that fits the folds and the groups.
 
     Parameters
     ----------
@@ -93,22 +105,27 @@ def assess(
     X : array-like or data frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     groups : array-like of shape (n_samples,), default=None
-        Rows of one group are tested together, also inside the estimator's own tuning, and count together in intervals and permutations.
+        Rows of one group are tested together, also inside the estimator's own tuning, and count
+        together in intervals and permutations.
     sample_weight : array-like of shape (n_samples,), default=None
         For fits, scores and intervals; not for the permutation test's scores.
     cv : int, splitter or None, default=None
-        Number of folds, shuffled by `random_state` and stratified for a classifier (10 up to 500 rows, 5 above; fewer for small
-        classes or few groups), or a splitter that tests each row at most once.
+        Number of folds, shuffled by `random_state` and stratified for a classifier (10 up to 500
+        rows, 5 above; fewer for small classes or few groups), or a splitter that tests each row at
+        most once.
     repeats : int, default=1
         How often the rows are divided anew.
     level : float, default=0.95
-        Of the intervals. One repeat: Wilson on pooled held-out labels (for regression the corrected resampled t over the folds).
-        More: Nadeau and Bengio's corrected resampled t over all splits.
+        Of the intervals. One repeat: Wilson on pooled held-out labels (for regression the corrected
+        resampled t over the folds). More: Nadeau and Bengio's corrected resampled t over all
+        splits.
     permutations : int or "auto", default="auto"
-        Number of permutations; 0 for no test. "auto" takes as many as fit into `seconds`, up to 999, on at most 1000 rows.
+        Number of permutations; 0 for no test. "auto" takes as many as fit into `seconds`, up to
+        999, on at most 1000 rows.
     statistic : {"auto", "same", "quick"}, default="auto"
-        What is scored under permutations: "same" is the estimator itself, tuned again each time; "quick" has its kernel width
-        from the spread of the features. "auto" takes "same" if the time allows for it.
+        What is scored under permutations: "same" is the estimator itself, tuned again each time;
+        "quick" has its kernel width from the spread of the features. "auto" takes "same" if the
+        time allows for it.
     seconds : float, default=10
         Time budget of the automatic permutation test.
     random_state : int, default=0
@@ -148,7 +165,16 @@ def assess(
         test, said, test_rows = None, "", 0
         if permutations != 0:
             test, said, test_rows = _chance(
-                estimator, data, splitters[0], rounds[0], permutations, statistic, seconds, cv_seconds, random_state, verbose
+                estimator,
+                data,
+                splitters[0],
+                rounds[0],
+                permutations,
+                statistic,
+                seconds,
+                cv_seconds,
+                random_state,
+                verbose,
             )
     fold_scores = _fold_scores(data, rounds)
     name = "accuracy" if data.classifier else "r2"
@@ -221,8 +247,8 @@ def significance(
     statistic : {"quick", "same"}, default="quick"
         What is scored, see `assess`.
     permute, exchange : str or None, default=None
-        As in `permutation_test_score`; None takes what is valid with the folds and groups: labels move within test folds, and those of
-        groups that have one label each move together.
+        As in `permutation_test_score`; None takes what is valid with the folds and groups: labels
+        move within test folds, and those of groups that have one label each move together.
     most_rows : int or None, default=None
         Test a random sample of so many rows, if there are more.
     checkpoint : path, default=None
@@ -246,12 +272,15 @@ def significance(
     )  # fmt: skip
 
 
-# ---- what is given ------------------------------------------------------------------------------------------------------
+# ---- what is given -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Data:
-    """Rows, target, groups and weights, checked; `params` is what the fit of the last step is given of them."""
+    """Rows, target, groups and weights, checked.
+
+    `params` is what the fit of the last step is given of them.
+    """
 
     X: Any
     y: np.ndarray
@@ -265,26 +294,40 @@ class _Data:
     def of(cls, estimator: Any, X: Any, y: Any, groups: Any, weights: Any) -> _Data:
         classifier = bool(is_classifier(estimator))
         if not classifier and not is_regressor(estimator):
-            raise TypeError(f"estimator must be a classifier or a regressor, got {estimator!r} instead.")
+            raise TypeError(
+                f"estimator must be a classifier or a regressor, got {estimator!r} instead."
+            )
         y = np.asarray(to_numpy(y) if is_foreign_array(y) else y)
         if y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
         if y.ndim != 1:
-            raise ValueError(f"y must have one value per row, got shape {y.shape} instead: assess one target at a time.")
+            raise ValueError(
+                f"y must have one value per row, got shape {y.shape} instead: assess one target "
+                "at a time."
+            )
         given: dict[str, Any] = {}
         for name, values in (("y", y), ("groups", groups), ("sample_weight", weights)):
             if values is not None:
-                given[name] = np.asarray(to_numpy(values) if is_foreign_array(values) else values).reshape(-1)
+                given[name] = np.asarray(
+                    to_numpy(values) if is_foreign_array(values) else values
+                ).reshape(-1)
                 if len(given[name]) != n_rows(X):
-                    raise ValueError(f"{name} must have one entry per row of X ({n_rows(X)}), got {len(given[name])} instead.")
+                    raise ValueError(
+                        f"{name} must have one entry per row of X ({n_rows(X)}), got "
+                        f"{len(given[name])} instead."
+                    )
         if not classifier:
             y = y.astype(np.float64)
         elif len(np.unique(y)) < 2:
             raise ValueError(
-                f"the target must have at least two classes, got {np.unique(y).tolist()} only: there is nothing to tell apart."
+                f"the target must have at least two classes, got {np.unique(y).tolist()} only: "
+                "there is nothing to tell apart."
             )
         elif (w := given.get("sample_weight")) is not None and len(np.unique(y[w > 0])) < 2:
-            raise ValueError("the rows of positive weight must belong to at least two classes, got one: there is nothing to tell apart.")
+            raise ValueError(
+                "the rows of positive weight must belong to at least two classes, got one: there "
+                "is nothing to tell apart."
+            )
         return cls(
             X, y, given.get("groups"), given.get("sample_weight"), classifier, np.unique(y) if classifier else None,
             _fit_params(estimator, given),
@@ -304,8 +347,14 @@ def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds:
         raise ValueError(f"repeats must be a positive integer, got {repeats!r} instead.")
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level!r} instead.")
-    if permutations != "auto" and (not isinstance(permutations, (int, np.integer)) or isinstance(permutations, bool) or permutations < 0):
-        raise ValueError(f'permutations must be "auto" or a number from 0 on, got {permutations!r} instead.')
+    if permutations != "auto" and (
+        not isinstance(permutations, (int, np.integer))
+        or isinstance(permutations, bool)
+        or permutations < 0
+    ):
+        raise ValueError(
+            f'permutations must be "auto" or a number from 0 on, got {permutations!r} instead.'
+        )
     if statistic not in ("auto", "same", "quick"):
         raise ValueError(f'statistic must be "auto", "same" or "quick", got {statistic!r} instead.')
     if not seconds > 0:
@@ -316,21 +365,37 @@ def _splitters(cv: Any, data: _Data, repeats: int, random_state: int) -> list[An
     """A splitter for every repeat."""
     if cv is not None and not isinstance(cv, (int, np.integer)):
         if repeats > 1:
-            raise ValueError(f"repeats={repeats} needs cv to be a number of folds, got {cv!r} instead: give the number, or one repeat.")
+            raise ValueError(
+                f"repeats={repeats} needs cv to be a number of folds, got {cv!r} instead: give "
+                "the number, or one repeat."
+            )
         return [cv]
     n_folds = _n_folds(data) if cv is None else int(cv)
-    kinds = {(True, True): StratifiedGroupKFold, (True, False): StratifiedKFold, (False, True): GroupKFold, (False, False): KFold}
+    kinds = {
+        (True, True): StratifiedGroupKFold,
+        (True, False): StratifiedKFold,
+        (False, True): GroupKFold,
+        (False, False): KFold,
+    }
     kind = kinds[data.classifier, data.groups is not None]
-    return [kind(n_folds, shuffle=True, random_state=random_state + number) for number in range(repeats)]
+    return [
+        kind(n_folds, shuffle=True, random_state=random_state + number) for number in range(repeats)
+    ]
 
 
 def _n_folds(data: _Data) -> int:
-    """Ten for few rows, five for many; no more than the smallest class has rows (groups), if it has three."""
+    """Ten for few rows, five for many.
+
+    No more than the smallest class has rows (groups), if it has three.
+    """
     most = 10 if len(data.y) <= FEW_ROWS else 5
     if data.groups is not None:
         units = len(np.unique(data.groups))
         if units < 2:
-            raise ValueError(f"groups must name at least two groups, got {units}: one of them has to be left out at a time.")
+            raise ValueError(
+                f"groups must name at least two groups, got {units}: one of them has to be left "
+                "out at a time."
+            )
     else:
         units = len(data.y)
     if units < 2:
@@ -344,7 +409,7 @@ def _n_folds(data: _Data) -> int:
     return min(folds, smallest if smallest >= 3 else max(2, max(members)))
 
 
-# ---- held-out outputs ---------------------------------------------------------------------------------------------------
+# ---- held-out outputs ----------------------------------------------------------------------------
 
 
 class _Ticker:
@@ -364,11 +429,20 @@ class _Ticker:
 
 
 def _count(splitter: Any, data: _Data) -> int:
-    return int(splitter.get_n_splits(data.X, data.y, data.groups)) if hasattr(splitter, "get_n_splits") else 0
+    return (
+        int(splitter.get_n_splits(data.X, data.y, data.groups))
+        if hasattr(splitter, "get_n_splits")
+        else 0
+    )
 
 
-def _round(estimator: Any, data: _Data, cv: Any, params: Mapping[str, Any] | None, ticker: _Ticker) -> Round:
-    """One pass of nested cross-validation; the fitted estimators of its splits tell predictions and choices."""
+def _round(
+    estimator: Any, data: _Data, cv: Any, params: Mapping[str, Any] | None, ticker: _Ticker
+) -> Round:
+    """One pass of nested cross-validation.
+
+    The fitted estimators of its splits tell predictions and choices.
+    """
     results = cross_validate(
         estimator, data.X, data.y, groups=data.groups, cv=cv, params=params, scoring={"tick": make_scorer(ticker.tick)},
         return_estimator=True, return_indices=True, error_score="raise",
@@ -377,21 +451,28 @@ def _round(estimator: Any, data: _Data, cv: Any, params: Mapping[str, Any] | Non
     tested = np.concatenate(tests)
     if len(np.unique(tested)) != len(tested):
         raise ValueError(
-            f"cv must test each row at most once, but {len(tested) - len(np.unique(tested))} rows are tested again: pooled scores would "
+            f"cv must test each row at most once, but {len(tested) - len(np.unique(tested))} rows "
+            "are tested again: pooled scores would "
             "count them twice. Use a single partition, with repeats= for more."
         )
     n = len(data.y)
     fold = np.full(n, -1)
     predictions = np.full(n, None, dtype=object) if data.classifier else np.full(n, np.nan)
     outputs: dict[str, list[np.ndarray | None]] = {"predict_proba": [], "decision_function": []}
-    for number, (model, train, test) in enumerate(zip(results["estimator"], trains, tests, strict=True)):
+    for number, (model, train, test) in enumerate(
+        zip(results["estimator"], trains, tests, strict=True)
+    ):
         X = _rows(data.X, model, test, train)
         fold[test] = number
         predictions[test] = np.asarray(to_numpy(model.predict(X)))
         if data.classes is not None:
             for method in outputs:
                 outputs[method].append(_output(model, X, method, data.classes))
-    complete = np.array(predictions.tolist(), dtype=data.y.dtype) if data.classifier and len(tested) == n else predictions
+    complete = (
+        np.array(predictions.tolist(), dtype=data.y.dtype)
+        if data.classifier and len(tested) == n
+        else predictions
+    )
     return Round(
         complete,
         _gathered(outputs["predict_proba"], tests, n),
@@ -409,7 +490,10 @@ def _rows(X: Any, model: Any, test: np.ndarray, train: np.ndarray) -> Any:
 
 
 def _output(model: Any, X: Any, method: str, classes: np.ndarray) -> np.ndarray | None:
-    """Probabilities or decisions in the order of all classes; a class that the training rows lack has probability 0."""
+    """Probabilities or decisions in the order of all classes.
+
+    A class that the training rows lack has probability 0.
+    """
     if not hasattr(model, method):
         return None
     values = np.asarray(to_numpy(getattr(model, method)(X)))
@@ -439,20 +523,34 @@ def _choice(estimator: Any) -> dict[str, Any]:
     if not isinstance(model, KernelModel):
         return {}
     found = {name: getattr(model, f"{name}_") for name in CHOSEN if hasattr(model, f"{name}_")}
-    return {name: value if isinstance(value, str) else np.asarray(to_numpy(value)).tolist() for name, value in found.items()}
+    return {
+        name: value if isinstance(value, str) else np.asarray(to_numpy(value)).tolist()
+        for name, value in found.items()
+    }
 
 
 def _baselines(data: _Data, rounds: list[Round]) -> list[Round]:
     """A model that ignores the features, in the same folds."""
     dummy = DummyClassifier(strategy="prior") if data.classifier else DummyRegressor()
-    blank = _Data(np.zeros((len(data.y), 1)), data.y, data.groups, data.weights, data.classifier, data.classes, None)
+    blank = _Data(
+        np.zeros((len(data.y), 1)),
+        data.y,
+        data.groups,
+        data.weights,
+        data.classifier,
+        data.classes,
+        None,
+    )
     params = None if data.weights is None else {"sample_weight": data.weights}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RefitWarning)
-        return [_round(dummy, blank, round_.splits, params, _Ticker(None, [], data)) for round_ in rounds]
+        return [
+            _round(dummy, blank, round_.splits, params, _Ticker(None, [], data))
+            for round_ in rounds
+        ]
 
 
-# ---- scores -------------------------------------------------------------------------------------------------------------
+# ---- scores --------------------------------------------------------------------------------------
 
 
 def _weights(data: _Data, rows: np.ndarray) -> np.ndarray | None:
@@ -466,7 +564,11 @@ def _metrics(data: _Data, round_: Round) -> dict[str, float]:
     if data.classes is None:
         mse = mean_squared_error(y, predictions, sample_weight=w)
         mae = mean_absolute_error(y, predictions, sample_weight=w)
-        return {"r2": float(r2_score(y, predictions, sample_weight=w)), "mae": float(mae), "rmse": float(np.sqrt(mse))}
+        return {
+            "r2": float(r2_score(y, predictions, sample_weight=w)),
+            "mae": float(mae),
+            "rmse": float(np.sqrt(mse)),
+        }
     codes, predicted = np.searchsorted(data.classes, y), _codes(predictions, data.classes)
     scores = {
         "accuracy": float(accuracy_score(codes, predicted, sample_weight=w)),
@@ -476,7 +578,9 @@ def _metrics(data: _Data, round_: Round) -> dict[str, float]:
     if round_.probabilities is not None:
         p = round_.probabilities[rows]
         hit = np.eye(len(data.classes))[codes]
-        scores["log_loss"] = float(log_loss(codes, p, labels=np.arange(len(data.classes)), sample_weight=w))
+        scores["log_loss"] = float(
+            log_loss(codes, p, labels=np.arange(len(data.classes)), sample_weight=w)
+        )
         squares = np.sum((p - hit) ** 2, axis=1) / (2 if len(data.classes) == 2 else 1)
         scores["brier"] = float(np.average(squares, weights=w))
     return scores
@@ -486,15 +590,24 @@ def _codes(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.searchsorted(classes, np.array(predictions.tolist(), dtype=classes.dtype))
 
 
-def _auc(codes: np.ndarray, round_: Round, rows: np.ndarray, n_classes: int, w: np.ndarray | None) -> float:
-    """Area under the ROC curve; one against the rest, every class counting alike, for more than two. NaN where a class is never tested."""
+def _auc(
+    codes: np.ndarray, round_: Round, rows: np.ndarray, n_classes: int, w: np.ndarray | None
+) -> float:
+    """Area under the ROC curve.
+
+    One against the rest, every class counting alike, for more than two. NaN where a class is never
+    tested.
+    """
     outputs = round_.probabilities if round_.probabilities is not None else round_.decisions
     if outputs is None or len(np.unique(codes)) < n_classes:
         return float("nan")
     if n_classes == 2:
         score = outputs[rows] if outputs.ndim == 1 else outputs[rows, 1]
         return float(roc_auc_score(codes, score, sample_weight=w))
-    each = [roc_auc_score(codes == code, outputs[rows, code], sample_weight=w) for code in range(n_classes)]
+    each = [
+        roc_auc_score(codes == code, outputs[rows, code], sample_weight=w)
+        for code in range(n_classes)
+    ]
     return float(np.mean(each))
 
 
@@ -517,14 +630,29 @@ def _split_scores(data: _Data, round_: Round, rows: np.ndarray) -> dict[str, flo
     if data.classes is None:
         r2 = float(r2_score(y, predictions, sample_weight=w)) if len(rows) > 1 else float("nan")
         mae = float(mean_absolute_error(y, predictions, sample_weight=w))
-        return {"r2": r2, "mae": mae, "rmse": float(np.sqrt(mean_squared_error(y, predictions, sample_weight=w)))}
+        return {
+            "r2": r2,
+            "mae": mae,
+            "rmse": float(np.sqrt(mean_squared_error(y, predictions, sample_weight=w))),
+        }
     codes, predicted = np.searchsorted(data.classes, y), _codes(predictions, data.classes)
-    recall = [np.average(predicted[codes == code] == code, weights=None if w is None else w[codes == code]) for code in np.unique(codes)]
-    return {"accuracy": float(accuracy_score(codes, predicted, sample_weight=w)), "balanced_accuracy": float(np.mean(recall))}
+    recall = [
+        np.average(
+            predicted[codes == code] == code, weights=None if w is None else w[codes == code]
+        )
+        for code in np.unique(codes)
+    ]
+    return {
+        "accuracy": float(accuracy_score(codes, predicted, sample_weight=w)),
+        "balanced_accuracy": float(np.mean(recall)),
+    }
 
 
 def _headline(data: _Data, rounds: list[Round], scores: np.ndarray, level: float) -> Estimate:
-    """Accuracy or R² with its interval: Wilson for the labels of one repeat, the corrected resampled t otherwise."""
+    """Accuracy or R² with its interval.
+
+    Wilson for the labels of one repeat, the corrected resampled t otherwise.
+    """
     if data.classifier and len(rounds) == 1:
         rows = np.flatnonzero(rounds[0].tested)
         correct = (rounds[0].predictions[rows] == data.y[rows]).astype(float)
@@ -533,11 +661,29 @@ def _headline(data: _Data, rounds: list[Round], scores: np.ndarray, level: float
         size = effective_size(correct, w, groups)
         plain = w is None and groups is None
         method = "Wilson on pooled held-out labels"
-        return Estimate(share, *wilson(share, size, level), level, method if plain else f"{method}, effective size {size:.0f}")
+        return Estimate(
+            share,
+            *wilson(share, size, level),
+            level,
+            method if plain else f"{method}, effective size {size:.0f}",
+        )
     splits = scores[np.isfinite(scores)]
     if len(splits) < 2:
-        pooled = float(np.mean([_metrics(data, round_)["accuracy" if data.classifier else "r2"] for round_ in rounds]))
-        return Estimate(pooled, float("nan"), float("nan"), level, "no interval: fewer than two splits have a score")
+        pooled = float(
+            np.mean(
+                [
+                    _metrics(data, round_)["accuracy" if data.classifier else "r2"]
+                    for round_ in rounds
+                ]
+            )
+        )
+        return Estimate(
+            pooled,
+            float("nan"),
+            float("nan"),
+            level,
+            "no interval: fewer than two splits have a score",
+        )
     share = float(np.mean([round_.test_share for round_ in rounds]))
     low, high = corrected_t(splits, share, level)
     least = 0.0 if data.classifier else -np.inf  # neither accuracy nor R² exceeds one
@@ -550,7 +696,10 @@ def _mean(metrics: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _baseline_metrics(data: _Data, rounds: list[Round]) -> dict[str, float]:
-    """Of a model that ranks all rows of a fold alike; pooled, the folds' different priors would put its AUC below one half."""
+    """Of a model that ranks all rows of a fold alike.
+
+    Pooled, the folds' different priors would put its AUC below one half.
+    """
     metrics = _mean([_metrics(data, round_) for round_ in rounds])
     return {**metrics, "roc_auc": 0.5} if data.classifier else metrics
 
@@ -559,8 +708,13 @@ def _confusion(data: _Data, round_: Round) -> np.ndarray | None:
     if data.classes is None:
         return None
     rows = np.flatnonzero(round_.tested)
-    codes, predicted = np.searchsorted(data.classes, data.y[rows]), _codes(round_.predictions[rows], data.classes)
-    matrix: np.ndarray = confusion_matrix(codes, predicted, labels=np.arange(len(data.classes)), sample_weight=_weights(data, rows))
+    codes, predicted = (
+        np.searchsorted(data.classes, data.y[rows]),
+        _codes(round_.predictions[rows], data.classes),
+    )
+    matrix: np.ndarray = confusion_matrix(
+        codes, predicted, labels=np.arange(len(data.classes)), sample_weight=_weights(data, rows)
+    )
     return matrix
 
 
@@ -573,16 +727,25 @@ def _calibration(data: _Data, round_: Round) -> Calibration | None:
     if len(data.classes) == 2:
         stated, true, of = p[:, 1], y == data.classes[1], f"probability of {data.classes[1]}"
     else:
-        stated, true, of = p.max(axis=1), data.classes[p.argmax(axis=1)] == y, "probability of the predicted class"
-    edges = np.quantile(stated, np.linspace(0, 1, min(CALIBRATION_BINS, max(1, len(rows) // 5)) + 1))
+        stated, true, of = (
+            p.max(axis=1),
+            data.classes[p.argmax(axis=1)] == y,
+            "probability of the predicted class",
+        )
+    edges = np.quantile(
+        stated, np.linspace(0, 1, min(CALIBRATION_BINS, max(1, len(rows) // 5)) + 1)
+    )
     bins = np.searchsorted(edges[1:-1], stated)
     count = np.bincount(bins)
     used = count > 0
-    sums = [np.bincount(bins, weights=values)[used] / count[used] for values in (stated, true.astype(float))]
+    sums = [
+        np.bincount(bins, weights=values)[used] / count[used]
+        for values in (stated, true.astype(float))
+    ]
     return Calibration(of, sums[0], sums[1], count[used])
 
 
-# ---- the permutation test, and words -------------------------------------------------------------------------------------
+# ---- the permutation test, and words -------------------------------------------------------------
 
 
 def _chance(
@@ -623,29 +786,51 @@ def _distinct(caught: list[warnings.WarningMessage]) -> list[tuple[str, type[War
     """Messages that differ in more than numbers, with how often each came."""
     found: dict[tuple[type[Warning], str], list[str]] = {}
     for warning in caught:
-        if issubclass(warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)):
+        if issubclass(
+            warning.category, (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+        ):
             continue
         message = str(warning.message)
-        found.setdefault((warning.category, re.sub(r"[-+0-9.e]+", "#", message)), []).append(message)
-    return [(m[0] if len(m) == 1 else f"{m[0]} ({len(m)} times)", category) for (category, _), m in found.items()]
+        found.setdefault((warning.category, re.sub(r"[-+0-9.e]+", "#", message)), []).append(
+            message
+        )
+    return [
+        (m[0] if len(m) == 1 else f"{m[0]} ({len(m)} times)", category)
+        for (category, _), m in found.items()
+    ]
 
 
 def _own_doubts(
-    data: _Data, round_: Round, permutations: int | str, test: PermutationTest | None, said: str, seconds: float
+    data: _Data,
+    round_: Round,
+    permutations: int | str,
+    test: PermutationTest | None,
+    said: str,
+    seconds: float,
 ) -> list[tuple[str, type[Warning]]]:
     doubts = []
     if permutations != 0 and test is None:
-        why = said if said.startswith("no permutation test") else f"no permutation test: too slow for a budget of {seconds:g} s"
+        why = (
+            said
+            if said.startswith("no permutation test")
+            else f"no permutation test: too slow for a budget of {seconds:g} s"
+        )
         doubts.append(f"{why.rstrip('.')}.")
     untested = int(np.sum(~round_.tested))
     if untested:
-        doubts.append(f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out prediction.")
+        doubts.append(
+            f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out "
+            "prediction."
+        )
     doubts += _unlearned(data, round_)
     return [(doubt, UserWarning) for doubt in doubts]
 
 
 def _unlearned(data: _Data, round_: Round) -> list[str]:
-    """A word about rows whose class is in no row of their training set: no model can be right about them."""
+    """A word about rows whose class is in no row of their training set.
+
+    No model can be right about them.
+    """
     if data.classes is None:
         return []
     rows = [test[~np.isin(data.y[test], data.y[train])] for train, test in round_.splits]
@@ -655,6 +840,8 @@ def _unlearned(data: _Data, round_: Round) -> list[str]:
     labels = np.unique(data.y[lost])
     listed = ", ".join(map(str, labels[:3])) + (", …" if len(labels) > 3 else "")
     return [
-        f"rows of a class ({listed}) that their training rows lack: {len(lost)} of {len(data.y)}. They count as wrong, with probability 0, "
-        "which weighs heavily in the log-loss. Leave such classes out, put them together, or use other folds."
+        f"rows of a class ({listed}) that their training rows lack: {len(lost)} of {len(data.y)}. "
+        "They count as wrong, with probability 0, "
+        "which weighs heavily in the log-loss. Leave such classes out, put them together, or use "
+        "other folds."
     ]

@@ -1,14 +1,17 @@
 """Intervals of held-out scores, and what they assume.
 
-**Wilson.** k of n held-out labels are right. The interval holds every p that a score test at the given level does not reject:
+**Wilson.** k of n held-out labels are right. The interval holds every p that a score test at the
+given level does not reject:
 
     (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n)
 
-It treats the rows as independent. Where they are not, n is replaced by an effective size: Kish's (Σw)²/Σw² for weights, and for
-groups the n at which a binomial proportion would vary as much as the observed one does between groups.
+It treats the rows as independent. Where they are not, n is replaced by an effective size: Kish's
+(Σw)²/Σw² for weights, and for groups the n at which a binomial proportion would vary as much as the
+observed one does between groups.
 
-**Corrected resampled t** (Nadeau & Bengio 2003). Scores of J overlapping splits share training rows, so that their variance s²/J is too
-small; it is replaced by (1/J + n_test/n_train) s², with J - 1 degrees of freedom.
+**Corrected resampled t** (Nadeau & Bengio 2003). Scores of J overlapping splits share training
+rows, so that their variance s²/J is too small; it is replaced by (1/J + n_test/n_train) s², with J
+- 1 degrees of freedom.
 """
 
 from __future__ import annotations
@@ -33,11 +36,15 @@ def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
     return max(0.0, (centre - reach) / scale), min(1.0, (centre + reach) / scale)
 
 
-def effective_size(correct: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None) -> float:
-    """The number of independent rows that would say as much about the share of `correct` as these rows do.
+def effective_size(
+    correct: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
+) -> float:
+    """The number of independent rows that would say as much about the share of `correct` as these
+    rows do.
 
-    All rows alike: n. Weights: Kish's (Σw)²/Σw². Groups: p(1-p)/v with v = G/(G-1) Σ_g (Σ_{i∈g} w_i(c_i - p))² / (Σw)², the variance of
-    the share between groups; never more than n, and the number of groups where every row is right or every row wrong.
+    All rows alike: n. Weights: Kish's (Σw)²/Σw². Groups: p(1-p)/v with v = G/(G-1) Σ_g (Σ_{i∈g}
+    w_i(c_i - p))² / (Σw)², the variance of the share between groups; never more than n, and the
+    number of groups where every row is right or every row wrong.
     """
     n = len(correct)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -16,7 +16,10 @@ from .intervals import corrected_error, corrected_t
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with its interval: `low` and `high` at the given `level`, made by `method`; NaN where there is none."""
+    """A score with its interval: `low` and `high` at the given `level`, made by `method`.
+
+    NaN where there is none.
+    """
 
     value: float
     low: float
@@ -32,10 +35,11 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A reliability curve over bins of equally many held-out rows: mean probability, share that came true, rows in the bin.
+    """A reliability curve over bins of equally many held-out rows: mean probability, share that
+    came true, rows in the bin.
 
-    `of` names the probability: of the second class for two classes, of the predicted class for more. `error` is the expected calibration
-    error, the mean of |predicted - observed| over rows.
+    `of` names the probability: of the second class for two classes, of the predicted class for
+    more. `error` is the expected calibration error, the mean of |predicted - observed| over rows.
     """
 
     of: str
@@ -50,7 +54,9 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference of two scores on the same folds, first less second, with its interval and two-sided p-value."""
+    """The difference of two scores on the same folds, first less second, with its interval and
+    two-sided p-value.
+    """
 
     score_name: str
     difference: float
@@ -62,15 +68,18 @@ class Comparison:
     method: str
 
     def __str__(self) -> str:
-        return f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.pvalue:.3g} ({self.method})"
+        return (
+            f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.pvalue:.3g} "
+            f"({self.method})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """What was found out about an estimator on some rows. Made by `assess`.
 
-    Every score is nested: whatever the estimator tunes, scales or imputes was done anew on each training set, without the rows that are
-    scored. Arrays by row belong to the first repeat.
+    Every score is nested: whatever the estimator tunes, scales or imputes was done anew on each
+    training set, without the rows that are scored. Arrays by row belong to the first repeat.
 
     Attributes
     ----------
@@ -92,18 +101,20 @@ class Assessment:
     score_name : {"accuracy", "r2"}
         The headline score.
     score, baseline : Estimate
-        The headline of the estimator, and of a model that ignores the features: the most frequent class (the mean, for regression),
-        cross-validated in the same folds.
+        The headline of the estimator, and of a model that ignores the features: the most frequent
+        class (the mean, for regression), cross-validated in the same folds.
     metrics, baseline_metrics : dict of str to float
-        Pooled over held-out rows, the mean over repeats. Classification: accuracy, balanced_accuracy, roc_auc (one against the rest
-        for more than two classes), log_loss, brier. Regression: r2, mae, rmse.
+        Pooled over held-out rows, the mean over repeats. Classification: accuracy,
+        balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
+        brier. Regression: r2, mae, rmse.
     fold_scores : dict of str to array of shape (repeats, folds)
         The headline (and balanced accuracy, or mae and rmse) of every split.
     confusion : array of shape (n_classes, n_classes) or None
         Rows of class i predicted as j, first repeat; sums of weights where weights were given.
     calibration : Calibration or None
     permutation : PermutationTest or None
-        The permutation test; None where it was not asked for or cannot be made, in which case `warnings` says why.
+        The permutation test; None where it was not asked for or cannot be made, in which case
+        `warnings` says why.
     permutation_statistic : str
         What was scored under each permutation.
     permutation_rows : int
@@ -182,7 +193,8 @@ class Assessment:
         return self.fold >= 0
 
     def to_dict(self, rows: bool = False) -> dict[str, Any]:
-        """Everything as plain Python objects, for JSON and for the metadata of a saved model; NaN becomes None.
+        """Everything as plain Python objects, for JSON and for the metadata of a saved model; NaN
+        becomes None.
 
         Parameters
         ----------
@@ -190,9 +202,19 @@ class Assessment:
             Whether to include what there is for every row (and the permutation scores).
         """
         per_row = ("y", "predictions", "probabilities", "decisions", "fold")
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if rows or name not in per_row}
-        fields["permutation"] = None if self.permutation is None else summary_of(self.permutation, rows)
-        fields["route"] = {"name": self.route.name, "reason": self.route.reason, "fitted_folds": self.route.fitted_folds}
+        fields = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if rows or name not in per_row
+        }
+        fields["permutation"] = (
+            None if self.permutation is None else summary_of(self.permutation, rows)
+        )
+        fields["route"] = {
+            "name": self.route.name,
+            "reason": self.route.reason,
+            "fitted_folds": self.route.fitted_folds,
+        }
         if self.calibration is not None:
             fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
         result: dict[str, Any] = plain(fields)
@@ -216,7 +238,10 @@ def summary_of(test: PermutationTest, rows: bool) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Lists, dictionaries, strings and numbers; NaN and infinities, which JSON does not have, as None."""
+    """Lists, dictionaries, strings and numbers.
+
+    NaN and infinities, which JSON does not have, as None.
+    """
     if isinstance(value, Estimate):
         value = vars(value)
     if isinstance(value, Mapping):
@@ -233,10 +258,12 @@ def plain(value: Any) -> Any:
 
 
 def compare(first: Assessment, second: Assessment) -> Comparison:
-    """Two assessments on the same rows and folds: the difference of their headlines by the corrected resampled t test.
+    """Two assessments on the same rows and folds: the difference of their headlines by the
+    corrected resampled t test.
 
-    The scores are paired by split. With J splits of n_test and n_train rows the standard error of the mean difference is
-    √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau & Bengio 2003).
+    The scores are paired by split. With J splits of n_test and n_train rows the standard error of
+    the mean difference is √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau &
+    Bengio 2003).
 
     Examples
     --------
@@ -249,19 +276,31 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     >>> compare(rbf, linear).n_splits
     40
     """
-    if first.score_name != second.score_name or not np.array_equal(first.y, second.y) or not np.array_equal(first.fold, second.fold):
+    if (
+        first.score_name != second.score_name
+        or not np.array_equal(first.y, second.y)
+        or not np.array_equal(first.fold, second.fold)
+    ):
         raise ValueError(
-            "two assessments can be compared only on the same target and folds, got different ones: the test pairs their scores by fold. "
+            "two assessments can be compared only on the same target and folds, got different "
+            "ones: the test pairs their scores by fold. "
             "Use the same rows, cv, repeats and random_state for both."
         )
     name = first.score_name
     one, other = first.fold_scores[name], second.fold_scores[name]
     if one.shape != other.shape or one.size < 2:
-        raise ValueError(f"a comparison needs the same number of splits, at least two, got {one.shape} and {other.shape} instead.")
+        raise ValueError(
+            f"a comparison needs the same number of splits, at least two, got {one.shape} and "
+            f"{other.shape} instead."
+        )
     difference = (one - other).reshape(-1)
     error = corrected_error(difference, first.test_share)
     low, high = corrected_t(difference, first.test_share, first.level)
     mean = float(np.mean(difference))
-    pvalue = float(2 * t.sf(abs(mean) / error, difference.size - 1)) if error > 0 else (1.0 if mean == 0 else 0.0)
+    pvalue = (
+        float(2 * t.sf(abs(mean) / error, difference.size - 1))
+        if error > 0
+        else (1.0 if mean == 0 else 0.0)
+    )
     method = f"corrected resampled t, {difference.size} splits"
     return Comparison(name, mean, low, high, first.level, pvalue, difference.size, method)

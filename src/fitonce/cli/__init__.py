@@ -1,7 +1,8 @@
-"""The command line: a table in, an answer out. Each command parses, calls the library once, and writes.
+"""The command line: a table in, an answer out. Each command parses, calls the library once, and
+writes.
 
-`tables` reads files, `columns` says what each column is for, `models` builds the estimator, `work` has the steps, `screen` shows the
-answer, `app` has the commands.
+`tables` reads files, `columns` says what each column is for, `models` builds the estimator, `work`
+has the steps, `screen` shows the answer, `app` has the commands.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ def main() -> None:
     except ImportError as error:
         if error.name not in ("typer", "rich", "polars"):
             raise
-        print(f"fitonce: the command line needs {error.name}: pip install 'fitonce[cli]'", file=sys.stderr)
+        print(
+            f"fitonce: the command line needs {error.name}: pip install 'fitonce[cli]'",
+            file=sys.stderr,
+        )
         raise SystemExit(1) from None
     app(prog_name="fitonce")
 

@@ -1,4 +1,8 @@
-"""Data sets as tables: those that come with scikit-learn, those that are drawn, and Rätsch's benchmarks where they are at hand."""
+"""Data sets as tables.
+
+Those that come with scikit-learn, those that are drawn, and Rätsch's benchmarks where they are at
+hand.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +22,22 @@ from .screen import Screen
 from .tables import Table
 
 EMBEDDED: dict[str, tuple[Callable[[], Any], str, str]] = {
-    "breast-cancer": (sklearn.datasets.load_breast_cancer, "diagnosis", "569 biopsies, benign or malignant, 30 measurements"),
-    "wine": (sklearn.datasets.load_wine, "cultivar", "178 wines of three cultivars, 13 measurements"),
+    "breast-cancer": (
+        sklearn.datasets.load_breast_cancer,
+        "diagnosis",
+        "569 biopsies, benign or malignant, 30 measurements",
+    ),
+    "wine": (
+        sklearn.datasets.load_wine,
+        "cultivar",
+        "178 wines of three cultivars, 13 measurements",
+    ),
     "iris": (sklearn.datasets.load_iris, "species", "150 flowers of three species, 4 measurements"),
-    "diabetes": (sklearn.datasets.load_diabetes, "progression", "442 patients, progression of diabetes after a year (regression)"),
+    "diabetes": (
+        sklearn.datasets.load_diabetes,
+        "progression",
+        "442 patients, progression of diabetes after a year (regression)",
+    ),
 }
 
 
@@ -29,8 +45,15 @@ def embedded(name: str) -> pl.DataFrame:
     """One of scikit-learn's sets, the target with its names in the last column."""
     loader, target, _ = EMBEDDED[name]
     bunch = loader()
-    columns = [str(feature).replace(" (cm)", "").replace("/", " per ").replace(" ", "_") for feature in bunch.feature_names]
-    y = np.asarray(bunch.target_names)[bunch.target] if hasattr(bunch, "target_names") else bunch.target
+    columns = [
+        str(feature).replace(" (cm)", "").replace("/", " per ").replace(" ", "_")
+        for feature in bunch.feature_names
+    ]
+    y = (
+        np.asarray(bunch.target_names)[bunch.target]
+        if hasattr(bunch, "target_names")
+        else bunch.target
+    )
     frame = pl.DataFrame(bunch.data, schema=columns)
     return frame.with_columns(pl.Series(target, y.tolist()))
 
@@ -38,13 +61,19 @@ def embedded(name: str) -> pl.DataFrame:
 def demo_table() -> Table:
     """What `demo` shows."""
     return Table(
-        embedded("breast-cancer"), "demo", ["data: Wisconsin breast cancer (Street, Wolberg and Mangasarian 1993), from scikit-learn"]
+        embedded("breast-cancer"),
+        "demo",
+        ["data: Wisconsin breast cancer (Street, Wolberg and Mangasarian 1993), from scikit-learn"],
     )
 
 
 def drawn() -> dict[str, Callable[..., Any]]:
     """The generators of the library, by name."""
-    return {name.removeprefix("make_"): getattr(datasets, name) for name in datasets.__all__ if name.startswith("make_")}
+    return {
+        name.removeprefix("make_"): getattr(datasets, name)
+        for name in datasets.__all__
+        if name.startswith("make_")
+    }
 
 
 def list_datasets(screen: Screen) -> None:
@@ -53,16 +82,34 @@ def list_datasets(screen: Screen) -> None:
     for name, make in drawn().items():
         summary = (inspect.getdoc(make) or "").split("\n")[0]
         error = datasets.BAYES_ERROR.get(name)
-        entries.append((name, "drawn", summary if not isinstance(error, float) else f"{summary} Bayes error {error:.2%}."))
+        entries.append(
+            (
+                name,
+                "drawn",
+                summary if not isinstance(error, float) else f"{summary} Bayes error {error:.2%}.",
+            )
+        )
     for name, size in datasets.RAETSCH.items():
         entries.append(
-            (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; from the folder that FITONCE_RAETSCH names")
+            (
+                f"raetsch/{name}",
+                "on file",
+                f"Rätsch's benchmark, {size.n_features} features; from the folder that "
+                "FITONCE_RAETSCH names",
+            )
         )
     table = screen.table("name", "source", "what it is")
     for entry in entries:
         table.add_row(*entry)
     screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
-    screen.json({"command": "datasets", "datasets": [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]})
+    screen.json(
+        {
+            "command": "datasets",
+            "datasets": [
+                dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries
+            ],
+        }
+    )
 
 
 def write_dataset(screen: Screen, name: str, rows: int, seed: int, out: str | None) -> None:
@@ -95,6 +142,9 @@ def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
         X, y = bunch.data, bunch.target
     else:
         known = ", ".join([*EMBEDDED, *drawn(), "raetsch/banana"])
-        raise UserError(f"there is no data set {name!r}. The names are {known} and the other benchmarks of raetsch/.")
+        raise UserError(
+            f"there is no data set {name!r}. The names are {known} and the other benchmarks of "
+            "raetsch/."
+        )
     frame = pl.DataFrame(np.asarray(X), schema=[f"x{number + 1}" for number in range(X.shape[1])])
     return frame.with_columns(pl.Series("y", np.asarray(y).tolist()))

@@ -20,7 +20,9 @@ class UserError(Exception):
 
 
 def careful(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that ends in a sentence on standard error and an exit code, whatever happens in it."""
+    """A command that ends in a sentence on standard error and an exit code, whatever
+    happens in it.
+    """
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
@@ -35,14 +37,24 @@ def careful(command: Callable[..., None]) -> Callable[..., None]:
         except (UserError, ValueError, TypeError, ImportError) as error:
             _end(_sentence(str(error)), FAILED, error)
         except MemoryError as error:
-            _end("there is not enough memory for this table: fewer rows, or --landmarks with a smaller number, need less.", FAILED, error)
+            _end(
+                "there is not enough memory for this table: fewer rows, or --landmarks with a "
+                "smaller number, need less.",
+                FAILED,
+                error,
+            )
         except OSError as error:
             _end(_os_sentence(error), FAILED, error)
         except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            _end(f"something unforeseen happened ({text}). Please report it; {TRACEBACK}=1 shows where it was.", FAILED, error)
+            _end(
+                f"something unforeseen happened ({text}). Please report it; {TRACEBACK}=1 shows "
+                "where it was.",
+                FAILED,
+                error,
+            )
 
     return run
 
@@ -60,7 +72,11 @@ def _sentence(text: str) -> str:
 
 
 def _os_sentence(error: OSError) -> str:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None and "full" not in str(error):
+    if (
+        error.errno in (errno.ENOSPC, errno.EDQUOT)
+        and error.filename is None
+        and "full" not in str(error)
+    ):
         _silence_stdout()
         return "the disk is full: the output could not be written."
     return _sentence(str(error))

@@ -18,12 +18,17 @@ class Places:
 
 
 def places(out: str | None, stem: str) -> Places:
-    """The model and the page: in the folder `out` (the current one if None), or named after it if it ends in .skops or .html."""
+    """The model and the page.
+
+    In the folder `out` (the current one if None), or named after it if it ends in .skops or .html.
+    """
     given = Path(out or ".")
     if given.suffix in (".skops", ".html"):
         folder, base = given.parent, given.stem
     elif given.suffix and not given.is_dir():
-        raise UserError(f"--out must be a folder, or a file that ends in .skops or .html, got {out} instead.")
+        raise UserError(
+            f"--out must be a folder, or a file that ends in .skops or .html, got {out} instead."
+        )
     else:
         folder, base = given, f"{stem}-fitonce"
     check_folder(folder)
@@ -37,7 +42,9 @@ def check_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise UserError(f"{folder} is a file, not a folder to write to.")
     if not os.access(folder, os.W_OK):
-        raise UserError(f"{folder} cannot be written to: permission denied. Give another folder with --out.")
+        raise UserError(
+            f"{folder} cannot be written to: permission denied. Give another folder with --out."
+        )
 
 
 def shown(path: Path) -> str:

@@ -1,4 +1,7 @@
-"""From a design and the settings of a command to an estimator: preprocessing and model in one pipeline, refitted inside every fold."""
+"""From a design and the settings of a command to an estimator.
+
+Preprocessing and model in one pipeline, refitted inside every fold.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,11 @@ LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user 
 N_LANDMARKS = 300
 MOST_CATEGORIES = 20  # of one column; rarer ones share one
 MODELS = {"classification": ("fisher", "lssvm"), "regression": ("ridge",)}
-TITLES = {"fisher": "kernel Fisher discriminant", "lssvm": "least-squares support vector machine", "ridge": "kernel ridge regression"}
+TITLES = {
+    "fisher": "kernel Fisher discriminant",
+    "lssvm": "least-squares support vector machine",
+    "ridge": "kernel ridge regression",
+}
 KERNELS = ("rbf", "linear", "poly", "laplacian", "cosine")
 
 
@@ -35,17 +42,28 @@ class Settings:
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or name not in self.__dataclass_fields__ or not value:
                 known = ", ".join(self.__dataclass_fields__)
-                raise UserError(f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. The names are {known}.")
+                raise UserError(
+                    f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. "
+                    f"The names are {known}."
+                )
             changes[name] = value
         return replace(self, **changes)
 
     @property
     def tuned(self) -> list[str]:
         """What the training rows decide."""
-        return [name for name in ("gamma", "alpha", "penalty") if getattr(self, name) in ("tune", "ard", "scale")]
+        return [
+            name
+            for name in ("gamma", "alpha", "penalty")
+            if getattr(self, name) in ("tune", "ard", "scale")
+        ]
 
     def __str__(self) -> str:
-        changed = {name: value for name, value in vars(self).items() if value != self.__dataclass_fields__[name].default}
+        changed = {
+            name: value
+            for name, value in vars(self).items()
+            if value != self.__dataclass_fields__[name].default
+        }
         return ", ".join(f"{name}={value}" for name, value in changed.items()) or "defaults"
 
 
@@ -58,27 +76,46 @@ def pipeline(design: Design, settings: Settings, seed: int) -> tuple[Any, list[s
 
 
 def preprocessing(columns: Sequence[Column]) -> Any:
-    """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column each, rare and unknown ones together."""
+    """Numbers: median for what is missing, with a mark, and unit variance. Categories.
+
+    One column each, rare and unknown ones together.
+    """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    called: list[Any] = [column.name for column in columns] if _knows_names() else list(range(len(columns)))
-    numbers = [name for name, column in zip(called, columns, strict=True) if column.kind != CATEGORY]
-    categories = [name for name, column in zip(called, columns, strict=True) if column.kind == CATEGORY]
+    called: list[Any] = (
+        [column.name for column in columns] if _knows_names() else list(range(len(columns)))
+    )
+    numbers = [
+        name for name, column in zip(called, columns, strict=True) if column.kind != CATEGORY
+    ]
+    categories = [
+        name for name, column in zip(called, columns, strict=True) if column.kind == CATEGORY
+    ]
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    encode = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False)
-    parts = [("numbers", Pipeline([("impute", impute), ("scale", StandardScaler())]), numbers), ("categories", encode, categories)]
+    encode = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
+    )
+    parts = [
+        ("numbers", Pipeline([("impute", impute), ("scale", StandardScaler())]), numbers),
+        ("categories", encode, categories),
+    ]
     return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0.0)
 
 
 def _knows_names() -> bool:
-    """Whether the installed scikit-learn finds columns of polars' tables by name: older ones need a protocol that newer polars lacks."""
+    """Whether the installed scikit-learn finds columns of polars' tables by name.
+
+    Older ones need a protocol that newer polars lacks.
+    """
     import polars as pl
     import sklearn
 
-    return hasattr(pl.DataFrame, "__dataframe__") or tuple(int(part) for part in sklearn.__version__.split(".")[:2]) >= (1, 9)
+    return hasattr(pl.DataFrame, "__dataframe__") or tuple(
+        int(part) for part in sklearn.__version__.split(".")[:2]
+    ) >= (1, 9)
 
 
 def estimator(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
@@ -88,30 +125,48 @@ def estimator(design: Design, settings: Settings, seed: int) -> tuple[Any, list[
     name = settings.model or MODELS[design.task][0]
     if name not in MODELS[design.task]:
         allowed = " or ".join(MODELS[design.task])
-        raise UserError(f"--model {name} is not for {design.task}: use {allowed}, or --task to say what the target is.")
+        raise UserError(
+            f"--model {name} is not for {design.task}: use {allowed}, or --task to say what the "
+            "target is."
+        )
     if settings.kernel not in KERNELS:
-        raise UserError(f"--kernel must be one of {', '.join(KERNELS)}, got {settings.kernel!r} instead.")
-    chosen: dict[str, Any] = {"kernel": settings.kernel, "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune"))}
+        raise UserError(
+            f"--kernel must be one of {', '.join(KERNELS)}, got {settings.kernel!r} instead."
+        )
+    chosen: dict[str, Any] = {
+        "kernel": settings.kernel,
+        "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune")),
+    }
     chosen["gamma"] = _number(settings.gamma, "gamma", ("tune", "scale", "ard"))
     chosen["alpha"] = _number(settings.alpha, "alpha", ("tune",))
     landmarks, notes = _landmarks(settings.landmarks, len(design.y))
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
-    kind = {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC, "ridge": KernelRidge}[name]
+    kind = {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC, "ridge": KernelRidge}[
+        name
+    ]
     return kind(**chosen), notes
 
 
 def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
-    """How many landmarks, None for every row; more rows than `LANDMARKS_ABOVE` get some unless told otherwise."""
+    """How many landmarks, None for every row.
+
+    More rows than `LANDMARKS_ABOVE` get some unless told otherwise.
+    """
     if text == "none":
         return None, []
     if text != "auto":
         if not text.isdigit() or int(text) < 2:
-            raise UserError(f"--landmarks must be auto, none or a number from 2 on, got {text!r} instead.")
+            raise UserError(
+                f"--landmarks must be auto, none or a number from 2 on, got {text!r} instead."
+            )
         return min(int(text), n_rows), []
     if n_rows <= LANDMARKS_ABOVE:
         return None, []
-    said = f"{n_rows:,} rows are more than {LANDMARKS_ABOVE:,}: {N_LANDMARKS} landmarks stand for them (Nyström); --landmarks changes that"
+    said = (
+        f"{n_rows:,} rows are more than {LANDMARKS_ABOVE:,}: {N_LANDMARKS} landmarks stand for "
+        "them (Nyström); --landmarks changes that"
+    )
     return N_LANDMARKS, [said]
 
 
@@ -130,7 +185,9 @@ def _number(text: str, name: str, words: Sequence[str]) -> float | str:
     except ValueError:
         value = float("nan")
     if not value > 0 or value == float("inf"):
-        raise UserError(f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead.")
+        raise UserError(
+            f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead."
+        )
     return value
 
 

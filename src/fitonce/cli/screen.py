@@ -1,4 +1,7 @@
-"""What people see: rich tables and bars on a terminal, plain text elsewhere, nothing but paths when quiet."""
+"""What people see.
+
+Rich tables and bars on a terminal, plain text elsewhere, nothing but paths when quiet.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,14 @@ import numpy as np
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -48,9 +58,13 @@ class Screen:
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # a terminal that cannot show Ã is no reason to stop
+                stream.reconfigure(
+                    errors="replace"
+                )  # a terminal that cannot show Ã is no reason to stop
         self.quiet, self.as_json = quiet, as_json
-        self.out = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+        self.out = Console(
+            file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH
+        )
         self.err = Console(file=sys.stderr, highlight=False)
         self.box = box.SIMPLE_HEAD if self.out.is_terminal else box.MARKDOWN
 
@@ -72,7 +86,9 @@ class Screen:
 
     def json(self, answer: dict[str, Any]) -> None:
         if self.as_json:
-            sys.stdout.write(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
+            sys.stdout.write(
+                json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+            )
 
     def aside(self, text: str) -> None:
         """A remark on standard error, out of the way of data on standard output."""
@@ -81,17 +97,35 @@ class Screen:
 
     @contextlib.contextmanager
     def bars(self) -> Iterator[Bars]:
-        """Progress bars while the work is done; warnings and messages of the library are collected instead of printed."""
-        columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+        """Progress bars while the work is done.
+
+        Warnings and messages of the library are collected instead of printed.
+        """
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
         visible = self.err.is_terminal and not self.quiet
-        progress = Progress(*columns, console=self.err, transient=True, disable=not visible, redirect_stdout=False, redirect_stderr=False)
+        progress = Progress(
+            *columns,
+            console=self.err,
+            transient=True,
+            disable=not visible,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         with progress:
             bars = Bars(progress)
             with contextlib.redirect_stderr(_Listener(bars)):
                 yield bars
 
     def table(self, *columns: str) -> RichTable:
-        return RichTable(*columns, box=self.box, pad_edge=not self.out.is_terminal, header_style="dim")
+        return RichTable(
+            *columns, box=self.box, pad_edge=not self.out.is_terminal, header_style="dim"
+        )
 
 
 def titled(title: str, *parts: RenderableType) -> RenderableType:
@@ -116,7 +150,10 @@ class Bars:
 
 
 class _Listener(io.StringIO):
-    """Takes the place of standard error: the permutation test's own bar becomes ours, other messages wait in here."""
+    """Takes the place of standard error.
+
+    The permutation test's own bar becomes ours, other messages wait in here.
+    """
 
     def __init__(self, bars: Bars) -> None:
         super().__init__()
@@ -132,7 +169,7 @@ class _Listener(io.StringIO):
         return len(text)
 
 
-# ---- parts of an answer -------------------------------------------------------------------------------------------------
+# ---- parts of an answer --------------------------------------------------------------------------
 
 
 def heading(command: str, what: str) -> Text:
@@ -151,12 +188,20 @@ def scores(screen: Screen, answer: Any) -> RenderableType:
     """The scores of an assessment beside the baseline."""
     baseline = "majority class" if answer.task == "classification" else "the mean"
     table = screen.table("score", "model", f"baseline: {baseline}")
-    table.add_row(Text(NAMES[answer.score_name], style="bold"), Text(str(answer.score), style="bold"), str(answer.baseline))
+    table.add_row(
+        Text(NAMES[answer.score_name], style="bold"),
+        Text(str(answer.score), style="bold"),
+        str(answer.baseline),
+    )
     for name, value in answer.metrics.items():
         if name != answer.score_name:
-            table.add_row(NAMES[name], number(value), number(answer.baseline_metrics.get(name, float("nan"))))
+            table.add_row(
+                NAMES[name], number(value), number(answer.baseline_metrics.get(name, float("nan")))
+            )
         elif answer.task == "regression":
-            table.add_row("R², all rows together", number(value), number(answer.baseline_metrics[name]))
+            table.add_row(
+                "R², all rows together", number(value), number(answer.baseline_metrics[name])
+            )
     said = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
     return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, said)
 
@@ -174,8 +219,15 @@ def p_value(value: float) -> str:
 def significance(test: Any, statistic: str) -> RenderableType:
     """The permutation test in two lines."""
     names = {name: p for name, p in test.pvalues.items() if np.ndim(p) == 0}
-    said = ", ".join(f"{p_value(p)} ({NAMES.get(name, name)})" if len(names) > 1 else p_value(p) for name, p in names.items())
-    count = f"all {test.n_permutations_done + 1:,} labellings" if test.exact else f"{test.n_permutations_done:,} permutations"
+    said = ", ".join(
+        f"{p_value(p)} ({NAMES.get(name, name)})" if len(names) > 1 else p_value(p)
+        for name, p in names.items()
+    )
+    count = (
+        f"all {test.n_permutations_done + 1:,} labellings"
+        if test.exact
+        else f"{test.n_permutations_done:,} permutations"
+    )
     return Group(
         Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {count}{_floor(test)}"),
         Text(f"tested: {statistic}; labels exchanged {_moved(test)}", style="dim"),
@@ -183,7 +235,11 @@ def significance(test: Any, statistic: str) -> RenderableType:
 
 
 def _floor(test: Any) -> str:
-    return ", the smallest p that these can give" if test.pvalue <= 1.0 / (test.n_permutations_done + 1) else ""
+    return (
+        ", the smallest p that these can give"
+        if test.pvalue <= 1.0 / (test.n_permutations_done + 1)
+        else ""
+    )
 
 
 def _moved(test: Any) -> str:
@@ -194,7 +250,11 @@ def _moved(test: Any) -> str:
         "sign": "within pairs",
         "shift": "by shifts",
     }
-    where = {"within-folds": "inside each fold", "resplit": "folds made anew", "free": "across folds"}
+    where = {
+        "within-folds": "inside each fold",
+        "resplit": "folds made anew",
+        "free": "across folds",
+    }
     return f"{what.get(test.exchange, test.exchange)}, {where[test.mode]}"
 
 
@@ -207,10 +267,15 @@ def confusion(screen: Screen, answer: Any) -> RenderableType:
     for column in table.columns[1:]:
         column.justify = "right"
     for row, label in enumerate(classes):
-        cells = [Text(_count(value), style="bold" if row == column else "") for column, value in enumerate(matrix[row])]
+        cells = [
+            Text(_count(value), style="bold" if row == column else "")
+            for column, value in enumerate(matrix[row])
+        ]
         total = matrix[row].sum()
         table.add_row(Text(label), *cells, number(matrix[row, row] / total) if total else "–")
-    return titled(f"Confusion: true class by row, held-out prediction by column{_of_repeats(answer)}", table)
+    return titled(
+        f"Confusion: true class by row, held-out prediction by column{_of_repeats(answer)}", table
+    )
 
 
 def _of_repeats(answer: Any) -> str:
@@ -222,7 +287,9 @@ def _escaped(text: str) -> str:
     return text.replace("[", "\\[")
 
 
-def _common_confusions(screen: Screen, classes: list[str], matrix: np.ndarray, said: str) -> RenderableType:
+def _common_confusions(
+    screen: Screen, classes: list[str], matrix: np.ndarray, said: str
+) -> RenderableType:
     wrong = matrix - np.diag(np.diag(matrix))
     order = np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]
     table = screen.table("true class", "taken for", "rows")
@@ -244,16 +311,25 @@ def calibration(answer: Any) -> RenderableType:
     """One line about probabilities, and what a few of them came to."""
     curve = answer.calibration
     picked = sorted({0, len(curve.count) // 2, len(curve.count) - 1})
-    examples = "; ".join(f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked)
+    examples = "; ".join(
+        f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked
+    )
     return Text.assemble(
-        ("Calibration: ", "bold"), f"expected error {curve.error:.3f}{_of_repeats(answer)}   ", (f"{curve.of}: {examples}", "dim")
+        ("Calibration: ", "bold"),
+        f"expected error {curve.error:.3f}{_of_repeats(answer)}   ",
+        (f"{curve.of}: {examples}", "dim"),
     )
 
 
 def chosen(choice: dict[str, Any], answer: Any, tuned: Sequence[str]) -> RenderableType:
     """What was chosen on all rows, and what the training sets of the folds chose."""
     told = {name: value for name, value in choice.items() if name != "penalty" or name in tuned}
-    lines = [Text.assemble(("Chosen on all rows: ", "bold"), ", ".join(f"{name} {value_of(value)}" for name, value in told.items()))]
+    lines = [
+        Text.assemble(
+            ("Chosen on all rows: ", "bold"),
+            ", ".join(f"{name} {value_of(value)}" for name, value in told.items()),
+        )
+    ]
     for name in tuned:
         values = [fold[name] for fold in answer.choices if name in fold]
         if values and not isinstance(values[0], list):
@@ -267,7 +343,10 @@ def spread(values: Sequence[Any]) -> str:
     if len(counts) == 1:
         return f"{next(iter(counts))} in all {len(values)}"
     if len(counts) > 4:
-        return f"{value_of(min(values))} to {value_of(max(values))}, median {value_of(float(np.median(values)))}"
+        return (
+            f"{value_of(min(values))} to {value_of(max(values))}, median "
+            f"{value_of(float(np.median(values)))}"
+        )
     return ", ".join(f"{value} ({count} of {len(values)})" for value, count in counts.most_common())
 
 
@@ -279,21 +358,33 @@ def value_of(value: Any) -> str:
     return f"{float(value):.3g}"
 
 
-def side_by_side(screen: Screen, first: str, one: Any, second: str, other: Any, comparison: Any) -> RenderableType:
+def side_by_side(
+    screen: Screen, first: str, one: Any, second: str, other: Any, comparison: Any
+) -> RenderableType:
     """Two settings on the same folds, and the test of their difference."""
     table = screen.table("settings", NAMES[comparison.score_name])
     table.add_row(first, str(one.score))
     table.add_row(second, str(other.score))
-    said = f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, {comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
+    said = (
+        f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, "
+        f"{comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
+    )
     title = f"Side by side on the same {comparison.n_splits} splits"
-    return titled(title, table, Text.assemble((said, "bold"), f"   first less second, {comparison.method}"))
+    return titled(
+        title, table, Text.assemble((said, "bold"), f"   first less second, {comparison.method}")
+    )
 
 
 def null(test: Any, width: int = 40) -> RenderableType:
     """The scores of permuted labels as a histogram, and where the observed one is."""
     scores, score = np.asarray(test.permutation_scores), test.score
     name = NAMES.get(next(iter(test.scores)), "score")
-    lines = [Text(f"observed {name} {score:.3f}; with permuted labels {scores.mean():.3f} on average, {scores.max():.3f} at most")]
+    lines = [
+        Text(
+            f"observed {name} {score:.3f}; with permuted labels {scores.mean():.3f} on average, "
+            f"{scores.max():.3f} at most"
+        )
+    ]
     low, high = float(min(scores.min(), score)), float(max(scores.max(), score))
     if high > low:
         edges = np.linspace(low, high, 11)

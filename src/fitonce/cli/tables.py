@@ -1,7 +1,9 @@
-"""Tables from files: CSV, TSV, Parquet, Arrow. What was assumed while reading is written down as notes.
+"""Tables from files: CSV, TSV, Parquet, Arrow. What was assumed while reading is written down as
+notes.
 
-A text file is read as strings; which columns are numbers is decided in `columns`, where it can be told. The separator, the character
-encoding and whether there is a header are found out, and said where they are not the usual ones.
+A text file is read as strings; which columns are numbers is decided in `columns`, where it can be
+told. The separator, the character encoding and whether there is a header are found out, and said
+where they are not the usual ones.
 """
 
 from __future__ import annotations
@@ -22,8 +24,30 @@ from .errors import UserError
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
-FOREIGN = {".xlsx": "a spreadsheet", ".xls": "a spreadsheet", ".ods": "a spreadsheet", ".json": "JSON", ".sav": "SPSS", ".dta": "Stata"}
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "?", ".", "-", "#N/A")
+FOREIGN = {
+    ".xlsx": "a spreadsheet",
+    ".xls": "a spreadsheet",
+    ".ods": "a spreadsheet",
+    ".json": "JSON",
+    ".sav": "SPSS",
+    ".dta": "Stata",
+}
+MISSING = (
+    "",
+    "NA",
+    "N/A",
+    "n/a",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "None",
+    "none",
+    "?",
+    ".",
+    "-",
+    "#N/A",
+)
 NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
 SAMPLE_LINES = 50
 STDIN = "-"
@@ -44,14 +68,24 @@ class Table:
         return "table" if self.name == STDIN else name.removesuffix(".gz").rsplit(".", 1)[0] or name
 
 
-def read_table(path: str, *, separator: str | None = None, header: bool | None = None, expected: tuple[str, ...] = ()) -> Table:
+def read_table(
+    path: str,
+    *,
+    separator: str | None = None,
+    header: bool | None = None,
+    expected: tuple[str, ...] = (),
+) -> Table:
     """The table in a file, or on standard input for "-".
 
-    `expected` are names of columns that the caller knows of: a first row that holds one of them is a header even if it looks like data.
+    `expected` are names of columns that the caller knows of: a first row that holds one of them is
+    a header even if it looks like data.
     """
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     if ending in FOREIGN:
-        raise UserError(f"{path} is {FOREIGN[ending]} file, which fitonce does not read: save the table as CSV or Parquet.")
+        raise UserError(
+            f"{path} is {FOREIGN[ending]} file, which fitonce does not read: save the table as "
+            "CSV or Parquet."
+        )
     content = _bytes(path)
     if content[:2] == b"\x1f\x8b":
         content = _unzipped(content, path)
@@ -78,7 +112,9 @@ def _bytes(path: str) -> bytes:
         return sys.stdin.buffer.read()
     file = Path(path)
     if file.is_dir():
-        raise UserError(f"{path} is a folder, not a table: name a CSV, TSV, Parquet or Arrow file in it.")
+        raise UserError(
+            f"{path} is a folder, not a table: name a CSV, TSV, Parquet or Arrow file in it."
+        )
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -107,24 +143,43 @@ def _first_line(error: Exception) -> str:
     return lines[0].rstrip(".") if lines else type(error).__name__
 
 
-# ---- text -----------------------------------------------------------------------------------------------------------
+# ---- text ----------------------------------------------------------------------------------------
 
 
-def _text(content: bytes, path: str, separator: str | None, header: bool | None, expected: tuple[str, ...]) -> Table:
+def _text(
+    content: bytes, path: str, separator: str | None, header: bool | None, expected: tuple[str, ...]
+) -> Table:
     text, notes = _decoded(content, path)
-    lines = list(csv.reader(io.StringIO(text[:200_000]), delimiter=separator or _separator(text)))[:SAMPLE_LINES]
+    lines = list(csv.reader(io.StringIO(text[:200_000]), delimiter=separator or _separator(text)))[
+        :SAMPLE_LINES
+    ]
     lines = [line for line in lines if line]
     mark = separator or _separator(text)
-    if separator is None and mark != "," and len(lines[0]) > 1 and Path(path).suffix.lower() not in (".tsv", ".tab"):
+    if (
+        separator is None
+        and mark != ","
+        and len(lines[0]) > 1
+        and Path(path).suffix.lower() not in (".tsv", ".tab")
+    ):
         notes.append(f"columns are separated by a {SEPARATORS[mark]}")
     has_header = _has_header(lines, expected) if header is None else header
     if not has_header:
         first = ", ".join(_numbered(min(len(lines[0]), 3)))
-        reason = "the first row looks like data, so that there is no header" if header is None else "no header"
+        reason = (
+            "the first row looks like data, so that there is no header"
+            if header is None
+            else "no header"
+        )
         notes.append(f"{reason}: columns are called {first}{', …' if len(lines[0]) > 3 else ''}")
     _check_ragged(lines, path, mark)
     source = io.BytesIO(text.rstrip("\r\n").encode("utf-8"))
-    frame = pl.read_csv(source, separator=mark, has_header=has_header, infer_schema_length=0, null_values=list(MISSING))
+    frame = pl.read_csv(
+        source,
+        separator=mark,
+        has_header=has_header,
+        infer_schema_length=0,
+        null_values=list(MISSING),
+    )
     names = [name.strip() for name in frame.columns] if has_header else _numbered(frame.width)
     frame.columns = _named(names, notes)
     return Table(frame, path, notes)
@@ -135,7 +190,10 @@ def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16"), ["the file is UTF-16"]
     if b"\x00" in content[:10_000]:
-        raise UserError(f"{path} is not a text table: it holds binary data. fitonce reads CSV, TSV, Parquet and Arrow files.")
+        raise UserError(
+            f"{path} is not a text table: it holds binary data. fitonce reads CSV, TSV, Parquet "
+            "and Arrow files."
+        )
     try:
         return content.decode("utf-8-sig"), []
     except UnicodeDecodeError:
@@ -143,7 +201,10 @@ def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
 
 
 def _separator(text: str) -> str:
-    """The separator that cuts the first lines into the same number of fields, the more the better; a comma where none does."""
+    """The separator that cuts the first lines into the same number of fields, the more the better.
+
+    A comma where none does.
+    """
     sample = "\n".join(text.splitlines()[:SAMPLE_LINES])
     best, most = ",", 1
     for mark in SEPARATORS:
@@ -158,7 +219,9 @@ def _separator(text: str) -> str:
 
 
 def _has_header(lines: list[list[str]], expected: tuple[str, ...]) -> bool:
-    """A first row in which nothing but numbers (or nothing) stands is data, unless it holds a name that the user gave."""
+    """A first row in which nothing but numbers (or nothing) stands is data, unless it holds a name
+    that the user gave.
+    """
     first = [value.strip() for value in lines[0]]
     if any(name in first for name in expected):
         return True
@@ -169,8 +232,10 @@ def _check_ragged(lines: list[list[str]], path: str, mark: str) -> None:
     for number, line in enumerate(lines, start=1):
         if len(line) > len(lines[0]):
             raise UserError(
-                f"{path} is not a regular table: row {number} has {len(line)} fields where the first has {len(lines[0])} (separated by a "
-                f"{SEPARATORS.get(mark, repr(mark))}). Quote values that contain the separator, or name it with --separator."
+                f"{path} is not a regular table: row {number} has {len(line)} fields where the "
+                f"first has {len(lines[0])} (separated by a "
+                f"{SEPARATORS.get(mark, repr(mark))}). Quote values that contain the separator, "
+                "or name it with --separator."
             )
 
 
@@ -182,13 +247,22 @@ def _named(names: list[str], notes: list[str]) -> list[str]:
     """Names that are all there and all different."""
     result: list[str] = []
     for number, name in enumerate(names):
-        unique = name if name and not re.fullmatch(r"_duplicated_\d+", name) else f"column_{number + 1}"
+        unique = (
+            name if name and not re.fullmatch(r"_duplicated_\d+", name) else f"column_{number + 1}"
+        )
         while unique in result:
             unique = f"{unique}_{number + 1}"
         result.append(unique)
-    changed = [repr(new) for old, new in zip(names, result, strict=True) if old != new or re.search(r"_duplicated_\d+$", new)]
+    changed = [
+        repr(new)
+        for old, new in zip(names, result, strict=True)
+        if old != new or re.search(r"_duplicated_\d+$", new)
+    ]
     if changed:
-        notes.append(f"names that were empty or repeated were changed: {', '.join(changed[:5])}{', …' if len(changed) > 5 else ''}")
+        notes.append(
+            "names that were empty or repeated were changed: "
+            f"{', '.join(changed[:5])}{', …' if len(changed) > 5 else ''}"
+        )
     return result
 
 

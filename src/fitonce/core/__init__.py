@@ -1,1 +1,4 @@
-"""Arrays in, arrays out, in the order of the flow: spectrum, smoother, holdout, discriminant, criteria."""
+"""Arrays in, arrays out, in the order of the flow.
+
+Spectrum, smoother, holdout, discriminant, criteria.
+"""

@@ -1,7 +1,7 @@
 """The few array operations that differ between NumPy, torch and CuPy.
 
-Everything else in the core is written against the array-API standard, with the namespace taken from the
-arguments; only what the standard lacks, or what a native call does much better, lives here.
+Everything else in the core is written against the array-API standard, with the namespace taken from
+the arguments; only what the standard lacks, or what a native call does much better, lives here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from array_api_compat import array_namespace, device, is_array_api_obj, is_cupy_array, is_numpy_array, is_torch_array
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_cupy_array,
+    is_numpy_array,
+    is_torch_array,
+)
 
 Array = Any  # an array of any namespace that follows the array-API standard
 
@@ -27,9 +34,15 @@ def is_numpy(A: Array) -> bool:
 
 
 def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
-    """``values`` as an array in the namespace and on the device of ``like``, float64 unless told otherwise."""
+    """``values`` as an array in the namespace and on the device of ``like``, float64 unless told
+    otherwise.
+    """
     xp = namespace(like)
-    values = to_numpy(values) if not isinstance(values, np.ndarray) and hasattr(values, "shape") else values
+    values = (
+        to_numpy(values)
+        if not isinstance(values, np.ndarray) and hasattr(values, "shape")
+        else values
+    )
     return xp.asarray(values, dtype=xp.float64 if dtype is None else dtype, device=device(like))
 
 
@@ -111,7 +124,8 @@ def zeros_like_shape(shape: tuple[int, ...], like: Array) -> Array:
 def eigh_overwriting(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, which may be destroyed.
 
-    NumPy goes through LAPACK's divide and conquer in place: 3.1 n² of memory at the peak instead of 5.1.
+    NumPy goes through LAPACK's divide and conquer in place: 3.1 n² of memory at the peak instead of
+    5.1.
     """
     if A.shape[0] == 1:  # older SciPy refuses it
         return A[0, :], namespace(A).ones_like(A)
@@ -145,19 +159,25 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A kernel matrix plus mu that has no Cholesky factor: mu ≤ -λ_min, or below what rounding leaves of zero."""
+    """A kernel matrix plus mu that has no Cholesky factor.
+
+    Mu ≤ -λ_min, or below what rounding leaves of zero.
+    """
 
     def __init__(self) -> None:
         super().__init__(
-            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive definite. Use a larger alpha, or "
+            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
+            "definite. Use a larger alpha, or "
             'penalty="dual", which needs no definiteness.'
         )
 
 
 def spd_inverse_overwriting(A: Array) -> Array:
-    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; NotPositiveDefiniteError where it is not one.
+    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; NotPositiveDefiniteError
+    where it is not one.
 
-    Cholesky and inversion of the factor: n³ operations, all in matrix products, against about 9 n³ slower ones of eigh.
+    Cholesky and inversion of the factor: n³ operations, all in matrix products, against about 9 n³
+    slower ones of eigh.
     """
     if not is_numpy(A):
         xp = namespace(A)
@@ -179,7 +199,10 @@ def spd_inverse_overwriting(A: Array) -> Array:
 
 
 def subtract_product(A: Array, B: Array, C: Array) -> None:
-    """A -= B @ C in place and without a temporary of A's size; A may be a view, and all three may be stacks."""
+    """A -= B @ C in place and without a temporary of A's size.
+
+    A may be a view, and all three may be stacks.
+    """
     if is_torch_array(A):
         A.baddbmm_(B, C, alpha=-1.0) if A.ndim == 3 else A.addmm_(B, C, alpha=-1.0)
         return
@@ -189,9 +212,11 @@ def subtract_product(A: Array, B: Array, C: Array) -> None:
 
 
 def householder(P: Array) -> tuple[Array, Array, Array]:
-    """Householder's QR of a tall matrix P (m, b) in compact form: V (m, b), scales (b,) and R (b, b), with P = (I - V S Vᵀ) [R; 0].
+    """Householder's QR of a tall matrix P (m, b) in compact form: V (m, b), scales (b,) and R (b,
+    b), with P = (I - V S Vᵀ) [R; 0].
 
-    S is `reflection_factor(V, scales)`. A reflection that LAPACK leaves out (tau = 0) becomes a zero column of V.
+    S is `reflection_factor(V, scales)`. A reflection that LAPACK leaves out (tau = 0) becomes a
+    zero column of V.
     """
     xp = namespace(P)
     b = P.shape[1]
@@ -205,9 +230,11 @@ def householder(P: Array) -> tuple[Array, Array, Array]:
 
 
 def reflection_factor(V: Array, scales: Array) -> Array:
-    """S (b, b), upper triangular, with I - V S Vᵀ the product of the reflections I - scale·vvᵀ, first to last.
+    """S (b, b), upper triangular, with I - V S Vᵀ the product of the reflections I - scale·vvᵀ,
+    first to last.
 
-    The product is orthogonal where VᵀV = S⁻¹ + S⁻ᵀ, which gives S⁻¹ (Schreiber & Van Loan 1989; Puglisi 1992).
+    The product is orthogonal where VᵀV = S⁻¹ + S⁻ᵀ, which gives S⁻¹ (Schreiber & Van Loan 1989;
+    Puglisi 1992).
     """
     xp = namespace(V)
     inverse_S = xp.triu(V.T @ V, k=1) + eye_like(V.shape[1], V) / scales
@@ -222,7 +249,9 @@ def _packed_qr(P: Array) -> tuple[Array, Array]:
     if is_cupy_array(P):
         factored, tau = namespace(P).linalg.qr(P, mode="raw")
         return factored.T, tau
-    (factored, tau), _ = scipy.linalg.qr(to_numpy(P), mode="raw", check_finite=False)  # narrow: a copy on the host costs little
+    (factored, tau), _ = scipy.linalg.qr(
+        to_numpy(P), mode="raw", check_finite=False
+    )  # narrow: a copy on the host costs little
     return (factored, tau) if is_numpy(P) else (asarray_like(factored, P), asarray_like(tau, P))
 
 
@@ -235,7 +264,8 @@ def triangular_inverse(A: Array, upper: bool = False) -> Array:
 
 
 def cholesky_stack(A: Array) -> tuple[Array, Array]:
-    """L with A = LLᵀ for a stack (m, b, b), and whether any failed (a 0-d array, so that a GPU need not be waited for).
+    """L with A = LLᵀ for a stack (m, b, b), and whether any failed (a 0-d array, so that a GPU need
+    not be waited for).
 
     Where the namespace itself raises, so does this: NotPositiveDefiniteError.
     """

@@ -1,19 +1,22 @@
-r"""The function norm through a block band form instead of eigenvectors: the same numbers, several times sooner on a GPU.
+r"""The function norm through a block band form instead of eigenvectors: the same numbers, several
+times sooner on a GPU.
 
-A GPU's eigendecomposition runs far below the rate of its matrix products, and held-out values need no eigenvectors: any orthogonal
-reduction that is cheap to shift and to solve will do. With A = G + cQ₀Q₀ᵀ (see `spectrum.project_off`),
+A GPU's eigendecomposition runs far below the rate of its matrix products, and held-out values need
+no eigenvectors: any orthogonal reduction that is cheap to shift and to solve will do. With A = G +
+cQ₀Q₀ᵀ (see `spectrum.project_off`),
 
     A = Q T Qᵀ,   T block tridiagonal with diagonal blocks D_k and blocks B_k below them
 
-by a Householder QR of one panel of b columns at a time and a two-sided update of what remains, all in matrix products. `Q` takes the
-place of A, so that one n×n matrix and narrow panels are all the memory it needs. Then, for a whole batch of μ at once, T + μI = LLᵀ
-block by block, X = L⁻¹Qᵀ, and
+by a Householder QR of one panel of b columns at a time and a two-sided update of what remains, all
+in matrix products. `Q` takes the place of A, so that one n×n matrix and narrow panels are all the
+memory it needs. Then, for a whole batch of μ at once, T + μI = LLᵀ block by block, X = L⁻¹Qᵀ, and
 
     (A + μI)⁻¹ = XᵀX
     I - H = μ (A + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ
     1 - h_i = μ Σ_k X_ki² - μ/(c + μ) ‖Q₀[i]‖²,      Y - Ŷ = μ Q (T + μI)⁻¹ Qᵀ (Y - Q₀Q₀ᵀY)
 
-Costs: 10/3 n³ operations for the reduction with Q, 4 n² b for each μ. On CPUs eigh is the faster one.
+Costs: 10/3 n³ operations for the reduction with Q, 4 n² b for each μ. On CPUs eigh is the faster
+one.
 """
 
 from __future__ import annotations
@@ -44,18 +47,30 @@ from ._arrays import (
     zeros_like_shape,
 )
 from .smoother import Fitted, FunctionNorm, HeldOut, Removal
-from .spectrum import Spectrum, machine_epsilon, orthonormal, project_off, spectrum_of_kernel, without_noise
+from .spectrum import (
+    Spectrum,
+    machine_epsilon,
+    orthonormal,
+    project_off,
+    spectrum_of_kernel,
+    without_noise,
+)
 
 WIDTH = 128  # of a block, b
 PANELS_TOGETHER = 4  # where their reflections are multiplied to Q
-WORKSPACE = 2**31  # bytes that a batch of mu may use, or as much as one n×n matrix where that is more
+WORKSPACE = (
+    2**31
+)  # bytes that a batch of mu may use, or as much as one n×n matrix where that is more
 DIRECT = 512  # rows up to which the largest eigenvalue comes from all of them
 KRYLOV_COLUMNS, KRYLOV_STEPS = 8, 24
 
 
 @dataclass(frozen=True)
 class Band:
-    """A = Q T Qᵀ with Q (n, n) orthogonal and T block tridiagonal: `diagonal` blocks D_k, and B_k `below` them (one fewer)."""
+    """A = Q T Qᵀ with Q (n, n) orthogonal and T block tridiagonal.
+
+    `diagonal` blocks D_k, and B_k `below` them (one fewer).
+    """
 
     Q: Array
     diagonal: list[Array]
@@ -68,7 +83,8 @@ class Band:
         return [slice(start, stop) for start, stop in zip([0, *stops], stops, strict=False)]
 
     def factor(self, mus: Array) -> BandFactor:
-        """Cholesky's factors of T + μI for a batch of μ; NotPositiveDefiniteError where one has none.
+        """Cholesky's factors of T + μI for a batch of μ; NotPositiveDefiniteError where one has
+        none.
 
         Downwards, with C_k = B_k L_{k-1}⁻ᵀ:  L_k L_kᵀ = D_k + μI - C_k C_kᵀ.
         """
@@ -102,7 +118,9 @@ class Band:
 
 @dataclass(frozen=True)
 class BandFactor:
-    """T + μI = LLᵀ for m values of μ, kept as L_k⁻¹ (`inverse`) and L_k⁻¹C_k (`link`), so that solving is multiplying."""
+    """T + μI = LLᵀ for m values of μ, kept as L_k⁻¹ (`inverse`) and L_k⁻¹C_k (`link`), so that
+    solving is multiplying.
+    """
 
     rows: list[slice]
     inverse: list[Array]
@@ -112,11 +130,22 @@ class BandFactor:
         """The factors of some of the μ."""
         if indices == list(range(indices[0], indices[-1] + 1)):
             chosen = slice(indices[0], indices[-1] + 1)
-            return BandFactor(self.rows, [block[chosen, ...] for block in self.inverse], [block[chosen, ...] for block in self.link])
-        return BandFactor(self.rows, [take(block, indices) for block in self.inverse], [take(block, indices) for block in self.link])
+            return BandFactor(
+                self.rows,
+                [block[chosen, ...] for block in self.inverse],
+                [block[chosen, ...] for block in self.link],
+            )
+        return BandFactor(
+            self.rows,
+            [take(block, indices) for block in self.inverse],
+            [take(block, indices) for block in self.link],
+        )
 
     def forward_blocks(self, Z: Array) -> Iterator[Array]:
-        """The blocks (m, b, t) of X = L⁻¹Z for Z (n, t) or (m, n, t), downwards: X_k = L_k⁻¹(Z_k - C_k X_{k-1})."""
+        """The blocks (m, b, t) of X = L⁻¹Z for Z (n, t) or (m, n, t), downwards.
+
+        X_k = L_k⁻¹(Z_k - C_k X_{k-1}).
+        """
         previous: Array = None
         for k, rows in enumerate(self.rows):
             X = self.inverse[k] @ Z[..., rows, :]
@@ -130,7 +159,10 @@ class BandFactor:
         return namespace(Z).concat(list(self.forward_blocks(Z)), axis=1)
 
     def backward(self, X: Array) -> Array:
-        """L⁻ᵀX for X (m, n, t), upwards: W_k = L_k⁻ᵀ V_k with V_k = X_k - (L_{k+1}⁻¹C_{k+1})ᵀ V_{k+1}."""
+        """L⁻ᵀX for X (m, n, t), upwards.
+
+        W_k = L_k⁻ᵀ V_k with V_k = X_k - (L_{k+1}⁻¹C_{k+1})ᵀ V_{k+1}.
+        """
         blocks: list[Array] = []
         previous: Array = None
         for k in reversed(range(len(self.rows))):
@@ -153,7 +185,8 @@ def band_of(A: Array, width: int = WIDTH) -> Band:
 
         A ← A - X Vᵀ - V Xᵀ,   X = AVS - ½V(SᵀVᵀAVS)
 
-    and V waits where the panel was. The last two blocks need no reflections. Cost: 2n³, and 4/3 n³ for Q.
+    and V waits where the panel was. The last two blocks need no reflections. Cost: 2n³, and 4/3 n³
+    for Q.
     """
     n = A.shape[0]
     diagonal, below, scales = [], [], []
@@ -181,9 +214,11 @@ def _reflect_both_sides(A: Array, V: Array, S: Array) -> None:
 
 
 def _accumulate(A: Array, width: int, scales: list[Array]) -> None:
-    """Overwrite A, which holds the V of each panel, by the product Q of all reflections: the last ones first, on their own rows only.
+    """Overwrite A, which holds the V of each panel, by the product Q of all reflections: the last
+    ones first, on their own rows only.
 
-    Several panels go together: side by side their V are one lower trapezoid, and `reflection_factor` does not mind.
+    Several panels go together: side by side their V are one lower trapezoid, and
+    `reflection_factor` does not mind.
     """
     xp = namespace(A)
     inner = A.shape[0]
@@ -215,10 +250,12 @@ def _transpose(A: Array) -> Array:
 
 
 def largest_eigenvalue(A: Array, Q0: Array) -> float:
-    """max |λ| of A off its invariant columns Q0: by block Lanczos with full re-orthogonalisation, from a fixed start.
+    """max |λ| of A off its invariant columns Q0: by block Lanczos with full re-orthogonalisation,
+    from a fixed start.
 
-    What the residual of the best Ritz pair leaves open is added, so that the value errs upwards. A large eigenvalue of a kernel
-    matrix stands apart from the rest, and a few steps find it to rounding. Cost: one product of A with a few columns each.
+    What the residual of the best Ritz pair leaves open is added, so that the value errs upwards. A
+    large eigenvalue of a kernel matrix stands apart from the rest, and a few steps find it to
+    rounding. Cost: one product of A with a few columns each.
     """
     xp = namespace(A)
     n, u = Q0.shape
@@ -230,7 +267,9 @@ def largest_eigenvalue(A: Array, Q0: Array) -> float:
     X = orthonormal(X - Q0 @ (Q0.T @ X))
     basis, images = X, A @ X
     for _ in range(KRYLOV_STEPS):
-        values, vectors = np.linalg.eigh(to_numpy(_symmetric(basis.T @ images)))  # small: sooner on the host
+        values, vectors = np.linalg.eigh(
+            to_numpy(_symmetric(basis.T @ images))
+        )  # small: sooner on the host
         best = int(np.argmax(np.abs(values)))
         value, vector = float(values[best]), asarray_like(vectors[:, best], A)
         residual = float(xp.linalg.vector_norm(images @ vector - value * (basis @ vector)))
@@ -245,9 +284,11 @@ def largest_eigenvalue(A: Array, Q0: Array) -> float:
 
 @dataclass(frozen=True)
 class BandNorm:
-    """Penalty μ‖f‖² from the band form: the answers of `FunctionNorm`, to rounding, for any μ and many at once.
+    """Penalty μ‖f‖² from the band form: the answers of `FunctionNorm`, to rounding, for any μ and
+    many at once.
 
-    `shift` is the c of A = G + cQ₀Q₀ᵀ, `noise` what rounding leaves of a zero eigenvalue, `largest` λ_max of G.
+    `shift` is the c of A = G + cQ₀Q₀ᵀ, `noise` what rounding leaves of a zero eigenvalue, `largest`
+    λ_max of G.
     """
 
     band: Band
@@ -261,7 +302,10 @@ class BandNorm:
 
     @classmethod
     def of_kernel(cls, K: Array, Q0: Array, width: int | None = None) -> BandNorm:
-        """From a symmetric kernel matrix (n, n), which is overwritten. Memory: that matrix and panels of `width` columns."""
+        """From a symmetric kernel matrix (n, n), which is overwritten. Memory.
+
+        That matrix and panels of `width` columns.
+        """
         xp = namespace(K)
         n, u = Q0.shape
         KQ0 = K @ Q0
@@ -292,7 +336,10 @@ class BandNorm:
         return bool(self._kept["definite"])
 
     def _test_definiteness(self, mus: np.ndarray) -> None:
-        """One factorisation at the level of noise; that of the mu which are asked for next comes with it at hardly any cost."""
+        """One factorisation at the level of noise.
+
+        That of the mu which are asked for next comes with it at hardly any cost.
+        """
         batch = mus[mus > self.noise][: self._batch_size(self.n_samples)]
         try:
             self._factor(np.append(self.noise or self.largest or 1.0, batch))
@@ -309,13 +356,18 @@ class BandNorm:
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The eigendecomposition after all, from T: for a mu that only it can tell from rounding. Cost: one eigh."""
+        """The eigendecomposition after all, from T: for a mu that only it can tell from rounding.
+
+        Cost: one eigh.
+        """
         n, u = self.Q0.shape
         if self.largest == 0:  # nothing in T tells Q₀ from the rest
             empty = spectrum_of_kernel(zeros_like_shape((n, n), self.Q0), self.Q0)
             return Spectrum(empty.V, 0.0 * empty.eigenvalues, self.Q0)
         eigenvalues, U = eigh_overwriting(self.band.dense())
-        return Spectrum(self.band.Q @ U[:, : n - u], without_noise(eigenvalues[: n - u], self.noise), self.Q0)
+        return Spectrum(
+            self.band.Q @ U[:, : n - u], without_noise(eigenvalues[: n - u], self.noise), self.Q0
+        )
 
     @property
     def diagonal_form(self) -> FunctionNorm:
@@ -338,14 +390,19 @@ class BandNorm:
             self._test_definiteness(mus)
         if np.any(mus <= self.lower_bound):
             raise ValueError(
-                f"alpha must be greater than {self.lower_bound:.6g} for this kernel, got {float(np.min(mus)):.6g} "
-                f"instead: the centred kernel matrix is indefinite (its smallest eigenvalue is {-self.lower_bound:.6g}), "
+                f"alpha must be greater than {self.lower_bound:.6g} for this kernel, got "
+                f"{float(np.min(mus)):.6g} "
+                "instead: the centred kernel matrix is indefinite (its smallest eigenvalue is "
+                f"{-self.lower_bound:.6g}), "
                 "and below that value the penalised problem has no minimum. "
                 'Use a larger alpha, or penalty="dual", which needs no definiteness.'
             )
 
     def _batch_size(self, columns: int) -> int:
-        """How many mu at a time the workspace holds: their factors, and two blocks with so many columns."""
+        """How many mu at a time the workspace holds.
+
+        Their factors, and two blocks with so many columns.
+        """
         n, b = self.n_samples, int(self.band.diagonal[0].shape[0])
         return max(1, max(WORKSPACE, 8 * n * n) // (16 * b * (n + columns)))
 
@@ -356,7 +413,10 @@ class BandNorm:
             yield asarray_like(part, self.Q0), self._factor(part)
 
     def _factor(self, mus: np.ndarray) -> BandFactor:
-        """The factors at the given mu; those of the last batch are kept, for folds, labels and single mu ask for them again."""
+        """The factors at the given mu.
+
+        Those of the last batch are kept, for folds, labels and single mu ask for them again.
+        """
         kept: tuple[np.ndarray, BandFactor] | None = self._kept.pop("factors", None)
         if kept is not None and np.all(np.isin(mus, kept[0])):
             self._kept["factors"] = kept
@@ -366,13 +426,23 @@ class BandNorm:
         self._kept["factors"] = (np.array(mus), factor)
         return factor
 
-    def _for_all(self, mus: np.ndarray, band: Callable[[np.ndarray], list[Array]], diagonal: Callable[[np.ndarray], Array]) -> Array:
-        """Results for every mu in order; those at which rounding decides whether T + μI is definite go through the eigenvalues."""
+    def _for_all(
+        self,
+        mus: np.ndarray,
+        band: Callable[[np.ndarray], list[Array]],
+        diagonal: Callable[[np.ndarray], Array],
+    ) -> Array:
+        """Results for every mu in order.
+
+        Those at which rounding decides whether T + μI is definite go through the eigenvalues.
+        """
         tiny = mus <= self.noise
         parts = [diagonal(mus[tiny])] if np.any(tiny) else []
         parts += band(mus[~tiny]) if not np.all(tiny) else []
         result = namespace(self.Q0).concat(parts, axis=0)
-        return take(result, np.argsort(np.argsort(~tiny, kind="stable"))) if np.any(tiny) else result
+        return (
+            take(result, np.argsort(np.argsort(~tiny, kind="stable"))) if np.any(tiny) else result
+        )
 
     def _bias_part(self, mus: Array) -> Array:
         """μ/(c + μ) ‖Q₀[i]‖², (m, n)."""
@@ -394,7 +464,10 @@ class BandNorm:
         if mu <= self.noise:
             return self.diagonal_form.residual(Y, mu)
         factor = self._factor(np.asarray([mu]))
-        blocks = [mu * self._apply_Q(factor.solve(self.band.Q.T @ self._centred(part)))[0, ...] for part in _column_blocks(Y)]
+        blocks = [
+            mu * self._apply_Q(factor.solve(self.band.Q.T @ self._centred(part)))[0, ...]
+            for part in _column_blocks(Y)
+        ]
         return namespace(Y).concat(blocks, axis=1)
 
     def fit(self, Y: Array, mu: float) -> Fitted:
@@ -402,18 +475,25 @@ class BandNorm:
 
     def dual_coef(self, fitted: Fitted, mu: float) -> Array:
         """α = (Y - Ŷ)/μ."""
-        return self.diagonal_form.dual_coef(fitted, mu) if mu <= self.noise else fitted.residual / mu
+        return (
+            self.diagonal_form.dual_coef(fitted, mu) if mu <= self.noise else fitted.residual / mu
+        )
 
     def leverage(self, mu: float) -> Array:
         """h_ii, the share of its own fitted value that a row supplies; the bias's part included."""
         if mu <= self.noise:
             return self.diagonal_form.leverage(mu)
-        return 1.0 - self._one_minus_h(asarray_like([mu], self.Q0), self._factor(np.asarray([mu])))[0, :]
+        return (
+            1.0
+            - self._one_minus_h(asarray_like([mu], self.Q0), self._factor(np.asarray([mu])))[0, :]
+        )
 
     def _one_minus_h(self, mus: Array, factor: BandFactor) -> Array:
         """(m, n): μ diag(XᵀX) less the bias's part."""
         xp = namespace(mus)
-        squares = sum(xp.linalg.vector_norm(X, axis=1) ** 2 for X in factor.forward_blocks(self.band.Q.T))
+        squares = sum(
+            xp.linalg.vector_norm(X, axis=1) ** 2 for X in factor.forward_blocks(self.band.Q.T)
+        )
         return mus[:, None] * squares - self._bias_part(mus)
 
     def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut:
@@ -422,11 +502,17 @@ class BandNorm:
 
         def held_out(mus: np.ndarray) -> list[Array]:
             return [
-                part[:, None, None] * self._apply_Q(factor.solve(z)) / self._one_minus_h(part, factor)[:, :, None]
+                part[:, None, None]
+                * self._apply_Q(factor.solve(z))
+                / self._one_minus_h(part, factor)[:, :, None]
                 for part, factor in self._batches(mus, self.n_samples)
             ]
 
-        return HeldOut(self._for_all(mus, held_out, lambda mus: self.diagonal_form.leave_one_out(Y, mus).residual))
+        return HeldOut(
+            self._for_all(
+                mus, held_out, lambda mus: self.diagonal_form.leave_one_out(Y, mus).residual
+            )
+        )
 
     def residual_scatter(self, Y: Array, mus: np.ndarray) -> Array:
         """Yᵀ(I - H)Y for every mu: (m, t, t), as the Gram matrices μ XᵀX of X = L⁻¹QᵀY."""
@@ -451,7 +537,10 @@ class BandNorm:
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
 
     def _roots(self, rows: Array, mu: float) -> Array:
-        """The columns of X = L⁻¹Qᵀ at the given rows; all of X is kept for the folds that follow where that takes little memory."""
+        """The columns of X = L⁻¹Qᵀ at the given rows.
+
+        All of X is kept for the folds that follow where that takes little memory.
+        """
         factor = self._factor(np.asarray([mu]))
         if 8 * self.n_samples**2 > WORKSPACE:
             return factor.forward(take(self.band.Q, rows).T)[0, ...]
@@ -466,12 +555,15 @@ class BandNorm:
         return n_rows <= self.n_samples // 2
 
     def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
-        """Deleting rows equals replacing their targets by their held-out values, and fitting all of them again."""
+        """Deleting rows equals replacing their targets by their held-out values, and fitting all of
+        them again.
+        """
         held_out = take(fitted.Y, removal.rows) - removal.held_out(fitted).residual
         return self.fit(replace_rows(fitted.Y, removal.rows, held_out), mu)
 
     def log_mu_derivatives(self, Y: Array, mu: float) -> tuple[Array, Array]:
-        """(I - H) Y (3, n, t) and diag(I - H) (3, n): values, first and second derivatives in log μ.
+        """(I - H) Y (3, n, t) and diag(I - H) (3, n): values, first and second derivatives in log
+        μ.
 
         With M = I - H, whose eigenvalues are g = μ/(λ + μ):  M' = M - M²,  M'' = M - 3M² + 2M³. The diagonals of the powers are sums
         of squares: of X = L⁻¹Qᵀ, of W = L⁻ᵀX, and of L⁻¹W.
@@ -485,8 +577,14 @@ class BandNorm:
             X = factor.forward(part)
             W = factor.backward(X)
             stages = (X[0, ...], W[0, ...], factor.forward(W)[0, ...])
-            diagonals.append(xp.stack([mu**p * xp.sum(stage**2, axis=0) for p, stage in enumerate(stages, start=1)]))
-        bias = xp.stack([(mu / (self.shift + mu)) ** p * xp.sum(self.Q0**2, axis=1) for p in (1, 2, 3)])
+            diagonals.append(
+                xp.stack(
+                    [mu**p * xp.sum(stage**2, axis=0) for p, stage in enumerate(stages, start=1)]
+                )
+            )
+        bias = xp.stack(
+            [(mu / (self.shift + mu)) ** p * xp.sum(self.Q0**2, axis=1) for p in (1, 2, 3)]
+        )
         return _in_log_mu(xp.stack(powers)), _in_log_mu(xp.concat(diagonals, axis=1) - bias)
 
 
@@ -497,6 +595,9 @@ def _in_log_mu(powers: Array) -> Array:
 
 
 def _column_blocks(Y: Array) -> Iterator[Array]:
-    """Y (n, t) in blocks of at most 4096 columns: with many more, every step would hold several n×t arrays."""
+    """Y (n, t) in blocks of at most 4096 columns.
+
+    With many more, every step would hold several n×t arrays.
+    """
     for start in range(0, max(Y.shape[1], 1), 4096):
         yield Y[:, start : min(start + 4096, Y.shape[1])]

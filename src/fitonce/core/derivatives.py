@@ -1,17 +1,21 @@
-r"""Exact derivatives of held-out residuals: with respect to log mu (first and second), and to the kernel (first).
+r"""Exact derivatives of held-out residuals: with respect to log mu (first and second), and to the
+kernel (first).
 
-**log mu.** Every ingredient of a held-out residual is a sum of functions of the eigenvalues, and those have simple derivatives in
-t = log μ. They are carried through the formulas as truncated Taylor series, `Jet`s, so that the expressions below are the ones of
-`smoother`, differentiated without a formula of their own:
+**log mu.** Every ingredient of a held-out residual is a sum of functions of the eigenvalues, and
+those have simple derivatives in t = log μ. They are carried through the formulas as truncated
+Taylor series, `Jet`s, so that the expressions below are the ones of `smoother`, differentiated
+without a formula of their own:
 
     g = μ/(λ+μ):   g' = g(1-g)    g'' = g(1-g)(1-2g)
     σ/(σ²+μ) = F,  T = μ/(σ²+μ):  F' = -FT,  F'' = FT(2T-1), and the same for 1/(σ²+μ)
 
-**Kernel.** For the function norm with M = I - H, e_i = (MY)_i / M_ii and dM = -M dK M/μ. A loss with ∂E/∂e = v has
+**Kernel.** For the function norm with M = I - H, e_i = (MY)_i / M_ii and dM = -M dK M/μ. A loss
+with ∂E/∂e = v has
 
     dE = Σ_ij Γ_ij dK_ij,   Γ = -(1/μ) [ (Mu)(MY)ᵀ - M diag(z) M ],   u = v/o,  z = Σ_t v (MY)/o²,  o = diag M
 
-one product of n×n matrices, from which the derivative with respect to every parameter of the kernel follows at O(n²) each.
+one product of n×n matrices, from which the derivative with respect to every parameter of the kernel
+follows at O(n²) each.
 """
 
 from __future__ import annotations
@@ -26,7 +30,10 @@ from .smoother import DualNorm, FunctionNorm, FunctionNormAt, Smoother
 
 @dataclass(frozen=True)
 class Jet:
-    """A value with its first and second derivative in t; arithmetic by the product and quotient rules."""
+    """A value with its first and second derivative in t.
+
+    Arithmetic by the product and quotient rules.
+    """
 
     value: Array
     first: Array
@@ -79,7 +86,10 @@ class HeldOutJets:
 
 
 def held_out_jets(smoother: Smoother, Y: Array, mu: float) -> HeldOutJets:
-    """Leave-one-out residuals with two exact derivatives in log mu: O(n²), three times the price of the values."""
+    """Leave-one-out residuals with two exact derivatives in log mu.
+
+    O(n²), three times the price of the values.
+    """
     if isinstance(smoother, FunctionNorm):
         return _function_norm_jets(smoother, Y, mu)
     if isinstance(smoother, BandNorm):
@@ -108,7 +118,9 @@ def _dual_norm_jets(smoother: DualNorm, Y: Array, mu: float) -> HeldOutJets:
     xp = namespace(Y)
     spectrum, Q0 = smoother.spectrum, smoother.Q0
     if Q0.shape[1] > 1:
-        raise ValueError("derivatives of the dual norm are written for a single unpenalised column.")
+        raise ValueError(
+            "derivatives of the dual norm are written for a single unpenalised column."
+        )
     sigma = spectrum.eigenvalues
     q = sigma**2 + mu
     T, F, R = mu / q, sigma / q, 1.0 / q
@@ -133,7 +145,9 @@ def _dual_norm_jets(smoother: DualNorm, Y: Array, mu: float) -> HeldOutJets:
 
 
 def kernel_gradient(smoother: FunctionNormAt, Y: Array, dE_de: Array) -> Array:
-    """Γ (n, n) of the module's docstring, for the scaled kernel matrix that the smoother was made of: O(n³), one product."""
+    """Γ (n, n) of the module's docstring, for the scaled kernel matrix that the smoother was made
+    of: O(n³), one product.
+    """
     M = smoother.one_minus_H
     xp = namespace(M)
     o = xp.linalg.diagonal(M)[:, None]

@@ -1,26 +1,28 @@
-r"""The discriminant step: from indicators and their fitted values to axes, centroids and decisions (c×c work only).
+r"""The discriminant step: from indicators and their fitted values to axes, centroids and decisions
+(c×c work only).
 
-Optimal scoring. With class indicators Y (n, c), class sizes N = diag(YᵀY) and fitted indicators Ŷ = HY,
+Optimal scoring. With class indicators Y (n, c), class sizes N = diag(YᵀY) and fitted indicators Ŷ =
+HY,
 
     A = YᵀŶ,    A θ = a² N θ,    θᵀNθ = I,    D = 1/sqrt(a² (1 - a²))
 
-the projections Ŷ θ D are those of the kernel Fisher discriminant S_b W = (S_w + μI) W Λ with Wᵀ(S_w + μI)W = I
-and Λ = a²/(1 - a²). Multiplied by √(n - c) they have unit within-class covariance, as in scikit-learn's LDA, so
-that the decision of class j is the LDA rule
+the projections Ŷ θ D are those of the kernel Fisher discriminant S_b W = (S_w + μI) W Λ with Wᵀ(S_w
++ μI)W = I and Λ = a²/(1 - a²). Multiplied by √(n - c) they have unit within-class covariance, as in
+scikit-learn's LDA, so that the decision of class j is the LDA rule
 
     z·m_j - ½‖m_j‖² + log prior_j,      z = P θ D √(n - c),  m_j = the class centroid of the z
 
-linear in the indicators P of a row, and free of the sign and rotation of the axes. The constant solution
-(θ ∝ 1, a² = 1) is deflated by its known vector.
+linear in the indicators P of a row, and free of the sign and rotation of the axes. The constant
+solution (θ ∝ 1, a² = 1) is deflated by its known vector.
 
-After removing rows Te, with held-out indicators P = Y_Te - ρ, in-sample residuals r and (dual norm) forces ν and
-coefficients α, the scatter of the remaining rows is
+After removing rows Te, with held-out indicators P = Y_Te - ρ, in-sample residuals r and (dual norm)
+forces ν and coefficients α, the scatter of the remaining rows is
 
     A_Tr = YᵀŶ - Y_TeᵀŶ_Te - Pᵀr_Te - νᵀα_Te
 
-which follows from A_Tr = Y_TrᵀŶ_Tr - qᵀρ - (α - BᵀY)_Teᵀν, q = Ŷ_Te - H_TeTe Y_Te (Treder 2019) by inserting the
-equations that ρ and ν solve: neither a train×test block nor q is needed. All functions are batched over
-leading axes: folds, left-out rows, permutations.
+which follows from A_Tr = Y_TrᵀŶ_Tr - qᵀρ - (α - BᵀY)_Teᵀν, q = Ŷ_Te - H_TeTe Y_Te (Treder 2019) by
+inserting the equations that ρ and ν solve: neither a train×test block nor q is needed. All
+functions are batched over leading axes: folds, left-out rows, permutations.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are
 
 @dataclass(frozen=True)
 class Discriminant:
-    """Axes θD√(n-c) (…, c, c-1), centroids m (…, c, c-1), a² (…, c-1) and which classes were present (…, c)."""
+    """Axes θD√(n-c) (…, c, c-1), centroids m (…, c, c-1), a² (…, c-1) and which classes were
+    present (…, c).
+    """
 
     axes: Array
     centroids: Array
@@ -58,7 +62,9 @@ class Discriminant:
         xp = namespace(self.axes)
         ones = xp.ones_like(priors)
         log_priors = xp.log(xp.where(self.present, priors, ones))
-        return xp.where(self.present, log_priors - 0.5 * xp.sum(self.centroids**2, axis=-1), -xp.inf * ones)
+        return xp.where(
+            self.present, log_priors - 0.5 * xp.sum(self.centroids**2, axis=-1), -xp.inf * ones
+        )
 
 
 def scatter(fitted: Fitted) -> Array:
@@ -67,7 +73,9 @@ def scatter(fitted: Fitted) -> Array:
 
 
 def scatter_without(A: Array, removed: Fitted, held_out: HeldOut) -> Array:
-    """A of the rows that remain after removing one set, given the removed rows' fit and held-out values."""
+    """A of the rows that remain after removing one set, given the removed rows' fit and held-out
+    values.
+    """
     A = A - removed.Y.T @ removed.values - (removed.Y - held_out.residual).T @ removed.residual
     if held_out.force is not None:
         A = A - held_out.force.T @ removed.dual
@@ -87,22 +95,30 @@ def _outer(A: Array, B: Array) -> Array:
 
 
 def discriminant(A: Array, sizes: Array, dof: Array) -> Discriminant:
-    """Solve the c×c problem for scatter A (…, c, c), class sizes (…, c) and n - c degrees of freedom (…).
+    """Solve the c×c problem for scatter A (…, c, c), class sizes (…, c) and n - c degrees of
+    freedom (…).
 
     Classes of size zero take no part. Axes are ordered by a²; see `_signs` for their direction.
     """
     xp = namespace(A, sizes)
     present = sizes > 0
-    root = xp.where(present, 1.0 / xp.sqrt(xp.where(present, sizes, xp.ones_like(sizes))), xp.zeros_like(sizes))
+    root = xp.where(
+        present, 1.0 / xp.sqrt(xp.where(present, sizes, xp.ones_like(sizes))), xp.zeros_like(sizes)
+    )
     S = root[..., :, None] * A * root[..., None, :]
-    constant = xp.sqrt(xp.where(present, sizes, xp.zeros_like(sizes)) / xp.sum(sizes, axis=-1, keepdims=True))
-    # the constant solution has a² = 1; taken to -1 it lies below all others, and does not mix with small a²
+    constant = xp.sqrt(
+        xp.where(present, sizes, xp.zeros_like(sizes)) / xp.sum(sizes, axis=-1, keepdims=True)
+    )
+    # the constant solution has a² = 1; taken to -1 it lies below all others, and does not mix with
+    # small a²
     S = 0.5 * (S + xp.matrix_transpose(S)) - 2.0 * constant[..., :, None] * constant[..., None, :]
     a2, T = xp.linalg.eigh(S)
     a2, T = xp.flip(a2[..., 1:], axis=-1), xp.flip(T[..., 1:], axis=-1)
     kept = a2 > NEGLIGIBLE
     a2 = xp.where(kept, xp.clip(a2, None, 1.0 - xp.finfo(A.dtype).eps), xp.zeros_like(a2))
-    D = xp.where(kept, 1.0 / xp.sqrt(xp.where(kept, a2 * (1.0 - a2), xp.ones_like(a2))), xp.zeros_like(a2))
+    D = xp.where(
+        kept, 1.0 / xp.sqrt(xp.where(kept, a2 * (1.0 - a2), xp.ones_like(a2))), xp.zeros_like(a2)
+    )
     axes = root[..., :, None] * T * (D * xp.sqrt(dof)[..., None])[..., None, :]
     centroids = (root**2)[..., :, None] * (A @ axes)
     signs = _signs(centroids)
@@ -110,9 +126,11 @@ def discriminant(A: Array, sizes: Array, dof: Array) -> Discriminant:
 
 
 def _signs(centroids: Array) -> Array:
-    """±1 per axis (…, 1, q): two classes, the second one's centroid positive; more, the farthest centroid positive.
+    """±1 per axis (…, 1, q): two classes, the second one's centroid positive; more, the farthest
+    centroid positive.
 
-    Of centroids equally far to within 1e-6 the last one counts, so that rounding does not choose the direction.
+    Of centroids equally far to within 1e-6 the last one counts, so that rounding does not choose
+    the direction.
     """
     xp = namespace(centroids)
     c = centroids.shape[-2]

@@ -1,6 +1,8 @@
-r"""The smoother of explicit features, read block by block: nothing of size n×n is formed, and n×p only where asked for.
+r"""The smoother of explicit features, read block by block: nothing of size n×n is formed, and n×p
+only where asked for.
 
-Features Z (n, p) of rows with scale s = √w (1 without weights) have the scores and the one decomposition
+Features Z (n, p) of rows with scale s = √w (1 without weights) have the scores and the one
+decomposition
 
     S = s∘(Z - z̄) W,   SᵀS = diag(λ)          of p×p, from the `Moments` of the rows (first pass)
     H = Q₀Q₀ᵀ + S diag(1/(λ+μ)) Sᵀ             Q₀ = s/‖s‖ where the bias is free
@@ -9,12 +11,14 @@ so that, in a second pass, all μ at once,
 
     r = Y - Q₀Q₀ᵀY - S (Ω z),  z = SᵀY,  Ω = diag(1/(λ+μ)),      1 - h = 1 - q - S² Ω1
 
-with held-out values as for any smoother. k-fold takes one pass for the moments of each fold and one for its predictions. Ridge on the
-features of landmarks is both penalties: Z = K_nm K_mm^(-1/2) for μ‖f‖² (Nyström), Z = K_nm for μ‖α‖² (sparse expansion).
+with held-out values as for any smoother. k-fold takes one pass for the moments of each fold and one
+for its predictions. Ridge on the features of landmarks is both penalties: Z = K_nm K_mm^(-1/2) for
+μ‖f‖² (Nyström), Z = K_nm for μ‖α‖² (sparse expansion).
 
-**Dropped landmarks.** Landmarks that are themselves training rows can be made to leave with their row: the model without row i then has
-α_i = 0, as a refit without that landmark would. With α = N w the coefficients of the landmarks, D = N_TΩN_Tᵀ and B = SΩN_Tᵀ for the
-landmarks T among the deleted rows, the hat matrix of the model without them is S(Ω - ΩN_TᵀD⁻¹N_TΩ)Sᵀ, and for a single row
+**Dropped landmarks.** Landmarks that are themselves training rows can be made to leave with their
+row: the model without row i then has α_i = 0, as a refit without that landmark would. With α = N w
+the coefficients of the landmarks, D = N_TΩN_Tᵀ and B = SΩN_Tᵀ for the landmarks T among the deleted
+rows, the hat matrix of the model without them is S(Ω - ΩN_TᵀD⁻¹N_TΩ)Sᵀ, and for a single row
 
     ρ = (d r + b α) / ((1 - h) d + b²),    ν = (α - b ρ) / d.
 """
@@ -29,21 +33,37 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._arrays import Array, eigh_overwriting, eye_like, namespace, replace_rows, spd_solver, take, zeros_like_shape
+from ._arrays import (
+    Array,
+    eigh_overwriting,
+    eye_like,
+    namespace,
+    replace_rows,
+    spd_solver,
+    take,
+    zeros_like_shape,
+)
 from .holdout import row_numbers
 from .moments import MomentFit, Moments, merge_folds
 from .smoother import Fitted, HeldOut, Removal
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
 KEPT_ELEMENTS = 1 << 26  # of a path over mu that is kept for the fit at one of its values
-REPLACEABLE = 1e-8  # a landmark with at least this share of itself in the others is replaced by them
+REPLACEABLE = (
+    1e-8  # a landmark with at least this share of itself in the others is replaced by them
+)
 FOLD_ELEMENTS = 1 << 25  # of moments of folds that are accumulated in one pass
 
-Deletions = list[tuple[np.ndarray, np.ndarray]]  # rows deleted together, and the positions among them of those tested
+Deletions = list[
+    tuple[np.ndarray, np.ndarray]
+]  # rows deleted together, and the positions among them of those tested
 
 
 class FeatureMap(Protocol):
-    """Features (k, p) of a block of rows; and (features - mean) W, for which there may be a shorter way."""
+    """Features (k, p) of a block of rows.
+
+    And (features - mean) W, for which there may be a shorter way.
+    """
 
     def __call__(self, X: Array, /) -> Array: ...
     def rotated(self, W: Array, mean: Array) -> Callable[[Array], Array]: ...
@@ -57,15 +77,22 @@ class Rows(Protocol):
     @property
     def like(self) -> Array: ...
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        """function(block, *parts of per_row) for every block, in the order of the rows. Arrays of n rows are cut to the block's."""
+        """function(block, *parts of per_row) for every block, in the order of the rows.
 
-    def reduce(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None) -> Any: ...
+        Arrays of n rows are cut to the block's.
+        """
+
+    def reduce(
+        self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
+    ) -> Any: ...
     def take(self, rows: np.ndarray) -> Array: ...
 
 
 @dataclass(frozen=True)
 class FeatureFitted(Fitted):
-    """A fit that knows its coefficients along the eigenvectors (r, t) and the mean of its targets (t,)."""
+    """A fit that knows its coefficients along the eigenvectors (r, t) and the mean of its targets
+    (t,).
+    """
 
     coef: Array | None = None
     mean_Y: Array | None = None
@@ -77,7 +104,9 @@ class FeatureFitted(Fitted):
 
 @dataclass(frozen=True)
 class FeatureRemoval(Removal):
-    """A removal that remembers the scores of its rows (m, r) and its landmarks' coordinates (q, r), for refits."""
+    """A removal that remembers the scores of its rows (m, r) and its landmarks' coordinates (q, r),
+    for refits.
+    """
 
     scores: Array | None = None
     N: Array | None = None
@@ -86,11 +115,13 @@ class FeatureRemoval(Removal):
 
 @dataclass(frozen=True)
 class Dropping:
-    """Landmarks that leave with their rows: their row numbers (q,), -1 where they are none, and α = N w in feature coordinates (q, p).
+    """Landmarks that leave with their rows: their row numbers (q,), -1 where they are none, and α =
+    N w in feature coordinates (q, p).
 
-    Where K_mm is singular, α is not unique, and leaving out a landmark that the others can replace (a repeated row, a very smooth kernel)
-    takes nothing from the model. With K_mm = U diag(λ) Uᵀ, the directions that leave with a set T of landmarks are the combinations E of
-    them with E'U_TU_T'E = 1; `directions` gives these, all of T where U is None (dual norm) or K_mm regular.
+    Where K_mm is singular, α is not unique, and leaving out a landmark that the others can replace
+    (a repeated row, a very smooth kernel) takes nothing from the model. With K_mm = U diag(λ) Uᵀ,
+    the directions that leave with a set T of landmarks are the combinations E of them with
+    E'U_TU_T'E = 1; `directions` gives these, all of T where U is None (dual norm) or K_mm regular.
     """
 
     rows: np.ndarray
@@ -103,7 +134,9 @@ class Dropping:
             return eye_like(len(landmarks), self.N)
         own = take(self.U, landmarks)
         share, E = eigh_overwriting(own @ own.T)
-        kept = [number for number in range(len(landmarks)) if float(share[number]) > 1.0 - REPLACEABLE]
+        kept = [
+            number for number in range(len(landmarks)) if float(share[number]) > 1.0 - REPLACEABLE
+        ]
         return take(E.T, np.asarray(kept, dtype=int)).T
 
     def within(self, rows: np.ndarray) -> np.ndarray:
@@ -115,7 +148,9 @@ class Dropping:
         xp = namespace(self.N)
         own = self.rows >= 0
         if self.U is not None:
-            own = own & np.asarray([float(share) > 1.0 - REPLACEABLE for share in xp.sum(self.U**2, axis=1)])
+            own = own & np.asarray(
+                [float(share) > 1.0 - REPLACEABLE for share in xp.sum(self.U**2, axis=1)]
+            )
         return np.flatnonzero(own)
 
 
@@ -143,12 +178,14 @@ class FeatureNorm:
     _kept: dict[str, _Path] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, data: Rows, features: FeatureMap, row_scale: Array | None, free_bias: bool, Y: Array) -> FeatureNorm:
+    def of(
+        cls, data: Rows, features: FeatureMap, row_scale: Array | None, free_bias: bool, Y: Array
+    ) -> FeatureNorm:
         """The first pass: moments of all rows, with scaled targets Y (n, t)."""
         moments = data.reduce(partial(_moments_job, features), Moments.merge, Y, row_scale)
         return cls(data, features, row_scale, free_bias, MomentFit(moments, free_bias), Y)
 
-    # ---- what every smoother says of itself --------------------------------------------------------------------
+    # ---- what every smoother says of itself ------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
@@ -159,7 +196,9 @@ class FeatureNorm:
         like = self.targets
         if not self.free_bias:
             return zeros_like_shape((self.n_samples, 0), like)
-        return orthonormal(namespace(like).ones_like(like[:, :1]) if self.row_scale is None else self.row_scale)
+        return orthonormal(
+            namespace(like).ones_like(like[:, :1]) if self.row_scale is None else self.row_scale
+        )
 
     @property
     def KQ0(self) -> Array:
@@ -193,12 +232,14 @@ class FeatureNorm:
         """The same smoother with its V (n, r) in memory, for those who need it whole."""
         xp = namespace(self.targets)
         noise = self.solved.eigenvalues.shape[0] * machine_epsilon(self.targets) * self.largest
-        kept = np.flatnonzero(np.asarray([float(value) > noise for value in self.solved.eigenvalues]))
+        kept = np.flatnonzero(
+            np.asarray([float(value) > noise for value in self.solved.eigenvalues])
+        )
         eigenvalues = take(self.solved.eigenvalues, kept)
         S = xp.concat(list(self.data.map(self._scores_job, self.row_scale)), axis=0)
         return Spectrum(take(S.T, kept).T / xp.sqrt(eigenvalues), eigenvalues, self.Q0)
 
-    # ---- passes over the rows ----------------------------------------------------------------------------------
+    # ---- passes over the rows --------------------------------------------------------------------
 
     @cached_property
     def _scores_job(self) -> Callable[..., Array]:
@@ -215,16 +256,24 @@ class FeatureNorm:
         """z = SᵀY (r, t); known without a pass for the targets that the moments were made with."""
         if Y is self.targets:
             return self.solved.z
-        return self.data.reduce(partial(_project_job, self._scores_job), operator.add, Y, self.row_scale)
+        return self.data.reduce(
+            partial(_project_job, self._scores_job), operator.add, Y, self.row_scale
+        )
 
     def mean_Y(self, Y: Array) -> Array:
-        """The weighted mean (t,) that a free bias follows, in the units of unscaled targets; zero without one."""
+        """The weighted mean (t,) that a free bias follows, in the units of unscaled targets.
+
+        Zero without one.
+        """
         if Y is self.targets:
             return self.solved.mean_Y
         xp = namespace(Y)
         if not self.free_bias:
             return xp.zeros_like(Y[0, :])
-        return xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0) / self.solved.moments.weight
+        return (
+            xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)
+            / self.solved.moments.weight
+        )
 
     def _path(self, Y: Array, mus: np.ndarray) -> _Path:
         """Residuals and 1 - leverage at all mus in one pass, or as kept from an earlier one."""
@@ -239,12 +288,16 @@ class FeatureNorm:
         inverse = self.solved.inverse(mus)
         r = inverse.shape[0]
         coef = xp.reshape(inverse[:, :, None] * self.project(Y)[:, None, :], (r, m * t))
-        job = partial(_path_job, self._scores_job, inverse, coef, self.mean_Y(Y), self._bias_leverage)
+        job = partial(
+            _path_job, self._scores_job, inverse, coef, self.mean_Y(Y), self._bias_leverage
+        )
         residual, one_minus_h = zeros_like_shape((m, n, t), Y), zeros_like_shape((m, n), Y)
         start = 0
         for block_residual, block_leverage in self.data.map(job, Y, self.row_scale):
             rows = slice(start, start + block_residual.shape[0])
-            residual[:, rows, :] = xp.permute_dims(xp.reshape(block_residual, (-1, m, t)), (1, 0, 2))
+            residual[:, rows, :] = xp.permute_dims(
+                xp.reshape(block_residual, (-1, m, t)), (1, 0, 2)
+            )
             one_minus_h[:, rows] = block_leverage.T
             start = rows.stop
         path = _Path(Y, np.asarray(mus, dtype=float), residual, one_minus_h)
@@ -256,7 +309,7 @@ class FeatureNorm:
     def _bias_leverage(self) -> float:
         return 1.0 / self.solved.moments.weight if self.free_bias else 0.0
 
-    # ---- fit ---------------------------------------------------------------------------------------------------
+    # ---- fit -------------------------------------------------------------------------------------
 
     def fit(self, Y: Array, mu: float) -> FeatureFitted:
         residual = self._path(Y, np.asarray([mu])).residual[0, ...]
@@ -264,12 +317,17 @@ class FeatureNorm:
         return FeatureFitted(Y, residual, self._row_dual(coef), coef, self.mean_Y(Y))
 
     def _row_dual(self, coef: Array) -> Array | None:
-        """Where landmarks are dropped with their rows: their α in the place of those rows (n, t), zero elsewhere."""
+        """Where landmarks are dropped with their rows.
+
+        Their α in the place of those rows (n, t), zero elsewhere.
+        """
         if self.dropping is None:
             return None
         own = np.flatnonzero(self.dropping.rows >= 0)
         alpha = take(self.dropping.N @ (self.solved.W @ coef), own)
-        return replace_rows(zeros_like_shape((self.n_samples, coef.shape[1]), coef), self.dropping.rows[own], alpha)
+        return replace_rows(
+            zeros_like_shape((self.n_samples, coef.shape[1]), coef), self.dropping.rows[own], alpha
+        )
 
     def feature_coef(self, fitted: FeatureFitted) -> Array:
         """Coefficients of the features (p, t)."""
@@ -287,21 +345,30 @@ class FeatureNorm:
         """Yᵀ(I - H)Y (m, t, t) from the moments: no pass where Y are the targets."""
         xp = namespace(Y)
         z = self.project(Y)
-        scatter = self.solved.target_scatter if Y is self.targets else Y.T @ (Y - self.Q0 @ (self.Q0.T @ Y))
+        scatter = (
+            self.solved.target_scatter
+            if Y is self.targets
+            else Y.T @ (Y - self.Q0 @ (self.Q0.T @ Y))
+        )
         inverse = self.solved.inverse(mus)
         return scatter - xp.matrix_transpose(z[None, :, :] * inverse.T[:, :, None]) @ z[None, :, :]
 
-    # ---- held-out values ---------------------------------------------------------------------------------------
+    # ---- held-out values -------------------------------------------------------------------------
 
     def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut:
-        """Held-out residuals (m, n, t): r/(1 - h), for all mu in one pass; dropped landmarks leave with their rows."""
+        """Held-out residuals (m, n, t): r/(1 - h), for all mu in one pass.
+
+        Dropped landmarks leave with their rows.
+        """
         path = self._path(Y, np.asarray(mus, dtype=float))
         rho = path.residual / path.one_minus_h[:, :, None]
         if self.dropping is None:
             return HeldOut(rho)
         return self._leave_one_out_dropping(Y, np.asarray(mus, dtype=float), path, rho)
 
-    def _leave_one_out_dropping(self, Y: Array, mus: np.ndarray, path: _Path, rho: Array) -> HeldOut:
+    def _leave_one_out_dropping(
+        self, Y: Array, mus: np.ndarray, path: _Path, rho: Array
+    ) -> HeldOut:
         xp = namespace(Y)
         assert self.dropping is not None
         own = self.dropping.irreplaceable()
@@ -318,11 +385,15 @@ class FeatureNorm:
             r, o = take(path.residual[j, ...], rows), take(path.one_minus_h[j, :][:, None], rows)
             row_rho = (d[j, ...] * r + b[j, ...] * alpha[j, ...]) / (o * d[j, ...] + b[j, ...] ** 2)
             new_rho.append(replace_rows(rho[j, ...], rows, row_rho))
-            new_force.append(replace_rows(force[j, ...], rows, (alpha[j, ...] - b[j, ...] * row_rho) / d[j, ...]))
+            new_force.append(
+                replace_rows(force[j, ...], rows, (alpha[j, ...] - b[j, ...] * row_rho) / d[j, ...])
+            )
         return HeldOut(xp.stack(new_rho), xp.stack(new_force))
 
     def leave_out(self, rows: Array, mu: float) -> FeatureRemoval:
-        """ρ solves (I - H)ρ = r at the deleted rows, through the p×p side where they are more than the features."""
+        """ρ solves (I - H)ρ = r at the deleted rows, through the p×p side where they are more than
+        the features.
+        """
         rows = row_numbers(rows, self.n_samples)
         S = self.scores(rows)
         omega = self.solved.inverse(np.asarray([mu]))[:, 0]
@@ -333,7 +404,9 @@ class FeatureNorm:
             return FeatureRemoval(rows, lambda fitted: HeldOut(solve(fitted.residual)), S)
         return self._leave_out_dropping(rows, S, omega, bias)
 
-    def _leave_out_dropping(self, rows: np.ndarray, S: Array, omega: Array, bias: Array) -> FeatureRemoval:
+    def _leave_out_dropping(
+        self, rows: np.ndarray, S: Array, omega: Array, bias: Array
+    ) -> FeatureRemoval:
         assert self.dropping is not None
         xp = namespace(S)
         position = np.full(self.n_samples, -1)
@@ -355,10 +428,15 @@ class FeatureNorm:
             force = E @ solve_D(alpha - B.T @ rho)
             return HeldOut(rho, replace_rows(xp.zeros_like(rho), where, force))
 
-        return FeatureRemoval(rows, held_out, S, take(self.dropping.N, landmarks) @ self.solved.W, where)
+        return FeatureRemoval(
+            rows, held_out, S, take(self.dropping.N, landmarks) @ self.solved.W, where
+        )
 
     def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> FeatureFitted:
-        """The fit without the removed rows: coefficients Ω(z - S_Teᵀρ - N_Tᵀν), bias from the mean of Y less s∘ρ."""
+        """The fit without the removed rows.
+
+        Coefficients Ω(z - S_Teᵀρ - N_Tᵀν), bias from the mean of Y less s∘ρ.
+        """
         assert isinstance(removal, FeatureRemoval) and isinstance(fitted, FeatureFitted)
         held_out = removal.held_out(fitted)
         xp = namespace(fitted.Y)
@@ -377,9 +455,11 @@ class FeatureNorm:
         return FeatureFitted(Y, Y - values, self._row_dual(coef), coef, mean_Y)
 
     def held_out_path(self, Y: Array, mus: np.ndarray, deletions: Deletions) -> Array:
-        """Held-out values (m, k, t) of the tested rows of every deletion, in their order, for all mu: two passes over the rows.
+        """Held-out values (m, k, t) of the tested rows of every deletion, in their order, for all
+        mu: two passes over the rows.
 
-        Disjoint deletions share a pass; overlapping ones, as of repeated cross-validation, take one each.
+        Disjoint deletions share a pass; overlapping ones, as of repeated cross-validation, take one
+        each.
         """
         xp = namespace(Y)
         m, t = len(mus), Y.shape[1]
@@ -408,15 +488,23 @@ class FeatureNorm:
     def _fold_models(
         self, Y: Array, mus: np.ndarray, layer: list[int], fold: np.ndarray, deletions: Deletions
     ) -> dict[int, tuple[Array, Array]]:
-        """Coefficients (p, m·t) and intercepts (m·t) of every deletion of a layer, from the total less the fold's moments."""
+        """Coefficients (p, m·t) and intercepts (m·t) of every deletion of a layer, from the total
+        less the fold's moments.
+        """
         xp = namespace(Y)
-        own = self.data.reduce(partial(_fold_moments_job, self.features), merge_folds, fold[:, None], Y, self.row_scale)
+        own = self.data.reduce(
+            partial(_fold_moments_job, self.features), merge_folds, fold[:, None], Y, self.row_scale
+        )
         total = self.solved.moments
         if Y is not self.targets:
-            total = self.data.reduce(partial(_moments_job, self.features), Moments.merge, Y, self.row_scale)
+            total = self.data.reduce(
+                partial(_moments_job, self.features), Moments.merge, Y, self.row_scale
+            )
         models = {}
         for number in layer:
-            rest = total.without(own[number]) if number in own else total  # a deletion may be empty: all its rows have weight zero
+            rest = (
+                total.without(own[number]) if number in own else total
+            )  # a deletion may be empty: all its rows have weight zero
             trained = MomentFit(rest, self.free_bias)
             coef = trained.coef(mus, self._constraint(deletions[number][0]))
             intercept = trained.intercept(coef)
@@ -456,12 +544,14 @@ def _disjoint(deletions: Deletions, n: int, most: int) -> list[list[int]]:
     return [members for members, _ in layers]
 
 
-# ---- what happens to a block of rows; plain functions, so that they travel to other processes -------------------------
+# ---- what happens to a block of rows; plain functions, so that they travel to other processes ----
 
 
 def _moments_job(features: FeatureMap, X: Array, Y: Array, scale: Array | None) -> Moments:
     """Targets come scaled; the moments want them as they are."""
-    return Moments.of(features(X), Y if scale is None else Y / scale, None if scale is None else scale**2)
+    return Moments.of(
+        features(X), Y if scale is None else Y / scale, None if scale is None else scale**2
+    )
 
 
 def _scores(rotated: Callable[[Array], Array], X: Array, scale: Array | None) -> Array:
@@ -474,23 +564,37 @@ def _project_job(scores: Callable[..., Array], X: Array, Y: Array, scale: Array 
 
 
 def _path_job(
-    scores: Callable[..., Array], inverse: Array, coef: Array, mean_Y: Array, bias: float, X: Array, Y: Array, scale: Array | None
+    scores: Callable[..., Array],
+    inverse: Array,
+    coef: Array,
+    mean_Y: Array,
+    bias: float,
+    X: Array,
+    Y: Array,
+    scale: Array | None,
 ) -> tuple[Array, Array]:
     """Residuals (k, m·t) and 1 - leverage (k, m) of a block."""
     xp = namespace(Y)
     S = scores(X, scale)
     centred = Y - (mean_Y if scale is None else scale * mean_Y)
-    residual = xp.reshape(centred[:, None, :] + xp.zeros_like(inverse[:1, :, None]), (-1, coef.shape[1])) - S @ coef
+    residual = (
+        xp.reshape(centred[:, None, :] + xp.zeros_like(inverse[:1, :, None]), (-1, coef.shape[1]))
+        - S @ coef
+    )
     own = bias * (xp.ones_like(Y[:, :1]) if scale is None else scale**2)
     return residual, 1.0 - own - (S**2) @ inverse
 
 
-def _values_job(scores: Callable[..., Array], coef: Array, mean_Y: Array, X: Array, scale: Array | None) -> Array:
+def _values_job(
+    scores: Callable[..., Array], coef: Array, mean_Y: Array, X: Array, scale: Array | None
+) -> Array:
     """Fitted values (k, t), scaled as the rows are."""
     return scores(X, scale) @ coef + (mean_Y if scale is None else scale * mean_Y)
 
 
-def _fold_moments_job(features: FeatureMap, X: Array, fold: np.ndarray, Y: Array, scale: Array | None) -> dict[int, Moments]:
+def _fold_moments_job(
+    features: FeatureMap, X: Array, fold: np.ndarray, Y: Array, scale: Array | None
+) -> dict[int, Moments]:
     """The moments of each fold's part of a block."""
     fold = fold[:, 0]
     numbers = np.unique(fold[fold >= 0])
@@ -502,14 +606,22 @@ def _fold_moments_job(features: FeatureMap, X: Array, fold: np.ndarray, Y: Array
         rows = np.flatnonzero(fold == number)
         own_scale = None if scale is None else take(scale, rows)
         own_Y = take(Y, rows) if own_scale is None else take(Y, rows) / own_scale
-        parts[int(number)] = Moments.of(take(Z, rows), own_Y, None if own_scale is None else own_scale**2)
+        parts[int(number)] = Moments.of(
+            take(Z, rows), own_Y, None if own_scale is None else own_scale**2
+        )
     return parts
 
 
 def _fold_values_job(
-    features: FeatureMap, models: dict[int, tuple[Array, Array]], X: Array, fold: np.ndarray, scale: Array | None
+    features: FeatureMap,
+    models: dict[int, tuple[Array, Array]],
+    X: Array,
+    fold: np.ndarray,
+    scale: Array | None,
 ) -> Array:
-    """Predictions (k', m·t), scaled as the rows are, of the rows of a block that are tested, each by its fold's model."""
+    """Predictions (k', m·t), scaled as the rows are, of the rows of a block that are tested, each
+    by its fold's model.
+    """
     fold = fold[:, 0]
     tested = np.flatnonzero(fold >= 0)
     first = next(iter(models.values()))[1]

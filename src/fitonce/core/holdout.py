@@ -12,11 +12,13 @@ from ._arrays import Array, eye_like, index_like, namespace, take
 
 
 def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
-    """Held-out predictions of any linear smoother Ŷ = H Y, without refitting (Treder 2019, algorithm 1).
+    """Held-out predictions of any linear smoother Ŷ = H Y, without refitting (Treder 2019,
+    algorithm 1).
 
-    For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values are Y_Te - R.
-    This equals deleting the rows and fitting again for every smoother that minimises a sum of squared errors
-    plus a quadratic penalty that does not depend on the rows: least squares, ridge, kernel ridge, splines.
+    For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values
+    are Y_Te - R. This equals deleting the rows and fitting again for every smoother that minimises
+    a sum of squared errors plus a quadratic penalty that does not depend on the rows: least
+    squares, ridge, kernel ridge, splines.
 
     Parameters
     ----------
@@ -46,17 +48,26 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     >>> [values.round(2).tolist() for values in held_out(H, y, [[0], [4, 5]])]
     [[0.12], [4.15, 5.18]]
     """
-    H, Y = (array if is_array_api_obj(array) else np.asarray(array, dtype=np.float64) for array in (H, Y))
+    H, Y = (
+        array if is_array_api_obj(array) else np.asarray(array, dtype=np.float64)
+        for array in (H, Y)
+    )
     xp = namespace(H, Y)
     if H.ndim != 2 or H.shape[0] != H.shape[1]:
         raise ValueError(
-            f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps all targets to the fitted value of row i."
+            f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps "
+            "all targets to the fitted value of row i."
         )
     if Y.ndim not in (1, 2) or Y.shape[0] != H.shape[0]:
-        raise ValueError(f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got shape {tuple(Y.shape)} instead.")
+        raise ValueError(
+            f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got "
+            f"shape {tuple(Y.shape)} instead."
+        )
     for name, array in (("H", H), ("Y", Y)):
         if not bool(xp.all(xp.isfinite(array))):
-            raise ValueError(f"{name} contains NaN or infinite values; remove or impute them first.")
+            raise ValueError(
+                f"{name} contains NaN or infinite values; remove or impute them first."
+            )
     targets = xp.reshape(Y, (Y.shape[0], -1))
     residual = targets - H @ targets
     shape = tuple(Y.shape[1:])
@@ -75,8 +86,10 @@ def _check_determined(block: Array, number: int) -> None:
     smallest = float(namespace(block).min(namespace(block).linalg.svdvals(block)))
     if smallest < SINGULAR:
         raise ValueError(
-            f"test set {number} cannot be held out: I - H is singular there (smallest singular value {smallest:.1g}), which means "
-            "that the rows that remain do not determine the smoother's fit. Leave out fewer rows, or regularise."
+            f"test set {number} cannot be held out: I - H is singular there (smallest singular "
+            f"value {smallest:.1g}), which means "
+            "that the rows that remain do not determine the smoother's fit. Leave out fewer rows, "
+            "or regularise."
         )
 
 
@@ -90,35 +103,49 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
         rows = np.asarray(test_set)
         if rows.dtype == bool:
             if rows.shape != (n_samples,):
-                raise ValueError(f"test set {number} is a mask of shape {rows.shape}; it must have shape ({n_samples},).")
+                raise ValueError(
+                    f"test set {number} is a mask of shape {rows.shape}; it must have shape "
+                    f"({n_samples},)."
+                )
             rows = np.flatnonzero(rows)
         if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or rows.size == 0:
-            raise ValueError(f"test set {number} must be a non-empty list of row indices or a boolean mask, got {test_set!r} instead.")
+            raise ValueError(
+                f"test set {number} must be a non-empty list of row indices or a boolean mask, "
+                f"got {test_set!r} instead."
+            )
         if rows.min() < -n_samples or rows.max() >= n_samples:
             raise ValueError(f"test set {number} names rows outside 0 … {n_samples - 1}.")
         rows = rows % n_samples
         if np.unique(rows).size != rows.size:
-            raise ValueError(f"test set {number} names a row twice; a row can be left out only once.")
+            raise ValueError(
+                f"test set {number} names a row twice; a row can be left out only once."
+            )
         checked.append(rows)
     return checked
 
 
-def checked_splits(splits: Iterable[tuple[Any, Any]], n_samples: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def checked_splits(
+    splits: Iterable[tuple[Any, Any]], n_samples: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The (train, test) index pairs, refused where a test row is also a training row."""
     for number, (train, test) in enumerate(splits):
         train, test = np.asarray(train), np.asarray(test)
         seen = np.intersect1d(row_numbers(train, n_samples), row_numbers(test, n_samples))
         if seen.size:
             raise ValueError(
-                f"split {number} has {seen.size} test row(s) inside its own training set (row {seen[0]} is the first): predictions for "
-                "rows that the model has seen are not held-out, and their score would be too good. Remove them from one side."
+                f"split {number} has {seen.size} test row(s) inside its own training set (row "
+                f"{seen[0]} is the first): predictions for "
+                "rows that the model has seen are not held-out, and their score would be too "
+                "good. Remove them from one side."
             )
         yield train, test
 
 
 def row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
     """Rows counted from the start, whether given as a mask, or from the end."""
-    return np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
+    return (
+        np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
+    )
 
 
 def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:

@@ -31,17 +31,26 @@ class Memory:
 
 
 def memory_of(like: Array) -> Memory | None:
-    """The memory of the device of `like`, or of this machine; None where the platform does not say."""
+    """The memory of the device of `like`, or of this machine.
+
+    None where the platform does not say.
+    """
     if is_torch_array(like) and like.is_cuda:
         cuda: Any = sys.modules["torch"].cuda
         free, total = cuda.mem_get_info(like.device)
-        unused = cuda.memory_reserved(like.device) - cuda.memory_allocated(like.device)  # kept by torch for itself, and to be had
+        unused = cuda.memory_reserved(like.device) - cuda.memory_allocated(
+            like.device
+        )  # kept by torch for itself, and to be had
         return Memory(str(like.device), int(free + unused), int(total))
     if is_cupy_array(like):
         cupy: Any = sys.modules["cupy"]
         with device(like):
             free, total = cupy.cuda.runtime.memGetInfo()
-            return Memory(str(device(like)), int(free + cupy.get_default_memory_pool().free_bytes()), int(total))
+            return Memory(
+                str(device(like)),
+                int(free + cupy.get_default_memory_pool().free_bytes()),
+                int(total),
+            )
     return _machine_memory()
 
 
@@ -52,22 +61,34 @@ def _machine_memory() -> Memory | None:
     except (AttributeError, ValueError, OSError):
         return None
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:  # counts what the system holds only as a cache
-            free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        with open(
+            "/proc/meminfo", encoding="ascii"
+        ) as lines:  # counts what the system holds only as a cache
+            free = next(
+                1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")
+            )
     except (OSError, StopIteration, ValueError):
         pass
     return Memory("this machine", free, page * total)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether NumPy, torch (on either device) or CuPy raised this for want of memory; none of them needs to be imported."""
+    """Whether NumPy, torch (on either device) or CuPy raised this for want of memory.
+
+    None of them needs to be imported.
+    """
     names = {kind.__name__ for kind in type(error).__mro__}
-    return isinstance(error, MemoryError) or "OutOfMemoryError" in names or "DefaultCPUAllocator" in str(error)
+    return (
+        isinstance(error, MemoryError)
+        or "OutOfMemoryError" in names
+        or "DefaultCPUAllocator" in str(error)
+    )
 
 
 @contextmanager
 def out_of_memory_explained(n_samples: int, like: Array, matrices: float = 2.0) -> Iterator[None]:
-    """Inside, running out of memory raises NotEnoughMemoryError with the size asked, the memory free at the start and what would fit.
+    """Inside, running out of memory raises NotEnoughMemoryError with the size asked, the memory
+    free at the start and what would fit.
 
     Parameters
     ----------
@@ -93,11 +114,13 @@ def explanation(n_samples: int, matrices: float, memory: Memory | None) -> str:
     """What the error says."""
     each = 8 * n_samples**2
     asked = (
-        f"not enough memory for {n_samples:,} rows: one {n_samples:,} × {n_samples:,} float64 matrix takes {size_text(each)}, "
+        f"not enough memory for {n_samples:,} rows: one {n_samples:,} × {n_samples:,} float64 "
+        f"matrix takes {size_text(each)}, "
         f"and about {matrices:g} of them are needed ({size_text(matrices * each)})"
     )
     advice = (
-        "Use landmarks= (say 4096), which needs no matrix of that size and gives the same held-out values, tuning and permutations "
+        "Use landmarks= (say 4096), which needs no matrix of that size and gives the same "
+        "held-out values, tuning and permutations "
         "of its model, or fit fewer rows."
     )
     if memory is None:

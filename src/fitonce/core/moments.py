@@ -4,8 +4,9 @@ For features Z (k, p), targets Y (k, t) and row weights w the sums
 
     Σw,   Σ w z,   Σ w y,   ZᵀWZ,   ZᵀWY,   YᵀWY
 
-of two sets of rows add up to those of their union (`merge`), and subtract where one contains the other (`without`). They are all that
-a model needs: with the weighted means taken off where the bias is free,
+of two sets of rows add up to those of their union (`merge`), and subtract where one contains the
+other (`without`). They are all that a model needs: with the weighted means taken off where the bias
+is free,
 
     A = ZᵀWZ - (Σwz)(Σwz)ᵀ/Σw,   C = ZᵀWY - (Σwz)(Σwy)ᵀ/Σw,   A = W diag(λ) Wᵀ,
     coefficients (A + μI)⁻¹C = W diag(1/(λ+μ)) WᵀC               for every μ from one decomposition of p×p.
@@ -40,7 +41,9 @@ class Moments:
 
     @classmethod
     def of(cls, Z: Array, Y: Array, weights: Array | None = None) -> Moments:
-        """The moments of a block of features Z (k, p) with targets Y (k, t) and weights (k, 1) or None. Cost: O(k p²)."""
+        """The moments of a block of features Z (k, p) with targets Y (k, t) and weights (k, 1) or
+        None. Cost: O(k p²).
+        """
         xp = namespace(Z)
         weighted_Z, weighted_Y = (Z, Y) if weights is None else (weights * Z, weights * Y)
         total = float(Z.shape[0]) if weights is None else float(xp.sum(weights))
@@ -65,7 +68,8 @@ class Moments:
     def _combine(self, other: Moments, sign: int) -> Moments:
         if self.ZY.shape != other.ZY.shape:
             raise ValueError(
-                f"moments of {tuple(self.ZY.shape)} and {tuple(other.ZY.shape)} features and targets cannot be combined: accumulate all "
+                f"moments of {tuple(self.ZY.shape)} and {tuple(other.ZY.shape)} features and "
+                "targets cannot be combined: accumulate all "
                 "blocks with the same landmarks, kernel and classes."
             )
         return Moments(
@@ -91,7 +95,9 @@ def merge(parts: Any) -> Moments:
     """The moments of all rows from those of the blocks, in any order."""
     moments: list[Moments] = list(parts)
     if not moments:
-        raise ValueError("there are no moments to merge: accumulate at least one block of rows first.")
+        raise ValueError(
+            "there are no moments to merge: accumulate at least one block of rows first."
+        )
     return reduce(Moments.merge, moments)
 
 
@@ -105,7 +111,10 @@ def merge_folds(some: Mapping[int, Moments], others: Mapping[int, Moments]) -> d
 
 @dataclass(frozen=True)
 class MomentFit:
-    """A = W diag(λ) Wᵀ of some rows' moments, and every model that follows from it: one decomposition, any μ."""
+    """A = W diag(λ) Wᵀ of some rows' moments, and every model that follows from it.
+
+    One decomposition, any μ.
+    """
 
     moments: Moments
     free_bias: bool
@@ -146,14 +155,22 @@ class MomentFit:
 
     @property
     def conditioning(self) -> float:
-        """eps times the largest of λ and of the diagonal of ZᵀWZ, which the means are taken off: a single heavy row is in its own mean."""
+        """eps times the largest of λ and of the diagonal of ZᵀWZ, which the means are taken off.
+
+        A single heavy row is in its own mean.
+        """
         xp = namespace(self.moments.ZZ)
-        before = float(xp.max(xp.linalg.diagonal(self.moments.ZZ))) if self.eigenvalues.shape[0] else 0.0
+        before = (
+            float(xp.max(xp.linalg.diagonal(self.moments.ZZ))) if self.eigenvalues.shape[0] else 0.0
+        )
         return machine_epsilon(self.moments.ZZ) * max(self.largest, before)
 
     @cached_property
     def mean_Z(self) -> Array:
-        """What is taken off the features: their weighted mean where the bias is free, else nothing."""
+        """What is taken off the features.
+
+        Their weighted mean where the bias is free, else nothing.
+        """
         mean = self.moments.sum_Z / self.moments.weight
         return mean if self.free_bias else namespace(mean).zeros_like(mean)
 
@@ -167,9 +184,11 @@ class MomentFit:
         return 1.0 / (self.eigenvalues[:, None] + asarray_like(mus, self.eigenvalues))
 
     def coef(self, mus: np.ndarray, constraint: Array | None = None) -> Array:
-        """Coefficients of the features (m, p, t); those that a constraint N w = 0 allows, where N (q, p) is given.
+        """Coefficients of the features (m, p, t); those that a constraint N w = 0 allows, where N
+        (q, p) is given.
 
-        w = Ω(z - Nᵀν) with Ω = (A + μ)⁻¹ and ν = (NΩNᵀ)⁻¹NΩz, in the coordinates of the eigenvectors.
+        w = Ω(z - Nᵀν) with Ω = (A + μ)⁻¹ and ν = (NΩNᵀ)⁻¹NΩz, in the coordinates of the
+        eigenvectors.
         """
         xp = namespace(self.z)
         inverse = self.inverse(mus)
@@ -188,13 +207,16 @@ class MomentFit:
         return self.mean_Y - self.mean_Z @ coef
 
     def squared_error(self, other: Moments, coef: Array, intercept: Array) -> np.ndarray:
-        """Σ w‖y - f(z)‖² over the rows behind other moments, for models coef (m, p, t), intercept (m, t): from the sums alone.
+        """Σ w‖y - f(z)‖² over the rows behind other moments, for models coef (m, p, t), intercept
+        (m, t): from the sums alone.
 
         Held-out errors of a fold come from its own moments, without another look at its rows.
         """
         xp = namespace(coef)
         b = intercept
-        fitted = xp.sum(coef * (other.ZZ @ coef), axis=(1, 2)) + 2.0 * xp.sum(b * (other.sum_Z @ coef), axis=1)
+        fitted = xp.sum(coef * (other.ZZ @ coef), axis=(1, 2)) + 2.0 * xp.sum(
+            b * (other.sum_Z @ coef), axis=1
+        )
         fitted = fitted + other.weight * xp.sum(b**2, axis=1)
         crossed = xp.sum(coef * other.ZY, axis=(1, 2)) + xp.sum(b * other.sum_Y, axis=1)
         return to_numpy(xp.linalg.trace(other.YY) + fitted - 2.0 * crossed)

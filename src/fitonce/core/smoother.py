@@ -4,21 +4,25 @@ Both are Ŷ = H Y with an unpenalised block Q₀ (n, u), and both answer the sam
 
 - `fit(Y, mu)`: residuals (and dual coefficients) of all rows;
 - `leave_one_out(Y, mus)`: held-out residuals of every row for a whole vector of mu, O(n²) each;
-- `leave_out(rows, mu)`: a `Removal`, which factors what a test set needs once and is then applied to any labels.
+- `leave_out(rows, mu)`: a `Removal`, which factors what a test set needs once and is then applied
+  to any labels.
 
-**Function norm**, μ‖f‖² (kernel ridge with a free bias, LS-SVM, kernel Fisher discriminant with S_w + μI):
+**Function norm**, μ‖f‖² (kernel ridge with a free bias, LS-SVM, kernel Fisher discriminant with S_w
++ μI):
 
     I - H = g(G),  g(λ) = μ/(λ + μ)           α = (I - H) Y / μ
 
-**Dual norm**, μ‖α‖² (the kernel Fisher discriminant of Mika et al. and Xu et al.), with K = U diag(σ) Uᵀ:
+**Dual norm**, μ‖α‖² (the kernel Fisher discriminant of Mika et al. and Xu et al.), with K = U
+diag(σ) Uᵀ:
 
     T = μ/(K² + μ),  E = T Q₀,  W = K/(K² + μ) Q₀,  S = Q₀ᵀE            all functions of K, plus rank u
     I - H = T - E S⁻¹ Eᵀ
     B = K/(K² + μ) - E S⁻¹ Wᵀ                   α = BᵀY
     D = 1/(K² + μ) + W S⁻¹ Wᵀ
 
-Deleting a row of the dual-norm model also forces its α to zero, as a refit would; see `DualNorm.leave_out`.
-Weighted problems come in scaled: K → diag(s) K diag(s), Y → sY, with s the square roots of the weights.
+Deleting a row of the dual-norm model also forces its α to zero, as a refit would; see
+`DualNorm.leave_out`. Weighted problems come in scaled: K → diag(s) K diag(s), Y → sY, with s the
+square roots of the weights.
 """
 
 from __future__ import annotations
@@ -49,7 +53,10 @@ SMALL = 1e-6  # of λ_max: below this mu, dual coefficients keep to the range of
 
 @dataclass(frozen=True)
 class Fitted:
-    """A smoother applied to targets Y (n, t): residual Y - HY and, for the dual norm, the coefficients α."""
+    """A smoother applied to targets Y (n, t).
+
+    Residual Y - HY and, for the dual norm, the coefficients α.
+    """
 
     Y: Array
     residual: Array
@@ -66,7 +73,9 @@ class Fitted:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out residuals ρ = Y - (held-out values), and for the dual norm the forces ν that hold α at zero."""
+    """Held-out residuals ρ = Y - (held-out values), and for the dual norm the forces ν that hold α
+    at zero.
+    """
 
     residual: Array
     force: Array | None = None
@@ -76,8 +85,8 @@ class HeldOut:
 class Removal:
     """Everything about deleting a set of rows at one mu that does not see the labels.
 
-    `held_out(fitted)` gives the deleted rows' held-out residuals for any targets: O(m²) each after an O(m³)
-    factorisation of m deleted rows.
+    `held_out(fitted)` gives the deleted rows' held-out residuals for any targets: O(m²) each after
+    an O(m³) factorisation of m deleted rows.
     """
 
     rows: Array
@@ -127,7 +136,10 @@ def unpenalised_coef(smoother: SmootherAt, Y: Array, dual: Array) -> Array:
 
 @dataclass(frozen=True)
 class FunctionNorm:
-    """Penalty μ‖f‖²: I - H = g(G) with g = μ/(λ + μ), written as a sum of non-negative terms throughout."""
+    """Penalty μ‖f‖².
+
+    I - H = g(G) with g = μ/(λ + μ), written as a sum of non-negative terms throughout.
+    """
 
     spectrum: Spectrum
     KQ0: Array
@@ -161,8 +173,10 @@ class FunctionNorm:
         """Refuse a mu at which H does not exist."""
         if np.any(mus <= self.lower_bound):
             raise ValueError(
-                f"alpha must be greater than {self.lower_bound:.6g} for this kernel, got {float(np.min(mus)):.6g} "
-                f"instead: the centred kernel matrix is indefinite (its smallest eigenvalue is {self.spectrum.smallest:.6g}), "
+                f"alpha must be greater than {self.lower_bound:.6g} for this kernel, got "
+                f"{float(np.min(mus)):.6g} "
+                "instead: the centred kernel matrix is indefinite (its smallest eigenvalue is "
+                f"{self.spectrum.smallest:.6g}), "
                 "and below that value the penalised problem has no minimum. "
                 'Use a larger alpha, or penalty="dual", which needs no definiteness.'
             )
@@ -178,7 +192,10 @@ class FunctionNorm:
         return Fitted(Y, self.residual(Y, mu))
 
     def dual_coef(self, fitted: Fitted, mu: float) -> Array:
-        """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G: the rest predicts nothing, but grows like 1/μ."""
+        """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G.
+
+        The rest predicts nothing, but grows like 1/μ.
+        """
         if self.spectrum.smallest < 0 or mu > SMALL * self.largest:
             return fitted.residual / mu
         xp = namespace(fitted.Y)
@@ -193,7 +210,10 @@ class FunctionNorm:
         return 1.0 - self.spectrum.diagonal(g, asarray_like([1.0], g))[:, 0]
 
     def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut:
-        """Held-out residuals (m, n, t): r_i / (1 - h_i), equal to n refits. One product V² g for all mu."""
+        """Held-out residuals (m, n, t): r_i / (1 - h_i), equal to n refits.
+
+        One product V² g for all mu.
+        """
         xp = namespace(Y)
         mus = asarray_like(mus, Y)
         g = mus / (self.spectrum.eigenvalues[:, None] + mus)
@@ -206,7 +226,9 @@ class FunctionNorm:
         """Yᵀ(I - H)Y for every mu: (m, t, t)."""
         xp = namespace(Y)
         mus = asarray_like(mus, Y)
-        return self.spectrum.quadratic(mus / (self.spectrum.eigenvalues[:, None] + mus), xp.ones_like(mus), Y)
+        return self.spectrum.quadratic(
+            mus / (self.spectrum.eigenvalues[:, None] + mus), xp.ones_like(mus), Y
+        )
 
     def leave_out(self, rows: Array, mu: float) -> Removal:
         """ρ solves (I - H)_TeTe ρ = r_Te."""
@@ -214,7 +236,10 @@ class FunctionNorm:
         return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
 
     def can_leave_out(self, n_rows: int) -> bool:
-        """Whether deleting so many rows is cheaper than decomposing the rest: half of them, or any number at low rank."""
+        """Whether deleting so many rows is cheaper than decomposing the rest.
+
+        Half of them, or any number at low rank.
+        """
         return n_rows <= self.spectrum.n_samples // 2 or not self.spectrum.complete
 
     def _solver(self, rows: Array, mu: float) -> Callable[[Array], Array]:
@@ -224,7 +249,10 @@ class FunctionNorm:
         return spd_solver(self.spectrum.block(self._g(mu), 1.0, rows))
 
     def _low_rank_solver(self, rows: Array, mu: float) -> Callable[[Array], Array]:
-        """More deleted rows than directions: (I - LLᵀ)⁻¹ = I + L (I - LᵀL)⁻¹ Lᵀ with L = [Q₀, V√f]_Te."""
+        """More deleted rows than directions.
+
+        (I - LLᵀ)⁻¹ = I + L (I - LᵀL)⁻¹ Lᵀ with L = [Q₀, V√f]_Te.
+        """
         xp = namespace(self.spectrum.V)
         f = self.spectrum.eigenvalues / (self.spectrum.eigenvalues + mu)
         L = xp.concat([take(self.Q0, rows), take(self.spectrum.V, rows) * xp.sqrt(f)], axis=1)
@@ -236,21 +264,28 @@ class FunctionNorm:
         return _refit_to_held_out(self, fitted, removal, mu)
 
 
-def _refit_to_held_out(smoother: FunctionNorm | FunctionNormAt, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
+def _refit_to_held_out(
+    smoother: FunctionNorm | FunctionNormAt, fitted: Fitted, removal: Removal, mu: float
+) -> Fitted:
     """Deleting rows equals replacing their targets by their held-out values.
 
-    The result is a fit of all rows to those targets Y*: Ŷ(new) = H Y*, with α zero at the removed rows.
+    The result is a fit of all rows to those targets Y*: Ŷ(new) = H Y*, with α zero at the removed
+    rows.
     """
-    Y = replace_rows(fitted.Y, removal.rows, take(fitted.Y, removal.rows) - removal.held_out(fitted).residual)
+    Y = replace_rows(
+        fitted.Y, removal.rows, take(fitted.Y, removal.rows) - removal.held_out(fitted).residual
+    )
     return smoother.fit(Y, mu)
 
 
 @dataclass(frozen=True)
 class FunctionNormAt:
-    """The function norm at one mu: I - H as a matrix, from a Cholesky factorisation instead of an eigendecomposition.
+    """The function norm at one mu: I - H as a matrix, from a Cholesky factorisation instead of an
+    eigendecomposition.
 
-    I - H = μ (G + cQ₀Q₀ᵀ + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ for any c; a large one keeps the second term small and the first well
-    conditioned. Several times cheaper than a Spectrum where only one mu is wanted, and blocks of it are there already.
+    I - H = μ (G + cQ₀Q₀ᵀ + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ for any c; a large one keeps the second term
+    small and the first well conditioned. Several times cheaper than a Spectrum where only one mu is
+    wanted, and blocks of it are there already.
     """
 
     one_minus_H: Array
@@ -291,7 +326,9 @@ class FunctionNormAt:
 
 @dataclass(frozen=True)
 class DualNorm:
-    """Penalty μ‖α‖², with U, σ of the uncentred kernel in `spectrum` and the unpenalised basis Q0 beside it."""
+    """Penalty μ‖α‖², with U, σ of the uncentred kernel in `spectrum` and the unpenalised basis Q0
+    beside it.
+    """
 
     spectrum: Spectrum
     Q0: Array
@@ -322,7 +359,9 @@ class DualNorm:
         """Nothing to refuse."""
 
     def _operators(self, mus: np.ndarray) -> _DualOperators:
-        return _DualOperators.at(self.spectrum, self.Q0, asarray_like(np.atleast_1d(mus), self.spectrum.V))
+        return _DualOperators.at(
+            self.spectrum, self.Q0, asarray_like(np.atleast_1d(mus), self.spectrum.V)
+        )
 
     def fit(self, Y: Array, mu: float) -> Fitted:
         operators = self._operators(np.asarray([mu]))
@@ -352,14 +391,16 @@ class DualNorm:
     def leave_one_out_fixed_basis(self, Y: Array, mus: np.ndarray) -> Array:
         """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).
 
-        The row is deleted from the loss but its kernel function stays in the expansion, so this is not what a
-        refit gives: the relative error is about 2 % at n = 60 and falls with n. For their figures only.
+        The row is deleted from the loss but its kernel function stays in the expansion, so this is
+        not what a refit gives: the relative error is about 2 % at n = 60 and falls with n. For
+        their figures only.
         """
         operators = self._operators(mus)
         return operators.residual(Y) / operators.diagonals()[0][:, :, None]
 
     def leave_out(self, rows: Array, mu: float) -> Removal:
-        """Delete the rows and hold their α at zero by forces ν; blocks at the test rows, one SPD solve:
+        """Delete the rows and hold their α at zero by forces ν; blocks at the test rows, one SPD
+        solve:
 
         (I - H + B D⁻¹ Bᵀ) ρ = r + B D⁻¹ α,        ν = D⁻¹ (α - Bᵀρ)
         """
@@ -391,8 +432,8 @@ class DualNorm:
 class _DualOperators:
     """I - H, B and D of the dual norm at m values of mu, as functions of K plus terms of rank u.
 
-    T, F, R are the values on the spectrum (r, m) of μ/(σ²+μ), σ/(σ²+μ), 1/(σ²+μ); E and W (m, n, u) as in the
-    module's docstring; E_S and W_S are E S⁻¹ and W S⁻¹.
+    T, F, R are the values on the spectrum (r, m) of μ/(σ²+μ), σ/(σ²+μ), 1/(σ²+μ); E and W (m, n, u)
+    as in the module's docstring; E_S and W_S are E S⁻¹ and W S⁻¹.
     """
 
     spectrum: Spectrum
@@ -420,17 +461,23 @@ class _DualOperators:
     def residual(self, Y: Array) -> Array:
         """(I - H) Y."""
         xp = namespace(Y)
-        return self.spectrum.apply(self.T, xp.ones_like(self.mus), Y) - self.E_S @ (_transpose(self.E) @ Y)
+        return self.spectrum.apply(self.T, xp.ones_like(self.mus), Y) - self.E_S @ (
+            _transpose(self.E) @ Y
+        )
 
     def dual(self, Y: Array) -> Array:
         """BᵀY."""
         xp = namespace(Y)
-        return self.spectrum.apply(self.F, xp.zeros_like(self.mus), Y) - self.W_S @ (_transpose(self.E) @ Y)
+        return self.spectrum.apply(self.F, xp.zeros_like(self.mus), Y) - self.W_S @ (
+            _transpose(self.E) @ Y
+        )
 
     def transposed_dual(self, Y: Array) -> Array:
         """B Y."""
         xp = namespace(Y)
-        return self.spectrum.apply(self.F, xp.zeros_like(self.mus), Y) - self.E_S @ (_transpose(self.W) @ Y)
+        return self.spectrum.apply(self.F, xp.zeros_like(self.mus), Y) - self.E_S @ (
+            _transpose(self.W) @ Y
+        )
 
     def curvature(self, Y: Array) -> Array:
         """D Y."""

@@ -1,17 +1,17 @@
 r"""One decomposition, and every function of the matrix that it gives for the price of a product.
 
-For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalised: the bias, and whatever
-else must be left alone. The Gram matrix without them is
+For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalised: the bias,
+and whatever else must be left alone. The Gram matrix without them is
 
     G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ) = V diag(λ) Vᵀ,        VᵀV = I,  V ⟂ Q₀.
 
-Row weights w enter before: with s = √w the matrix is diag(s) K diag(s) and the bias column is s. Then, for any
-function φ, the matrix φ(G) restricted to the complement of Q₀ is
+Row weights w enter before: with s = √w the matrix is diag(s) K diag(s) and the bias column is s.
+Then, for any function φ, the matrix φ(G) restricted to the complement of Q₀ is
 
     φ(G) = V diag(φ(λ)) Vᵀ + φ(0) (I - Q₀Q₀ᵀ - VVᵀ),
 
-where the second term vanishes when V is complete (r + u = n). Nothing downstream of a `Spectrum` knows which
-kernel, feature map or device it came from.
+where the second term vanishes when V is complete (r + u = n). Nothing downstream of a `Spectrum`
+knows which kernel, feature map or device it came from.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def machine_epsilon(A: Array) -> float:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with V ⟂ Q0.
+    """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with
+    V ⟂ Q0.
 
     Negative eigenvalues of indefinite kernels are kept.
     """
@@ -69,7 +70,8 @@ class Spectrum:
         return lowest if self.complete else min(lowest, 0.0)
 
     def apply(self, phi: Array, at_zero: Array, Y: Array) -> Array:
-        """φ(G) Y for Y (n, t), exactly: (n, t), or (m, n, t) for m functions in the columns of phi (r, m).
+        """φ(G) Y for Y (n, t), exactly: (n, t), or (m, n, t) for m functions in the columns of phi
+        (r, m).
 
         Cost: one product with Vᵀ and one with V, O(n r t m).
         """
@@ -80,7 +82,9 @@ class Spectrum:
             return result if self.complete else result + at_zero * self._outside(Y, z)
         m, t = phi.shape[1], Y.shape[1]
         coefficients = xp.reshape(phi[:, :, None] * z[:, None, :], (self.rank, m * t))
-        result = xp.permute_dims(xp.reshape(self.V @ coefficients, (self.n_samples, m, t)), (1, 0, 2))
+        result = xp.permute_dims(
+            xp.reshape(self.V @ coefficients, (self.n_samples, m, t)), (1, 0, 2)
+        )
         return result if self.complete else result + at_zero[:, None, None] * self._outside(Y, z)
 
     def _outside(self, Y: Array, z: Array) -> Array:
@@ -88,7 +92,10 @@ class Spectrum:
         return Y - self.Q0 @ (self.Q0.T @ Y) - self.V @ z
 
     def diagonal(self, phi: Array, at_zero: Array) -> Array:
-        """diag φ(G) for m functions in the columns of phi (r, m), as (n, m): the product of V² with phi."""
+        """diag φ(G) for m functions in the columns of phi (r, m), as (n, m).
+
+        The product of V² with phi.
+        """
         xp = namespace(self.V)
         blocks = []
         for rows in row_blocks(self.n_samples):
@@ -102,7 +109,10 @@ class Spectrum:
         return xp.concat(blocks, axis=0)
 
     def quadratic(self, phi: Array, at_zero: Array, Y: Array) -> Array:
-        """Yᵀ φ(G) Y (m, t, t) for m functions in the columns of phi (r, m): O(n r t) once and O(r t² m)."""
+        """Yᵀ φ(G) Y (m, t, t) for m functions in the columns of phi (r, m).
+
+        O(n r t) once and O(r t² m).
+        """
         xp = namespace(self.V, Y)
         z = self.V.T @ Y
         result = xp.matrix_transpose(z[None, :, :] * phi.T[:, :, None]) @ z[None, :, :]
@@ -132,22 +142,26 @@ def orthonormal(columns: Array) -> Array:
 def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
     """The complete Spectrum of a symmetric matrix K (n, n), which is overwritten.
 
-    Q₀ gets an eigenvalue of its own above all others, so that the last u eigenvectors are Q₀ and the first n - u are
-    exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
+    Q₀ gets an eigenvalue of its own above all others, so that the last u eigenvectors are Q₀ and
+    the first n - u are exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
     """
     n, u = Q0.shape
     xp = namespace(K)
-    size = min(float(xp.linalg.vector_norm(K)), n * float(xp.max(xp.abs(K))))  # the first may overflow
+    size = min(
+        float(xp.linalg.vector_norm(K)), n * float(xp.max(xp.abs(K)))
+    )  # the first may overflow
     project_off(K, Q0)
     eigenvalues, V = eigh_overwriting(K)
-    return Spectrum(V[:, : n - u], without_noise(eigenvalues[: n - u], n * machine_epsilon(K) * size), Q0)
+    return Spectrum(
+        V[:, : n - u], without_noise(eigenvalues[: n - u], n * machine_epsilon(K) * size), Q0
+    )
 
 
 def project_off(K: Array, Q0: Array) -> tuple[float, float]:
     """Overwrite K by G + c Q₀Q₀ᵀ with G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ), in one pass; returns (c, ‖G‖).
 
-    The norm is Frobenius's, from above, and c is twice that: Q₀ becomes the leading eigenvectors, well apart from the
-    others and from zero. With half = KQ₀ - ½Q₀(Q₀ᵀKQ₀ + cI),
+    The norm is Frobenius's, from above, and c is twice that: Q₀ becomes the leading eigenvectors,
+    well apart from the others and from zero. With half = KQ₀ - ½Q₀(Q₀ᵀKQ₀ + cI),
 
         G + c Q₀Q₀ᵀ = K - Q₀ halfᵀ - half Q₀ᵀ.
     """
@@ -159,7 +173,9 @@ def project_off(K: Array, Q0: Array) -> tuple[float, float]:
     KQ0 = K @ Q0
     core = Q0.T @ KQ0
     # ‖G‖², with more than rounding can take from it where K is nearly all offset
-    squared_G = squared - 2.0 * xp.sum(KQ0**2) + xp.sum(core**2) + 100 * n * machine_epsilon(K) * squared
+    squared_G = (
+        squared - 2.0 * xp.sum(KQ0**2) + xp.sum(core**2) + 100 * n * machine_epsilon(K) * squared
+    )
     norm = float(xp.sqrt(squared_G))
     shift = 2.0 * norm or 1.0
     half = KQ0 - 0.5 * (Q0 @ (core + shift * eye_like(u, K)))
@@ -170,10 +186,12 @@ def project_off(K: Array, Q0: Array) -> tuple[float, float]:
 
 
 def without_noise(eigenvalues: Array, noise: float) -> Array:
-    """Eigenvalues that are only rounding of zero, as zero: negative ones, and all of them where none is more than that.
+    """Eigenvalues that are only rounding of zero, as zero: negative ones, and all of them where
+    none is more than that.
 
-    A singular kernel is not an indefinite one, and a constant one is not a very small one. Rounding is measured against the kernel as
-    it came: a large offset leaves its own behind when it is projected off.
+    A singular kernel is not an indefinite one, and a constant one is not a very small one. Rounding
+    is measured against the kernel as it came: a large offset leaves its own behind when it is
+    projected off.
     """
     xp = namespace(eigenvalues)
     zeros = xp.zeros_like(eigenvalues)
@@ -185,8 +203,8 @@ def without_noise(eigenvalues: Array, noise: float) -> Array:
 def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
     """The thin Spectrum of ZZᵀ for features Z (n, p), p < n, through the p×p side.
 
-    With Z off Q₀, ZᵀZ = W diag(λ) Wᵀ and V = Z W diag(λ)^-½; directions with λ at rounding level are dropped.
-    Cost: O(n p² + p³); memory: one copy of Z.
+    With Z off Q₀, ZᵀZ = W diag(λ) Wᵀ and V = Z W diag(λ)^-½; directions with λ at rounding level
+    are dropped. Cost: O(n p² + p³); memory: one copy of Z.
     """
     xp = namespace(Z, Q0)
     noise = (Z.shape[0] * machine_epsilon(Z) * float(xp.linalg.vector_norm(Z))) ** 2

@@ -1,8 +1,9 @@
 """Problems whose best possible classifier is known.
 
-Every ``make_x(n_samples)`` draws rows X and labels y. Of two classes, in {-1, +1}, ``x_bayes(X)`` is the log-odds of class +1 given the
-row under the same law, so that its sign is the best possible prediction and `BAYES_ERROR` the error of that. Of more, 0, 1, …, it is
-the log-probability of each, and its argmax the best prediction.
+Every ``make_x(n_samples)`` draws rows X and labels y. Of two classes, in {-1, +1}, ``x_bayes(X)``
+is the log-odds of class +1 given the row under the same law, so that its sign is the best possible
+prediction and `BAYES_ERROR` the error of that. Of more, 0, 1, …, it is the log-probability of each,
+and its argmax the best prediction.
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ _CHECKERBOARD_FLIPPED = 0.1
 
 _WAVE_AT = np.arange(1, 22)
 _WAVES = {peak: np.maximum(6.0 - np.abs(_WAVE_AT - peak), 0.0) for peak in (7, 11, 15)}
-_WAVE_CLASSES = ((7, 11), (11, 15), (7, 15))  # peaks mixed by each of Breiman's classes; the first is +1 here
+_WAVE_CLASSES = (
+    (7, 11),
+    (11, 15),
+    (7, 15),
+)  # peaks mixed by each of Breiman's classes; the first is +1 here
 
 
 def make_torus(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """A Gaussian inside an annulus: the synthetic problem of Cawley and Talbot (2003) and Saadi et al. (2007).
+    """A Gaussian inside an annulus: the synthetic problem of Cawley and Talbot (2003) and Saadi et
+    al. (2007).
 
-    A quarter of the rows, rounded, are class +1, N(0, I) in the plane. The others are class -1: radius N(4, 1), angle
-    uniform. Bayes error 4.89 %, at radius 2.15.
+    A quarter of the rows, rounded, are class +1, N(0, I) in the plane. The others are class -1:
+    radius N(4, 1), angle uniform. Bayes error 4.89 %, at radius 2.15.
 
     Parameters
     ----------
@@ -56,7 +62,10 @@ def make_torus(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.nd
     rng = _generator(random_state)
     y = rng.permutation(np.where(np.arange(_count(n_samples)) < round(n_samples / 4), 1, -1))
     normal = rng.normal(size=(n_samples, 2))
-    radius, angle = rng.normal(4.0, 1.0, size=n_samples), rng.uniform(0.0, 2.0 * np.pi, size=n_samples)
+    radius, angle = (
+        rng.normal(4.0, 1.0, size=n_samples),
+        rng.uniform(0.0, 2.0 * np.pi, size=n_samples),
+    )
     annulus = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.where(y[:, None] > 0, normal, annulus), y
 
@@ -65,14 +74,22 @@ def torus_bayes(X: Any) -> np.ndarray:
     """Log-odds (n,) of class +1 of `make_torus` given the rows X (n, 2)."""
     r = np.linalg.norm(_rows(X, 2), axis=1)
     with np.errstate(divide="ignore"):
-        # radius -r at the opposite angle is the same point; 2πr turns densities of the radius into those of the plane
-        annulus = np.logaddexp(-0.5 * (r - 4.0) ** 2, -0.5 * (r + 4.0) ** 2) - 0.5 * np.log(2.0 * np.pi) - np.log(2.0 * np.pi * r)
+        # radius -r at the opposite angle is the same point; 2πr turns densities of the radius into
+        # those of the plane
+        annulus = (
+            np.logaddexp(-0.5 * (r - 4.0) ** 2, -0.5 * (r + 4.0) ** 2)
+            - 0.5 * np.log(2.0 * np.pi)
+            - np.log(2.0 * np.pi * r)
+        )
     normal = -0.5 * r**2 - np.log(2.0 * np.pi)
     return np.asarray(normal - annulus - np.log(3.0))
 
 
-def make_twonorm(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Breiman's twonorm: N(a·1, I) for class +1 against N(-a·1, I) in 20 dimensions, a = 2/√20, equal priors.
+def make_twonorm(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's twonorm: N(a·1, I) for class +1 against N(-a·1, I) in 20 dimensions, a = 2/√20,
+    equal priors.
 
     The best classifier is the sign of the sum of the features; its error is Φ(-2) = 2.28 %.
 
@@ -96,8 +113,11 @@ def twonorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(2.0 * _NORM_OFFSET * _rows(X, _NORM_FEATURES).sum(axis=1))
 
 
-def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Breiman's ringnorm: N(0, 4I) for class +1 around N(a·1, I) in 20 dimensions, a = 2/√20, equal priors.
+def make_ringnorm(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's ringnorm: N(0, 4I) for class +1 around N(a·1, I) in 20 dimensions, a = 2/√20, equal
+    priors.
 
     The best classifier is a ball around 4a/3; its error is 1.24 % (Breiman gives 1.3 %).
 
@@ -125,10 +145,14 @@ def ringnorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(outer - inner)
 
 
-def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …), I) for class -1, in 20 dimensions.
+def make_threenorm(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …),
+    I) for class -1, in 20 dimensions.
 
-    a = 2/√20, equal priors. In the plane of the three centres the best boundary is v = ½ log cosh 2u; its error is 10.5 %.
+    a = 2/√20, equal priors. In the plane of the three centres the best boundary is v = ½ log cosh
+    2u; its error is 10.5 %.
 
     Parameters
     ----------
@@ -148,16 +172,23 @@ def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> tuple[n
 
 
 def threenorm_bayes(X: Any) -> np.ndarray:
-    """Log-odds (n,) of class +1 of `make_threenorm` given the rows X (n, 20); all centres are equally far from 0."""
+    """Log-odds (n,) of class +1 of `make_threenorm` given the rows X (n, 20).
+
+    All centres are equally far from 0.
+    """
     X = _NORM_OFFSET * _rows(X, _NORM_FEATURES)
     along = X.sum(axis=1)
     return np.asarray(np.logaddexp(along, -along) - np.log(2.0) - X @ _ALTERNATING)
 
 
-def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """A board of 4 by 4 fields on the unit square, black +1 and white -1, with every tenth label wrong.
+def make_checkerboard(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """A board of 4 by 4 fields on the unit square, black +1 and white -1, with every tenth label
+    wrong.
 
-    Rows are uniform, and a label is wrong with probability 0.1, which is the Bayes error. A linear rule does hardly better than chance.
+    Rows are uniform, and a label is wrong with probability 0.1, which is the Bayes error. A linear
+    rule does hardly better than chance.
 
     Parameters
     ----------
@@ -187,19 +218,28 @@ def _field(X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """Classes N(mean_j, covariance) of equal probability: centres (c, p) and their common covariance (p, p)."""
+    """Classes N(mean_j, covariance) of equal probability.
+
+    Centres (c, p) and their common covariance (p, p).
+    """
 
     means: np.ndarray
     covariance: np.ndarray
 
     def bayes(self, X: Any) -> np.ndarray:
-        """Log-probabilities (n, c) of the classes given the rows X (n, p): x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised."""
+        """Log-probabilities (n, c) of the classes given the rows X (n, p).
+
+        X·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised.
+        """
         directions = cho_solve(cho_factor(self.covariance), self.means.T)
         offsets = 0.5 * (self.means.T * directions).sum(axis=0)
         return np.asarray(log_softmax(_rows(X, self.means.shape[1]) @ directions - offsets, axis=1))
 
     def bayes_error(self, n_draws: int = 100_000, *, random_state: Any = 0) -> float:
-        """The error of the best classifier: Φ(-Δ/2) for two classes at Mahalanobis distance Δ; for more, the mean of 1 - max p of draws."""
+        """The error of the best classifier: Φ(-Δ/2) for two classes at Mahalanobis distance Δ.
+
+        For more, the mean of 1 - max p of draws.
+        """
         if len(self.means) == 2:
             gap = self.means[1] - self.means[0]
             return float(ndtr(-0.5 * np.sqrt(gap @ cho_solve(cho_factor(self.covariance), gap))))
@@ -215,12 +255,19 @@ class GaussianLaw:
 
 
 def make_gaussians(
-    n_samples: int = 100, *, n_features: int = 10, n_classes: int = 5, random_state: Any = None, return_law: bool = False
+    n_samples: int = 100,
+    *,
+    n_features: int = 10,
+    n_classes: int = 5,
+    random_state: Any = None,
+    return_law: bool = False,
 ) -> Any:
-    """Gaussian classes of a common covariance, both drawn at random: the simulation of Treder (2019).
+    """Gaussian classes of a common covariance, both drawn at random: the simulation of Treder
+    (2019).
 
-    The centres are uniform on the unit sphere and the covariance is Wishart with n_features degrees of freedom and mean I (the paper leaves
-    these open), so every seed is another law; classes have equal shares. The best classifier is linear discriminant analysis.
+    The centres are uniform on the unit sphere and the covariance is Wishart with n_features degrees
+    of freedom and mean I (the paper leaves these open), so every seed is another law; classes have
+    equal shares. The best classifier is linear discriminant analysis.
 
     Parameters
     ----------
@@ -229,7 +276,8 @@ def make_gaussians(
     n_classes : int, default=5
     random_state : int, Generator, RandomState or None, default=None
     return_law : bool, default=False
-        Whether to return the law as well, which knows the best predictions and their error, and draws further rows.
+        Whether to return the law as well, which knows the best predictions and their error, and
+        draws further rows.
 
     Returns
     -------
@@ -247,7 +295,9 @@ def make_gaussians(
     """
     for name, value, least in (("n_features", n_features, 1), ("n_classes", n_classes, 2)):
         if not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
+            raise ValueError(
+                f"{name} must be an integer of at least {least}, got {value!r} instead."
+            )
     rng = _generator(random_state)
     centres = rng.normal(size=(n_classes, n_features))
     factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
@@ -256,12 +306,16 @@ def make_gaussians(
     return (X, y, law) if return_law else (X, y)
 
 
-def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of three triangles.
+def make_waveform(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of three
+    triangles.
 
-    A row is u·h + (1-u)·h' + N(0, I) with u uniform on (0, 1) and triangles h of height 6 that peak at points 7, 11 or 15. Breiman
-    has three equally probable classes, one for each pair of triangles. Here, as in Rätsch's benchmark (where it was read off the
-    class means of the data), class +1 is the pair (7, 11) and class -1 the other two merged. Bayes error 8.3 %.
+    A row is u·h + (1-u)·h' + N(0, I) with u uniform on (0, 1) and triangles h of height 6 that peak
+    at points 7, 11 or 15. Breiman has three equally probable classes, one for each pair of
+    triangles. Here, as in Rätsch's benchmark (where it was read off the class means of the data),
+    class +1 is the pair (7, 11) and class -1 the other two merged. Bayes error 8.3 %.
 
     Parameters
     ----------
@@ -283,11 +337,14 @@ def waveform_bayes(X: Any) -> np.ndarray:
     return np.asarray(one - np.logaddexp(other, another))
 
 
-def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """Breiman's waveforms, three equally probable classes: 21 noisy points on a random mixture of two of three triangles.
+def make_waveform3(
+    n_samples: int = 100, *, random_state: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Breiman's waveforms, three equally probable classes: 21 noisy points on a random mixture of
+    two of three triangles.
 
-    As `make_waveform`, each pair of triangles a class: 0 for (7, 11), 1 for (11, 15), 2 for (7, 15). Bayes error
-    13.3 % (Breiman et al. give 14 %).
+    As `make_waveform`, each pair of triangles a class: 0 for (7, 11), 1 for (11, 15), 2 for (7,
+    15). Bayes error 13.3 % (Breiman et al. give 14 %).
 
     Parameters
     ----------
@@ -302,7 +359,9 @@ def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> tuple[n
     rng = _generator(random_state)
     pair = rng.integers(len(_WAVE_CLASSES), size=_count(n_samples))
     u = rng.uniform(size=(n_samples, 1))
-    first, second = (np.stack([_WAVES[peaks[end]] for peaks in _WAVE_CLASSES])[pair] for end in (0, 1))
+    first, second = (
+        np.stack([_WAVES[peaks[end]] for peaks in _WAVE_CLASSES])[pair] for end in (0, 1)
+    )
     return u * first + (1.0 - u) * second + rng.normal(size=first.shape), pair
 
 
@@ -314,7 +373,9 @@ def waveform3_bayes(X: Any) -> np.ndarray:
 
 
 def _log_wave_mixture(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """log ∫₀¹ exp(-½‖x - u·first - (1-u)·second‖²) du, up to a constant that all pairs of waves share."""
+    """log ∫₀¹ exp(-½‖x - u·first - (1-u)·second‖²) du, up to a constant that all pairs of waves
+    share.
+    """
     d = first - second
     length = np.linalg.norm(d)
     at = (X - second) @ d / length  # where x falls on the line through both waves
@@ -343,7 +404,10 @@ def _count(n_samples: int) -> int:
 def _rows(X: Any, n_features: int) -> np.ndarray:
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_features:
-        raise ValueError(f"X must be of shape (n, {n_features}), got {rows.shape} instead: this law has {n_features} features.")
+        raise ValueError(
+            f"X must be of shape (n, {n_features}), got {rows.shape} instead: this law has "
+            f"{n_features} features."
+        )
     return rows
 
 

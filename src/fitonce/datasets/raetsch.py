@@ -1,4 +1,7 @@
-"""Rätsch's thirteen two-class benchmarks: the sets of table 1 of Saadi, Talbot and Cawley (2007), and their splits."""
+"""Rätsch's thirteen two-class benchmarks.
+
+The sets of table 1 of Saadi, Talbot and Cawley (2007), and their splits.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ from sklearn.utils import Bunch
 from .generators import make_ringnorm
 
 ARCHIVE = "benchmarks.mat"
-ARCHIVE_URL = "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/raw/master/benchmarks.mat"
+ARCHIVE_URL = (
+    "https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets/raw/master/benchmarks.mat"
+)
 ARCHIVE_SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c75"
 ARCHIVE_BYTES = 8_912_086
 FOLDER_VARIABLE = "FITONCE_RAETSCH"
@@ -69,13 +74,16 @@ class _Source:
             return _bunch(name, file["X"], file["y"], None)
 
 
-def fetch_raetsch(name: str, *, data_home: str | os.PathLike[str] | None = None, download: bool = False) -> Bunch:
+def fetch_raetsch(
+    name: str, *, data_home: str | os.PathLike[str] | None = None, download: bool = False
+) -> Bunch:
     """One of Rätsch's benchmarks, from a folder or, when asked to, from the network.
 
-    The folder is `data_home`, else the one that the environment variable FITONCE_RAETSCH names, else ``fitonce`` in
-    scikit-learn's data home. It may hold ``<name>.npz`` with X and y, or the public archive ``benchmarks.mat``
-    (https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets, MATLAB v7), which `download` puts there after checking
-    its SHA-256. Where there are only .npz files, ringnorm is drawn from its formula, ``make_ringnorm(7400, random_state=7)``.
+    The folder is `data_home`, else the one that the environment variable FITONCE_RAETSCH names,
+    else ``fitonce`` in scikit-learn's data home. It may hold ``<name>.npz`` with X and y, or the
+    public archive ``benchmarks.mat`` (https://github.com/tdiethe/gunnar_raetsch_benchmark_datasets,
+    MATLAB v7), which `download` puts there after checking its SHA-256. Where there are only .npz
+    files, ringnorm is drawn from its formula, ``make_ringnorm(7400, random_state=7)``.
 
     Parameters
     ----------
@@ -89,10 +97,9 @@ def fetch_raetsch(name: str, *, data_home: str | os.PathLike[str] | None = None,
     Returns
     -------
     Bunch
-        data : float array (n_samples, n_features), as published, not standardised
-        target : array (n_samples,) of -1 and +1
-        splits : list of (train, test) row numbers as published, or None where they are not at hand (see `raetsch_splits`)
-        name : str
+        data : float array (n_samples, n_features), as published, not standardised target : array
+        (n_samples,) of -1 and +1 splits : list of (train, test) row numbers as published, or None
+        where they are not at hand (see `raetsch_splits`) name : str
     """
     _check_name(name)
     folder = _folder(data_home)
@@ -103,17 +110,23 @@ def fetch_raetsch(name: str, *, data_home: str | os.PathLike[str] | None = None,
         source = _Source(_download(folder))
     if source is None:
         raise FileNotFoundError(
-            f"neither {name}.npz nor {ARCHIVE} is in {folder}. Name a folder that has one of them (data_home, or the environment "
-            f"variable {FOLDER_VARIABLE}), or pass download=True to get {ARCHIVE} ({ARCHIVE_BYTES / 1e6:.0f} MB) from {ARCHIVE_URL}."
+            f"neither {name}.npz nor {ARCHIVE} is in {folder}. Name a folder that has one of them "
+            "(data_home, or the environment "
+            f"variable {FOLDER_VARIABLE}), or pass download=True to get {ARCHIVE} "
+            f"({ARCHIVE_BYTES / 1e6:.0f} MB) from {ARCHIVE_URL}."
         )
     return source.read(name)
 
 
-def raetsch_splits(name: str, n_samples: int | None = None, *, start: int = 0, stop: int | None = None) -> Iterator[Split]:
-    """Training and test rows of splits start … stop-1, made by formula: the published ones are in the archive only.
+def raetsch_splits(
+    name: str, n_samples: int | None = None, *, start: int = 0, stop: int | None = None
+) -> Iterator[Split]:
+    """Training and test rows of splits start … stop-1, made by formula: the published ones are in
+    the archive only.
 
-    Split s is ``default_rng([2001, s]).permutation(n_samples)``: the first n_train rows train, the next n_test are for testing. They have
-    the published sizes; `start` beyond the published number gives splits for choosing defaults without seeing these.
+    Split s is ``default_rng([2001, s]).permutation(n_samples)``: the first n_train rows train, the
+    next n_test are for testing. They have the published sizes; `start` beyond the published number
+    gives splits for choosing defaults without seeing these.
 
     Parameters
     ----------
@@ -133,8 +146,13 @@ def raetsch_splits(name: str, n_samples: int | None = None, *, start: int = 0, s
     used = design.n_train + design.n_test
     n_samples = used if n_samples is None else n_samples
     if n_samples < used:
-        raise ValueError(f"n_samples must be at least {used} for {name} ({design.n_train} + {design.n_test}), got {n_samples} instead.")
-    return _splits(design, n_samples, range(start, start + design.n_splits if stop is None else stop))
+        raise ValueError(
+            f"n_samples must be at least {used} for {name} ({design.n_train} + {design.n_test}), "
+            f"got {n_samples} instead."
+        )
+    return _splits(
+        design, n_samples, range(start, start + design.n_splits if stop is None else stop)
+    )
 
 
 def _splits(design: Design, n_samples: int, numbers: range) -> Iterator[Split]:
@@ -162,9 +180,15 @@ def _find(folder: Path, name: str) -> _Source | None:
 
 def _bunch(name: str, X: Any, y: Any, splits: list[Split] | None) -> Bunch:
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y).astype(np.int64).ravel()
-    if X.ndim != 2 or X.shape[1] != RAETSCH[name].n_features or len(X) != len(y) or set(np.unique(y)) != {-1, 1}:
+    if (
+        X.ndim != 2
+        or X.shape[1] != RAETSCH[name].n_features
+        or len(X) != len(y)
+        or set(np.unique(y)) != {-1, 1}
+    ):
         raise ValueError(
-            f"{name} must have {RAETSCH[name].n_features} features and labels -1 and +1, got X of shape {X.shape}, {len(y)} labels "
+            f"{name} must have {RAETSCH[name].n_features} features and labels -1 and +1, got X of "
+            f"shape {X.shape}, {len(y)} labels "
             f"{np.unique(y)[:5].tolist()} instead: this is not the published file."
         )
     return Bunch(data=X, target=y, splits=splits, name=name)
@@ -175,21 +199,32 @@ def _read_archive(path: Path, name: str) -> Bunch:
 
     entry = loadmat(path, variable_names=[name]).get(name)
     if entry is None:
-        raise ValueError(f"{path} has no set {name!r}: this is not the published archive. Delete it, and pass download=True.")
+        raise ValueError(
+            f"{path} has no set {name!r}: this is not the published archive. Delete it, and pass "
+            "download=True."
+        )
     fields = entry[0, 0]
-    train, test = (np.asarray(fields[key], dtype=np.int64) - 1 for key in ("train", "test"))  # MATLAB counts from 1
+    train, test = (
+        np.asarray(fields[key], dtype=np.int64) - 1 for key in ("train", "test")
+    )  # MATLAB counts from 1
     return _bunch(name, fields["x"], fields["t"], list(zip(train, test, strict=True)))
 
 
 def _download(folder: Path) -> Path:
-    """The archive, fetched into the folder; it appears there only once it is complete and its hash is right."""
+    """The archive, fetched into the folder.
+
+    It appears there only once it is complete and its hash is right.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{ARCHIVE}.")
     try:
         with os.fdopen(handle, "wb") as file:
             found = _copy_from_network(file)
         if found != ARCHIVE_SHA256:
-            raise OSError(f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is damaged or the file was replaced.")
+            raise OSError(
+                f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is "
+                "damaged or the file was replaced."
+            )
         os.replace(temporary, folder / ARCHIVE)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
@@ -207,7 +242,8 @@ def _copy_from_network(file: Any) -> str:
                 file.write(chunk)
     except OSError as error:
         raise OSError(
-            f"{ARCHIVE_URL} could not be downloaded ({error}). Download it by hand into a folder, and name that folder in "
+            f"{ARCHIVE_URL} could not be downloaded ({error}). Download it by hand into a folder, "
+            "and name that folder in "
             f"data_home or {FOLDER_VARIABLE}."
         ) from error
     return digest.hexdigest()

@@ -1,4 +1,7 @@
-"""A model from sums over blocks of rows that anyone may make, anywhere: on a queue, in Spark, over MPI, one file a night."""
+"""A model from sums over blocks of rows that anyone may make, anywhere.
+
+On a queue, in Spark, over MPI, one file a night.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ from .validation import as_numbers, check_alpha, check_landmarks
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of some rows: their moments, fold by fold. Parts are small (p×p numbers a fold), picklable, and add up in any order."""
+    """What is known of some rows: their moments, fold by fold.
+
+    Parts are small (p×p numbers a fold), picklable, and add up in any order.
+    """
 
     folds: Mapping[int, Moments]
 
@@ -38,16 +44,18 @@ class Part:
 class Accumulation:
     """Fit an estimator from sums over blocks, without ever having the rows together.
 
-    Every block is reduced to a `Part` by `accumulate`, wherever it is; parts are merged in any order; `fit` makes the model. One pass
-    over the rows, p×p numbers of traffic for each block. Candidates for alpha are judged by the k-fold squared error of the targets,
-    which the parts of the folds give exactly, without another look at the rows. What needs a second pass is not to be had this way:
-    leave-one-out values, other criteria, calibration (use ``fit`` of the estimator on `fitonce.scale.open_rows` for those).
+    Every block is reduced to a `Part` by `accumulate`, wherever it is; parts are merged in any
+    order; `fit` makes the model. One pass over the rows, p×p numbers of traffic for each block.
+    Candidates for alpha are judged by the k-fold squared error of the targets, which the parts of
+    the folds give exactly, without another look at the rows. What needs a second pass is not to be
+    had this way: leave-one-out values, other criteria, calibration (use ``fit`` of the estimator on
+    `fitonce.scale.open_rows` for those).
 
     Parameters
     ----------
     estimator : KernelFisherDiscriminant, LeastSquaresSVC or KernelRidge
-        With fixed kernel parameters, ``calibration=None``, and alpha a number, candidates or "tune" (which need folds); its
-        `landmarks` are ignored.
+        With fixed kernel parameters, ``calibration=None``, and alpha a number, candidates or "tune"
+        (which need folds); its `landmarks` are ignored.
     landmarks : array of shape (n_landmarks, n_features)
         The points, the same for all blocks.
     classes : array-like, optional
@@ -74,10 +82,15 @@ class Accumulation:
         self.classes = None
         if is_classifier(self.model):
             if classes is None:
-                raise ValueError("classes must be given for a classifier: a single block may not contain all of them.")
+                raise ValueError(
+                    "classes must be given for a classifier: a single block may not contain all "
+                    "of them."
+                )
             self.classes = np.unique(np.asarray(classes))
             if len(self.classes) < 2:
-                raise ValueError(f"classes must name at least two labels, got {self.classes.tolist()} instead.")
+                raise ValueError(
+                    f"classes must name at least two labels, got {self.classes.tolist()} instead."
+                )
             self.model.classes_ = self.classes
         points = np.array(as_numbers("landmarks", landmarks))
         points = check_landmarks(points, points if points.ndim == 2 else np.empty((0, 0)))
@@ -89,16 +102,23 @@ class Accumulation:
         tuned = [
             name
             for name in (*used, "penalty")
-            if isinstance(getattr(model, name), str) and getattr(model, name) in ("tune", "ard", "scale")
+            if isinstance(getattr(model, name), str)
+            and getattr(model, name) in ("tune", "ard", "scale")
         ]
         if tuned:
             raise ValueError(
-                f"{', '.join(tuned)} must be fixed here, got {getattr(model, tuned[0])!r}: choosing it needs the rows themselves."
+                f"{', '.join(tuned)} must be fixed here, got {getattr(model, tuned[0])!r}: "
+                "choosing it needs the rows themselves."
             )
         if getattr(model, "calibration", None) is not None:
-            raise ValueError(f"calibration must be None here, got {model.calibration!r}: it needs held-out values of every row.")
+            raise ValueError(
+                f"calibration must be None here, got {model.calibration!r}: it needs held-out "
+                "values of every row."
+            )
         if getattr(model, "class_weight", None) is not None:
-            raise ValueError("class_weight is not used here: give the weights of the rows as sample_weight.")
+            raise ValueError(
+                "class_weight is not used here: give the weights of the rows as sample_weight."
+            )
 
     def _feature_map(self, points: np.ndarray) -> LandmarkMap:
         model = self.model
@@ -106,7 +126,11 @@ class Accumulation:
         return landmark_map(kernel, points, model.penalty, model._intercept_option)
 
     def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
-        """The part of a block: rows X (k, n_features), targets y, weights, and the fold of its rows (one number, or one per row)."""
+        """The part of a block.
+
+        Rows X (k, n_features), targets y, weights, and the fold of its rows (one number, or one per
+        row).
+        """
         X = checked_block(X, "the block", self.features.landmarks.shape[1])
         Y = self._targets(np.asarray(y))
         if len(Y) != len(X):
@@ -129,18 +153,29 @@ class Accumulation:
         if self.classes is None:
             numbers = as_numbers("y", y)
             if not np.all(np.isfinite(numbers)):
-                raise ValueError("the block's y contains NaN or infinity: no model fits such a target. Leave out those rows.")
+                raise ValueError(
+                    "the block's y contains NaN or infinity: no model fits such a target. Leave "
+                    "out those rows."
+                )
             return numbers[:, None] if numbers.ndim == 1 else numbers
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
-            raise ValueError(f"the block has labels {unknown.tolist()[:5]} that are not among classes={self.classes.tolist()[:20]}.")
+            raise ValueError(
+                f"the block has labels {unknown.tolist()[:5]} that are not among "
+                f"classes={self.classes.tolist()[:20]}."
+            )
         return np.asarray(self.model._codes_to_targets(np.searchsorted(self.classes, y)))
 
     def fit(self, parts: Part | Iterable[Part]) -> Any:
-        """The fitted estimator of all rows behind the parts; alpha chosen by k-fold squared error where it is not one number."""
+        """The fitted estimator of all rows behind the parts.
+
+        Alpha chosen by k-fold squared error where it is not one number.
+        """
         part = parts if isinstance(parts, Part) else reduce(Part.merge, parts, Part({}))
         if not part.folds:
-            raise ValueError("there are no parts to fit: accumulate at least one block of rows first.")
+            raise ValueError(
+                "there are no parts to fit: accumulate at least one block of rows first."
+            )
         model = clone(self.model)
         if self.classes is not None:
             model.classes_ = self.classes
@@ -152,14 +187,21 @@ class Accumulation:
         self._choose(model, part, total, solved)
         mu = np.array([model.alpha_])
         w = solved.coef(mu)[0]
-        intercept = solved.intercept(w[None])[0] - self.features.centre @ w + (w[-1] if self.features.constant else 0.0)
+        intercept = (
+            solved.intercept(w[None])[0]
+            - self.features.centre @ w
+            + (w[-1] if self.features.constant else 0.0)
+        )
         dual_coef = self.features.coordinates @ w
         coef = self.features.landmarks.T @ dual_coef if self.features.kernel.linear else None
         self._set(model, Solution(dual_coef, intercept, coef), solved, float(mu[0]))
         return model
 
     def _check_classes(self, total: Moments) -> None:
-        """Every class must have rows: its size follows from Σw and the sums of the targets, which are linear in the sizes."""
+        """Every class must have rows.
+
+        Its size follows from Σw and the sums of the targets, which are linear in the sizes.
+        """
         if self.classes is None:
             return
         targets = self.model._codes_to_targets(np.arange(len(self.classes)))
@@ -167,7 +209,10 @@ class Accumulation:
         sizes = np.linalg.lstsq(system, np.append(total.sum_Y, total.weight), rcond=None)[0]
         missing = self.classes[sizes <= 1e-13 * total.weight]
         if len(missing):
-            raise ValueError(f"no row of positive weight has the labels {missing.tolist()[:5]}, which classes names: leave them out there.")
+            raise ValueError(
+                f"no row of positive weight has the labels {missing.tolist()[:5]}, which classes "
+                "names: leave them out there."
+            )
 
     def _choose(self, model: Any, part: Part, total: Moments, solved: MomentFit) -> None:
         given = check_alpha(model.alpha)
@@ -175,7 +220,10 @@ class Accumulation:
             model.alpha_ = float(given[0])
             return
         if len(part.folds) < 2:
-            raise ValueError("choosing alpha needs parts of at least two folds: say in accumulate which fold each row belongs to.")
+            raise ValueError(
+                "choosing alpha needs parts of at least two folds: say in accumulate which fold "
+                "each row belongs to."
+            )
         alphas = alpha_lattice(_Sizes(solved), total.weight) if given is None else np.unique(given)
         errors = np.zeros(len(alphas))
         for moments in part.folds.values():
@@ -183,7 +231,11 @@ class Accumulation:
             coef = trained.coef(alphas)
             errors += trained.squared_error(moments, coef, trained.intercept(coef))
         found = Search([Trial({}, alphas, errors / (total.weight * total.sum_Y.shape[0]))])
-        model.alpha_, model.best_score_, model.cv_results_ = found.winner.alpha, -found.winner.loss, found.cv_results()
+        model.alpha_, model.best_score_, model.cv_results_ = (
+            found.winner.alpha,
+            -found.winner.loss,
+            found.cv_results(),
+        )
 
     def _set(self, model: Any, solution: Solution, solved: MomentFit, mu: float) -> None:
         """The fitted attributes that need no rows."""
@@ -196,23 +248,34 @@ class Accumulation:
                 setattr(model, f"{name}_", value)
         z = solved.z
         residual = solved.target_scatter - (z * solved.inverse(np.array([mu]))).T @ z
-        model._set_from_moments(solution, solved.moments.YY - residual, np.diagonal(solved.moments.YY))
+        model._set_from_moments(
+            solution, solved.moments.YY - residual, np.diagonal(solved.moments.YY)
+        )
 
 
 def _block_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     """Weights of a block, all of which may be zero: other blocks can have others."""
     weights = as_numbers("sample_weight", sample_weight)
     if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have one weight for each of the block's {n_rows} rows, got shape {weights.shape} instead.")
+        raise ValueError(
+            f"sample_weight must have one weight for each of the block's {n_rows} rows, got shape "
+            f"{weights.shape} instead."
+        )
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("sample_weight must be finite and not negative: a weight counts how often a row is there.")
+        raise ValueError(
+            "sample_weight must be finite and not negative: a weight counts how often a row is "
+            "there."
+        )
     return weights
 
 
 def _block_folds(fold: Any, n_rows: int) -> np.ndarray:
     numbers = np.asarray(fold) if n_rows else np.empty(0, dtype=int)
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (n_rows,)):
-        raise ValueError(f"fold must be a whole number, or one for each of the block's {n_rows} rows, got {fold!r} instead.")
+        raise ValueError(
+            f"fold must be a whole number, or one for each of the block's {n_rows} rows, got "
+            f"{fold!r} instead."
+        )
     return np.broadcast_to(numbers, (n_rows,))
 
 

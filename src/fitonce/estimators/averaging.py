@@ -1,21 +1,24 @@
 r"""Fewer rows for training: means of rows in kernel space, or a random part of the rows.
 
-**Averages.** The rows of a block j, all of one class, are replaced by their mean in the feature space of the kernel. With A (m, n) the
-matrix of means, the kernel of the averages is A K Aᵀ, that of rows with averages K Aᵀ, and a model α of the averages is Aᵀα on the rows:
+**Averages.** The rows of a block j, all of one class, are replaced by their mean in the feature
+space of the kernel. With A (m, n) the matrix of means, the kernel of the averages is A K Aᵀ, that
+of rows with averages K Aᵀ, and a model α of the averages is Aᵀα on the rows:
 
     f(x) = k(x, X) Aᵀα + b.
 
-With s the square roots of the averages' weights, Q₀ = s/‖s‖ and a = α/s the coefficients that the smoother of the averages gives to scaled
-targets Y,
+With s the square roots of the averages' weights, Q₀ = s/‖s‖ and a = α/s the coefficients that the
+smoother of the averages gives to scaled targets Y,
 
     f(x) = P(x) a + Q₀ᵀY/‖s‖,       P(x) = s∘(k(x, X)Aᵀ) - (K_s Q₀)ᵀ/‖s‖,      K_s = diag(s) A K Aᵀ diag(s).
 
-**Held out.** A row is tested by the model without its block. Without block j the targets are Y - e_jρ_j, ρ the held-out residuals of the
-averages, and for the dual norm a_j is held at zero by a force ν_j (see `core.smoother`); f is linear in both, so with a = M Y
+**Held out.** A row is tested by the model without its block. Without block j the targets are Y -
+e_jρ_j, ρ the held-out residuals of the averages, and for the dual norm a_j is held at zero by a
+force ν_j (see `core.smoother`); f is linear in both, so with a = M Y
 
     f₋ⱼ(x) = f(x) - (P(x)M_j + Q₀ⱼ/‖s‖) ρ_j - P(x)D_j ν_j
 
-where M = (G + μ)⁻¹ and no D for the function norm, M = Bᵀ for the dual norm. All of it for all μ is one product of n×m with m×#μ.
+where M = (G + μ)⁻¹ and no D for the function norm, M = Bᵀ for the dual norm. All of it for all μ is
+one product of n×m with m×#μ.
 """
 
 from __future__ import annotations
@@ -49,15 +52,17 @@ from .verification import Verification
 KERNEL_ELEMENTS = 1 << 23  # kernel entries computed at a time
 
 
-# ---- the problem of averages --------------------------------------------------------------------------------------------
+# ---- the problem of averages ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class AveragedProblem(Problem):
-    """Averages in the place of rows: `smoother`, `row_scale` and `targets` are theirs, `X` and held-out values are the rows'.
+    """Averages in the place of rows: `smoother`, `row_scale` and `targets` are theirs, `X` and
+    held-out values are the rows'.
 
-    `block` (n,) numbers the average that a row belongs to, A (m, n) makes means of rows, P (n, m) is as in the module's docstring.
-    For the linear kernel `means` (m, p) are the averages themselves, less the row `centre`.
+    `block` (n,) numbers the average that a row belongs to, A (m, n) makes means of rows, P (n, m)
+    is as in the module's docstring. For the linear kernel `means` (m, p) are the averages
+    themselves, less the row `centre`.
     """
 
     block: np.ndarray
@@ -89,7 +94,11 @@ class AveragedProblem(Problem):
         Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
         xp = namespace(Y)
         alpha = self.row_scale * dual
-        coef = None if self.means is None else self.means.T @ (self.row_scale * self._dual_inside(Y, dual, mu))
+        coef = (
+            None
+            if self.means is None
+            else self.means.T @ (self.row_scale * self._dual_inside(Y, dual, mu))
+        )
         if self.fit_intercept == "penalized":
             intercept = xp.sum(alpha, axis=0)
         elif not self.fit_intercept:
@@ -101,16 +110,25 @@ class AveragedProblem(Problem):
         return Solution(self.A.T @ alpha, intercept, coef)
 
     def _dual_inside(self, Y: Array, dual: Array, mu: float) -> Array:
-        """Of α the part inside the range of the kernel: what lies outside adds rounding only, magnified by 1/μ."""
+        """Of α the part inside the range of the kernel.
+
+        What lies outside adds rounding only, magnified by 1/μ.
+        """
         if not isinstance(self.smoother, FunctionNorm):
             return dual
         spectrum = self.smoother.spectrum
         return spectrum.apply(1.0 / (spectrum.eigenvalues + mu), 0.0, Y)
 
-    def held_out_targets(self, mus: np.ndarray, deletions: Deletions | None) -> tuple[Array, np.ndarray, np.ndarray]:
+    def held_out_targets(
+        self, mus: np.ndarray, deletions: Deletions | None
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
         """Held-out targets (m, k, t) of single rows, by the models without their blocks."""
         if deletions is None:
-            return self._without_own_block(np.asarray(mus, dtype=float)), np.arange(self.n_rows), self.block
+            return (
+                self._without_own_block(np.asarray(mus, dtype=float)),
+                np.arange(self.n_rows),
+                self.block,
+            )
         rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
         fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
         xp = namespace(self.targets)
@@ -129,14 +147,22 @@ class AveragedProblem(Problem):
         Y, Q0 = self.scaled_targets, self.smoother.Q0
         xp = namespace(Y)
         held_out = self.decomposition.leave_one_out(Y, mus)
-        response = self._function_norm(mus, Y) if isinstance(self.smoother, FunctionNorm) else self._dual_norm(mus, Y)
+        response = (
+            self._function_norm(mus, Y)
+            if isinstance(self.smoother, FunctionNorm)
+            else self._dual_norm(mus, Y)
+        )
         own = take(xp.sum(Q0, axis=1, keepdims=True), self.block)[:, 0] / self._norm
         parts = []
         for j in range(len(mus)):
             value = response.values[j, ...] + self._bias_part(Y)
-            value = value - (response.to_targets[:, j] + own)[:, None] * take(held_out.residual[j, ...], self.block)
+            value = value - (response.to_targets[:, j] + own)[:, None] * take(
+                held_out.residual[j, ...], self.block
+            )
             if response.to_forces is not None and held_out.force is not None:
-                value = value - response.to_forces[:, j][:, None] * take(held_out.force[j, ...], self.block)
+                value = value - response.to_forces[:, j][:, None] * take(
+                    held_out.force[j, ...], self.block
+                )
             parts.append(value)
         return xp.stack(parts)
 
@@ -146,7 +172,9 @@ class AveragedProblem(Problem):
         spectrum = cast(FunctionNorm, self.smoother).spectrum
         eigenvalues = spectrum.eigenvalues[:, None]
         inverse = 1.0 / (eigenvalues + asarray_like(mus, Y))
-        if spectrum.smallest >= 0:  # directions without any kernel add rounding only, magnified by 1/μ
+        if (
+            spectrum.smallest >= 0
+        ):  # directions without any kernel add rounding only, magnified by 1/μ
             noise = spectrum.n_samples * machine_epsilon(Y) * spectrum.largest
             inverse = xp.where(eigenvalues > noise, inverse, xp.zeros_like(inverse))
         PV = self.P @ spectrum.V
@@ -154,14 +182,19 @@ class AveragedProblem(Problem):
         return _Response(values, (PV * take(spectrum.V, self.block)) @ inverse)
 
     def _dual_norm(self, mus: np.ndarray, Y: Array) -> _Response:
-        """P BᵀY, P(x)·Bᵀe_j and P(x)·De_j, with B and D as functions of the kernel plus a term of the bias."""
+        """P BᵀY, P(x)·Bᵀe_j and P(x)·De_j, with B and D as functions of the kernel plus a term of
+        the bias.
+        """
         xp = namespace(Y)
         smoother = cast(DualNorm, self.smoother)
         operators = smoother._operators(mus)
         V = smoother.spectrum.V
         products = (self.P @ V) * take(V, self.block)
         PW = self.P @ operators.W_S  # (#mu, n, u)
-        E, W = (xp.stack([take(matrix[j, ...], self.block) for j in range(len(mus))]) for matrix in (operators.E, operators.W))
+        E, W = (
+            xp.stack([take(matrix[j, ...], self.block) for j in range(len(mus))])
+            for matrix in (operators.E, operators.W)
+        )
         to_targets = products @ operators.F - xp.sum(PW * E, axis=2).T
         to_forces = products @ operators.R + xp.sum(PW * W, axis=2).T
         return _Response(self.P @ operators.dual(Y), to_targets, to_forces)
@@ -169,7 +202,9 @@ class AveragedProblem(Problem):
 
 @dataclass(frozen=True)
 class _Response:
-    """P a (#mu, n, t), and how f at each row answers to its own block's target and force (n, #mu)."""
+    """P a (#mu, n, t), and how f at each row answers to its own block's target and
+    force (n, #mu).
+    """
 
     values: Array
     to_targets: Array
@@ -177,9 +212,18 @@ class _Response:
 
 
 def averaged_problem(
-    X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, weights: np.ndarray | None, targets: np.ndarray, block: np.ndarray
+    X: Array,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    weights: np.ndarray | None,
+    targets: np.ndarray,
+    block: np.ndarray,
 ) -> AveragedProblem:
-    """The problem of the means of blocks of rows. Cost: n² kernel entries, never all in memory, and a decomposition of m×m."""
+    """The problem of the means of blocks of rows. Cost.
+
+    N² kernel entries, never all in memory, and a decomposition of m×m.
+    """
     n, m = len(block), int(block.max()) + 1
     w = np.ones(n) if weights is None else weights
     total = np.bincount(block, weights=w, minlength=m)
@@ -202,14 +246,18 @@ def averaged_problem(
         if not bool(namespace(cross).all(namespace(cross).isfinite(cross))):
             raise ValueError(OVERFLOW)
         K = A @ cross
-        smoother = decompose(0.5 * (K + K.T), Kernel("precomputed"), penalty, fit_intercept, row_scale)
+        smoother = decompose(
+            0.5 * (K + K.T), Kernel("precomputed"), penalty, fit_intercept, row_scale
+        )
     if fit_intercept == "penalized":
         cross = cross + 1.0
     P = cross * row_scale.T
     if fit_intercept is True:
         P = P - smoother.KQ0.T / float(np.sqrt(total.sum()))
     rows = None if kernel.precomputed else (X if centre is None else X + centre)
-    return AveragedProblem(kernel, rows, smoother, row_scale, fit_intercept, Y, block, A, P, means, centre)
+    return AveragedProblem(
+        kernel, rows, smoother, row_scale, fit_intercept, Y, block, A, P, means, centre
+    )
 
 
 def _means(block: np.ndarray, share: np.ndarray, m: int, like: Array) -> Any:
@@ -230,9 +278,11 @@ def _kernel_with_averages(X: Array, kernel: Kernel, A: Any) -> Array:
 
 
 def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) -> np.ndarray:
-    """Blocks of at least `size` rows, less where a stratum has fewer: the number (n,) of each row's block.
+    """Blocks of at least `size` rows, less where a stratum has fewer: the number (n,) of each row's
+    block.
 
-    A stratum of k rows becomes max(1, k // size) blocks drawn at random, whose sizes differ by at most one.
+    A stratum of k rows becomes max(1, k // size) blocks drawn at random, whose sizes differ by at
+    most one.
     """
     block = np.empty(len(strata), dtype=int)
     start = 0
@@ -244,7 +294,7 @@ def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) ->
     return block
 
 
-# ---- estimators whose rows are averaged ---------------------------------------------------------------------------------
+# ---- estimators whose rows are averaged ----------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -257,7 +307,10 @@ class _Plan:
 
 
 class _Averaged(KernelModel):
-    """What an estimator does otherwise when blocks of its rows are averaged; `_plan` is set before `fit`."""
+    """What an estimator does otherwise when blocks of its rows are averaged.
+
+    `_plan` is set before `fit`.
+    """
 
     _plan: _Plan
     _block: np.ndarray  # of the active rows
@@ -268,7 +321,9 @@ class _Averaged(KernelModel):
         return folds
 
     def _draw(self, training: Training, folds: Folds | None) -> np.ndarray:
-        """Blocks within classes, within groups where asked for, and never across a split of `cv`."""
+        """Blocks within classes, within groups where asked for, and never across a
+        split of `cv`.
+        """
         plan, active = self._plan, training.active
         self._prepare(training)  # complains of labels that are none
         columns = [np.unique(training.y, return_inverse=True)[1].reshape(-1, 1)]
@@ -282,40 +337,71 @@ class _Averaged(KernelModel):
             member = np.zeros((training.n_samples, len(folds)), dtype=np.int8)
             for number, (train, test) in enumerate(folds):
                 member[train, number], member[test, number] = 1, 2
-            strata = _strata(np.column_stack([_strata(np.hstack(columns)), _strata(member)]))[active]
+            strata = _strata(np.column_stack([_strata(np.hstack(columns)), _strata(member)]))[
+                active
+            ]
         block = draw_blocks(strata, plan.n_average, check_random_state(plan.random_state))
-        if len(np.unique(block)) == len(active) and len(np.unique(together)) < len(active) and plan.n_average > 1:
+        if (
+            len(np.unique(block)) == len(active)
+            and len(np.unique(together)) < len(active)
+            and plan.n_average > 1
+        ):
             raise ValueError(
-                "no two rows can be averaged: blocks never straddle a split, and these splits part all rows of a class. Use cv=None, which "
+                "no two rows can be averaged: blocks never straddle a split, and these splits "
+                "part all rows of a class. Use cv=None, which "
                 "leaves out one block at a time, or fewer splits."
             )
         n_classes = len(np.unique(training.y[active]))
         if block.max() + 1 <= n_classes and n_classes > 1:
             raise ValueError(
-                f"n_average={plan.n_average} leaves {block.max() + 1} averages of {n_classes} classes: there must be more averages than "
+                f"n_average={plan.n_average} leaves {block.max() + 1} averages of {n_classes} "
+                "classes: there must be more averages than "
                 "classes. Use a smaller n_average."
             )
         return block
 
-    def _problem(self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None) -> Problem:
-        return averaged_problem(prepared.X, kernel, penalty, self._intercept_option, prepared.weights, prepared.targets, self._block)
+    def _problem(
+        self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None
+    ) -> Problem:
+        return averaged_problem(
+            prepared.X,
+            kernel,
+            penalty,
+            self._intercept_option,
+            prepared.weights,
+            prepared.targets,
+            self._block,
+        )
 
     def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
         """The main output of every row from the model without its block, or by `cv`."""
         training, folds = self._kept.training, self._kept.folds
         if folds is not None:
-            return self._averaged(training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds)
+            return self._averaged(
+                training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds
+            )
         values = problem.held_out_targets(np.asarray([mu]), None)[0][0, ...]
         held_out = problem.decomposition.leave_one_out(problem.scaled_targets, np.asarray([mu]))
         force = None if held_out.force is None else held_out.force[0, ...]
-        outputs = self._read_each(cast(AveragedProblem, problem), fitted, HeldOut(held_out.residual[0, ...], force), values)
+        outputs = self._read_each(
+            cast(AveragedProblem, problem),
+            fitted,
+            HeldOut(held_out.residual[0, ...], force),
+            values,
+        )
         return self._with_inactive(training, outputs)
 
-    def _read_each(self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array) -> Array:
-        """The main output of rows for the targets (n, t) that the models without their blocks predict."""
+    def _read_each(
+        self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array
+    ) -> Array:
+        """The main output of rows for the targets (n, t) that the models without their blocks
+        predict.
+        """
         return self._output(values)
 
-    def _fold_outputs(self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
+    def _fold_outputs(
+        self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray
+    ) -> Array:
         problem = cast(AveragedProblem, problem)
         training = self._kept.training
         position = np.full(training.n_samples, -1)
@@ -325,7 +411,9 @@ class _Averaged(KernelModel):
         inside = position[test] >= 0
         values = problem.values(without.refitted, mu, position[test[inside]])
         if not inside.all():
-            outside = self._values(training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu))
+            outside = self._values(
+                training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu)
+            )
             order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
             values = take(namespace(values).concat([values, outside], axis=0), order)
         return self._read_without(without, values, self._main_method)
@@ -333,18 +421,23 @@ class _Averaged(KernelModel):
     def _row_dependence(self) -> str | None:
         return "rows are averaged on each training set"
 
-    def verify(self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0) -> Verification:
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
         """Not for averages: a refit on fewer rows would draw other blocks."""
         raise ValueError(
-            "verify() compares with refits on fewer rows, which would draw other blocks to average: it has nothing to compare."
+            "verify() compares with refits on fewer rows, which would draw other blocks to "
+            "average: it has nothing to compare."
         )
 
 
 class AveragedFisher(_Averaged, KernelFisherDiscriminant):
-    """The kernel Fisher discriminant of averages, placed for single rows; made by `KernelAveraging`.
+    """The kernel Fisher discriminant of averages, placed for single rows; made by
+    `KernelAveraging`.
 
-    Averages of g rows have a g-th of the rows' within-class scatter, and a g-th of their number of degrees of freedom: with averages
-    weighted by their number of rows, scatter over degrees of freedom is the covariance of single rows, which is what test rows are.
+    Averages of g rows have a g-th of the rows' within-class scatter, and a g-th of their number of
+    degrees of freedom: with averages weighted by their number of rows, scatter over degrees of
+    freedom is the covariance of single rows, which is what test rows are.
     """
 
     def _readout(self, A: Array, sizes: Array) -> Readout:
@@ -355,28 +448,43 @@ class AveragedFisher(_Averaged, KernelFisherDiscriminant):
         """The rule with Σw · averages per row, less the classes, as degrees of freedom."""
         xp = namespace(A)
         readout = super()._readout(A, sizes)
-        total, n_classes = xp.sum(sizes, axis=-1), xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1)
+        total, n_classes = (
+            xp.sum(sizes, axis=-1),
+            xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1),
+        )
         dof = total - n_classes
         ratio = (total * averages_per_row - n_classes) / xp.where(dof > 0, dof, xp.ones_like(dof))
         scale = xp.sqrt(xp.where(ratio > 0, ratio, xp.zeros_like(ratio)))[..., None, None]
         solved = readout.discriminant
-        return Readout(replace(solved, axes=solved.axes * scale, centroids=solved.centroids * scale), readout.priors)
+        return Readout(
+            replace(solved, axes=solved.axes * scale, centroids=solved.centroids * scale),
+            readout.priors,
+        )
 
     def _readout_without(self, without: Without) -> Readout:
         problem, blocks = without.problem, without.removal.rows
         A = scatter_without(scatter(without.fitted), without.removed, without.held_out)
-        sizes = self._sizes(problem) - namespace(A).sum(take(problem.row_weights * problem.targets, blocks), axis=0)
+        sizes = self._sizes(problem) - namespace(A).sum(
+            take(problem.row_weights * problem.targets, blocks), axis=0
+        )
         left = np.bincount(self._block)
         left[blocks] = 0
         return self._readout_for_rows(A, sizes, float((left > 0).sum() / max(left.sum(), 1)))
 
-    def _read_each(self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array) -> Array:
+    def _read_each(
+        self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array
+    ) -> Array:
         A = scatter_without_each(scatter(fitted), fitted, held_out)
         sizes = self._sizes(problem) - problem.row_weights * problem.targets
         rows = np.bincount(self._block)
-        averages_per_row = asarray_like((len(rows) - 1) / np.maximum(len(self._block) - rows, 1), values)
+        averages_per_row = asarray_like(
+            (len(rows) - 1) / np.maximum(len(self._block) - rows, 1), values
+        )
         readout = self._readout_for_rows(A, sizes, averages_per_row)
-        weights, offsets = take(readout.discriminant.weights, self._block), take(readout.offsets, self._block)
+        weights, offsets = (
+            take(readout.discriminant.weights, self._block),
+            take(readout.offsets, self._block),
+        )
         return self._output_decision((values[:, None, :] @ weights)[:, 0, :] + offsets)
 
 
@@ -389,16 +497,21 @@ def _strata(columns: np.ndarray) -> np.ndarray:
     return np.unique(columns, axis=0, return_inverse=True)[1].ravel()
 
 
-# ---- what users see -----------------------------------------------------------------------------------------------------
+# ---- what users see ------------------------------------------------------------------------------
 
 
 def _inner_offers(method: str) -> Any:
     """Whether the estimator, fitted or not, has a method."""
-    return available_if(lambda wrapper: hasattr(getattr(wrapper, "estimator_", wrapper.estimator), method))
+    return available_if(
+        lambda wrapper: hasattr(getattr(wrapper, "estimator_", wrapper.estimator), method)
+    )
 
 
 class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
-    """Shared by the wrappers that train on less than the rows they are given; not for direct use."""
+    """Shared by the wrappers that train on less than the rows they are given.
+
+    Not for direct use.
+    """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     estimator: Any
@@ -470,54 +583,60 @@ class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
         return get_tags(self.estimator)
 
 
-_AVERAGED: dict[type, type[_Averaged]] = {KernelFisherDiscriminant: AveragedFisher, LeastSquaresSVC: AveragedSVC}
+_AVERAGED: dict[type, type[_Averaged]] = {
+    KernelFisherDiscriminant: AveragedFisher,
+    LeastSquaresSVC: AveragedSVC,
+}
 
 
 class KernelAveraging(ReducedTraining):
     """Train a classifier on means of rows in kernel space instead of the rows (Treder 2018).
 
-    Blocks of `n_average` rows of one class are drawn at random and replaced by their mean in the feature space of the kernel, which is
-    their mean itself for the linear kernel. The estimator is fitted to these averages, weighted by the number of their rows (the sum of
-    their weights); its decomposition is of n/`n_average` instead of n. Averaging also raises the ratio of signal to noise of what it
-    trains on. Rows that are predicted are single rows, never averaged.
+    Blocks of `n_average` rows of one class are drawn at random and replaced by their mean in the
+    feature space of the kernel, which is their mean itself for the linear kernel. The estimator is
+    fitted to these averages, weighted by the number of their rows (the sum of their weights); its
+    decomposition is of n/`n_average` instead of n. Averaging also raises the ratio of signal to
+    noise of what it trains on. Rows that are predicted are single rows, never averaged.
 
-    Tuning, calibration and `held_out_decision_` test single rows too: each by the model without the block it belongs to, in closed form.
+    Tuning, calibration and `held_out_decision_` test single rows too: each by the model without the
+    block it belongs to, in closed form.
 
     Parameters
     ----------
     estimator : KernelFisherDiscriminant or LeastSquaresSVC
         With any kernel and penalty; not with `landmarks`, ``refine=True`` or ``gamma="ard"``.
     n_average : int, default=5
-        Rows in a block, at least. A class of k rows becomes max(1, k // n_average) blocks whose sizes differ by at most one, so that no
-        row is thrown away.
+        Rows in a block, at least. A class of k rows becomes max(1, k // n_average) blocks whose
+        sizes differ by at most one, so that no row is thrown away.
     by : {"class", "group"}, default="class"
-        Whether blocks are drawn within each class, or within each class of each group. Blocks never straddle a split by which `fit` tests:
-        with groups and ``cv=None``, which leaves out whole groups, or with a splitter as the estimator's `cv`, they lie within its parts.
+        Whether blocks are drawn within each class, or within each class of each group. Blocks never
+        straddle a split by which `fit` tests: with groups and ``cv=None``, which leaves out whole
+        groups, or with a splitter as the estimator's `cv`, they lie within its parts.
     random_state : int, RandomState instance or None, default=None
         Draws the blocks.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted classifier. Its `dual_coef_` belongs to the training rows; its `leverage_` and `effective_dof_` are the averages'.
+        The fitted classifier. Its `dual_coef_` belongs to the training rows; its `leverage_` and
+        `effective_dof_` are the averages'.
     blocks_ : array of shape (n_samples,)
         The block of each row, -1 for rows of weight zero, which are in none.
     n_averages_ : int
         How many there are.
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of every row by the model without its block (by `cv`, if the estimator has one).
+        Decision values of every row by the model without its block (by `cv`, if the estimator has
+        one).
     classes_ : array of shape (n_classes,)
 
-    Notes
-    -----
-    In cross-validation every training set draws and averages its own rows. The kernel of all rows is computed once for every gamma tried,
-    a part at a time, and prediction needs all training rows: what averaging saves is the decomposition, from n³ to (n/g)³, and the memory,
+    Notes ----- In cross-validation every training set draws and averages its own rows. The kernel
+    of all rows is computed once for every gamma tried, a part at a time, and prediction needs all
+    training rows: what averaging saves is the decomposition, from n³ to (n/g)³, and the memory,
     from n² to n²/g. For regression use `landmarks`, or `Subsampling`.
 
-    References
-    ----------
-    M. S. Treder (2018). Improving SNR and Reducing Training Time of Classifiers in Large Datasets via Kernel Averaging. Lecture Notes in
-    Computer Science 11309, 239-248.
+    References ---------- M. S. Treder (2018). Improving SNR and Reducing Training Time of
+    Classifiers in Large Datasets via Kernel Averaging. Lecture Notes in Computer Science 11309,
+    239-248.
 
     Examples
     --------
@@ -531,14 +650,17 @@ class KernelAveraging(ReducedTraining):
     0.96
     """
 
-    def __init__(self, estimator: Any, *, n_average: int = 5, by: str = "class", random_state: Any = None) -> None:
+    def __init__(
+        self, estimator: Any, *, n_average: int = 5, by: str = "class", random_state: Any = None
+    ) -> None:
         self.estimator = estimator
         self.n_average = n_average
         self.by = by
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Draw blocks, average them and fit the estimator, choosing what is to be tuned by held-out predictions of single rows.
+        """Draw blocks, average them and fit the estimator, choosing what is to be tuned by held-out
+        predictions of single rows.
 
         Parameters
         ----------
@@ -549,7 +671,8 @@ class KernelAveraging(ReducedTraining):
         sample_weight : array-like of shape (n_samples,), default=None
             Means are weighted, and the weight of a mean is the sum; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
-            For ``by="group"`` and for the estimator's `cv`; with ``cv=None``, whole groups are left out together.
+            For ``by="group"`` and for the estimator's `cv`; with ``cv=None``, whole groups are left
+            out together.
 
         Returns
         -------
@@ -576,34 +699,49 @@ class KernelAveraging(ReducedTraining):
         if type(inner) not in _AVERAGED:
             raise TypeError(
                 "estimator must be a KernelFisherDiscriminant or a LeastSquaresSVC, got "
-                f"{type(inner).__name__} instead: averages are taken within classes. Regression has landmarks= and Subsampling."
+                f"{type(inner).__name__} instead: averages are taken within classes. Regression "
+                "has landmarks= and Subsampling."
             )
         check_options(self, by=("class", "group"))
-        if not isinstance(self.n_average, (int, np.integer)) or isinstance(self.n_average, bool) or self.n_average < 1:
-            raise ValueError(f"n_average must be a positive integer, got {self.n_average!r} instead.")
+        if (
+            not isinstance(self.n_average, (int, np.integer))
+            or isinstance(self.n_average, bool)
+            or self.n_average < 1
+        ):
+            raise ValueError(
+                f"n_average must be a positive integer, got {self.n_average!r} instead."
+            )
         if inner.landmarks is not None:
-            raise ValueError("landmarks and averages both stand for the training rows: use one of them (landmarks=None, or no averaging).")
+            raise ValueError(
+                "landmarks and averages both stand for the training rows: use one of them "
+                "(landmarks=None, or no averaging)."
+            )
         if inner.refine or (isinstance(inner.gamma, str) and inner.gamma == "ard"):
-            raise ValueError('averaging tunes on the lattice only: use refine=False and gamma="tune".')
+            raise ValueError(
+                'averaging tunes on the lattice only: use refine=False and gamma="tune".'
+            )
 
 
 class Subsampling(ReducedTraining):
-    """Train on a random part of the rows: the plainest way to a smaller problem, to compare the others with.
+    """Train on a random part of the rows: the plainest way to a smaller problem, to compare the
+    others with.
 
     Parameters
     ----------
     estimator : estimator
         One of fitonce's: `KernelFisherDiscriminant`, `LeastSquaresSVC` or `KernelRidge`.
     max_samples : int or float, default=1000
-        How many rows to draw, at most; as a float, the share of the rows. Classes keep their shares, and at least one row each.
+        How many rows to draw, at most; as a float, the share of the rows. Classes keep their
+        shares, and at least one row each.
     random_state : int, RandomState instance or None, default=None
         Draws the rows.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator; the rows that were not drawn had weight zero in its fit. Its held-out outputs are those of all rows:
-        leave-one-out (or `cv`) where a row was drawn, the fitted model, which has not seen them, for the others.
+        The fitted estimator; the rows that were not drawn had weight zero in its fit. Its held-out
+        outputs are those of all rows: leave-one-out (or `cv`) where a row was drawn, the fitted
+        model, which has not seen them, for the others.
     sample_indices_ : array
         The rows that were drawn.
 
@@ -621,7 +759,9 @@ class Subsampling(ReducedTraining):
     0.98
     """
 
-    def __init__(self, estimator: Any, *, max_samples: Any = 1000, random_state: Any = None) -> None:
+    def __init__(
+        self, estimator: Any, *, max_samples: Any = 1000, random_state: Any = None
+    ) -> None:
         self.estimator = estimator
         self.max_samples = max_samples
         self.random_state = random_state
@@ -645,11 +785,18 @@ class Subsampling(ReducedTraining):
         self
         """
         if not isinstance(self.estimator, KernelModel):
-            raise TypeError(f"estimator must be one of fitonce's, got {type(self.estimator).__name__} instead.")
+            raise TypeError(
+                f"estimator must be one of fitonce's, got {type(self.estimator).__name__} instead."
+            )
         model = _copy(self.estimator)
-        training = model._training(X, y, sample_weight, groups)  # what the estimator has to say of the data, it says here
+        training = model._training(
+            X, y, sample_weight, groups
+        )  # what the estimator has to say of the data, it says here
         if is_rows(training.X):
-            raise ValueError("Subsampling needs the rows in memory, got rows in files, blocks or Dask: use an estimator with landmarks=.")
+            raise ValueError(
+                "Subsampling needs the rows in memory, got rows in files, blocks or Dask: use an "
+                "estimator with landmarks=."
+            )
         drawn = self._draw(training)
         weights = np.zeros(training.n_samples)
         weights[drawn] = 1.0 if training.weights is None else training.weights[drawn]
@@ -665,7 +812,10 @@ class Subsampling(ReducedTraining):
         if not is_classifier(self.estimator):
             return np.sort(random.choice(rows, count, replace=False))
         codes = np.unique(training.y[rows], return_inverse=True)[1]
-        parts = [random.choice(rows[codes == code], size, replace=False) for code, size in enumerate(shares(np.bincount(codes), count))]
+        parts = [
+            random.choice(rows[codes == code], size, replace=False)
+            for code, size in enumerate(shares(np.bincount(codes), count))
+        ]
         return np.sort(np.concatenate(parts))
 
     def _count(self, n: int) -> int:
@@ -674,7 +824,10 @@ class Subsampling(ReducedTraining):
             return min(int(given), n)
         if isinstance(given, (float, np.floating)) and 0 < given <= 1:
             return max(2, round(float(given) * n))
-        raise ValueError(f"max_samples must be an integer of at least 2, or a share in (0, 1], got {given!r} instead.")
+        raise ValueError(
+            f"max_samples must be an integer of at least 2, or a share in (0, 1], got {given!r} "
+            "instead."
+        )
 
 
 def _copy(estimator: Any) -> Any:
@@ -682,7 +835,10 @@ def _copy(estimator: Any) -> Any:
 
 
 def shares(sizes: np.ndarray, count: int) -> np.ndarray:
-    """`count` divided among classes in proportion to their sizes, at least one for each; the largest remainders get what is left."""
+    """`count` divided among classes in proportion to their sizes, at least one for each.
+
+    The largest remainders get what is left.
+    """
     exact = count * sizes / sizes.sum()
     result = np.minimum(np.maximum(np.floor(exact).astype(int), 1), sizes)
     order = np.argsort(-(exact - np.floor(exact)), kind="stable")

@@ -1,4 +1,7 @@
-"""The flow that all three estimators share: validate, decompose, choose what is to be tuned, solve, hold out."""
+"""The flow that all three estimators share.
+
+Validate, decompose, choose what is to be tuned, solve, hold out.
+"""
 
 from __future__ import annotations
 
@@ -64,13 +67,22 @@ DOUBTFUL = 1e-4  # relative error of held-out values (1e3·eps·λ_max/mu) above
 PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
 
 
-TUNED_VALUES: dict[str, tuple[Any, ...]] = {"penalty": ("function", "dual"), "degree": (2, 3, 4), "coef0": (0.0, 1.0)}
+TUNED_VALUES: dict[str, tuple[Any, ...]] = {
+    "penalty": ("function", "dual"),
+    "degree": (2, 3, 4),
+    "coef0": (0.0, 1.0),
+}
 OPTIONAL_ATTRIBUTES = (
     "refinement_", "isotonic_", "temperature_", "coef_", "X_fit_", "gamma_", "degree_", "coef0_", "landmarks_", "landmark_indices_",
 )  # fmt: skip
-KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again rather than kept beside the trial under way
+KEEP_BEST_UP_TO = (
+    2500  # rows; above, the winner is decomposed again rather than kept beside the trial under way
+)
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
-PATH_ELEMENTS = 1 << 24, 1 << 27  # held-out values computed together: exactly, and where each time is a pass over the rows
+PATH_ELEMENTS = (
+    1 << 24,
+    1 << 27,
+)  # held-out values computed together: exactly, and where each time is a pass over the rows
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
@@ -85,7 +97,10 @@ def _is(value: Any, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The active rows of a fit: features (or kernel), targets as given and encoded, weights and their square roots."""
+    """The active rows of a fit.
+
+    Features (or kernel), targets as given and encoded, weights and their square roots.
+    """
 
     X: Array
     y: np.ndarray
@@ -107,7 +122,10 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Training:
-    """What `fit` was given, validated: all rows, of which only those with positive weight (`active`) train."""
+    """What `fit` was given, validated.
+
+    All rows, of which only those with positive weight (`active`) train.
+    """
 
     X: Array
     y: np.ndarray
@@ -132,7 +150,10 @@ class Training:
         return take(X.T, self.active) if self.precomputed else X  # a kernel is symmetric
 
     def inactive_rows(self, rows: np.ndarray) -> Array:
-        """The given rows as `predict` takes them: their features, or their kernel with the active rows."""
+        """The given rows as `predict` takes them.
+
+        Their features, or their kernel with the active rows.
+        """
         X = take(self.X, rows)
         return take(X.T, self.active).T if self.precomputed else X
 
@@ -144,7 +165,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     _multi_output: ClassVar[bool] = False
     _main_method: ClassVar[str] = "decision_function"
 
-    # ---- what the subclasses say -----------------------------------------------------------------------------
+    # ---- what the subclasses say -----------------------------------------------------------------
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
         """Targets (n, t) of the active rows; sets what is known of the classes."""
@@ -170,12 +191,18 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Held-out or predicted targets in the shape of the estimator's main output."""
         raise NotImplementedError
 
-    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array] | None:
-        """Class scores (m, k, c) for predicted targets (m, k, t) and the separation of the classes (m, c, c); None for regression."""
+    def _class_scores(
+        self, problem: Problem, alphas: np.ndarray, predicted: Array
+    ) -> tuple[Array, Array] | None:
+        """Class scores (m, k, c) for predicted targets (m, k, t) and the separation of the classes
+        (m, c, c); None for regression.
+        """
         return None
 
     def _row_dependence(self) -> str | None:
-        """Why a refit on fewer rows could use other parameters than this estimator on all rows, or None."""
+        """Why a refit on fewer rows could use other parameters than this estimator on all rows, or
+        None.
+        """
         if isinstance(self.alpha, str) or np.ndim(self.alpha) > 0:
             return "alpha is chosen on each training set"
         if self.cv is not None:
@@ -189,7 +216,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 return f"{name}={value!r} depends on the training rows"
         return None
 
-    # ---- fit ------------------------------------------------------------------------------------------------
+    # ---- fit -------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
         check_kernel_parameters(self)
@@ -201,7 +228,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             check_landmark_parameters(self, METHODS)
         if self._ard and self.penalty != "function":
             raise ValueError(
-                f'gamma="ard" needs penalty="function", got penalty={self.penalty!r} instead: its gradient is that of the function norm.'
+                f'gamma="ard" needs penalty="function", got penalty={self.penalty!r} instead: its '
+                "gradient is that of the function norm."
             )
 
     @property
@@ -218,16 +246,27 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         weights = check_weights(sample_weight, X.shape[0])
         active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
         if len(active) < 2:
-            raise ValueError(f"{type(self).__name__} needs at least two rows with positive sample_weight, got {len(active)}.")
+            raise ValueError(
+                f"{type(self).__name__} needs at least two rows with positive sample_weight, got "
+                f"{len(active)}."
+            )
         if is_rows(X) and len(active) < X.shape[0]:
-            raise ValueError(f"{X.shape[0] - len(active)} rows have weight zero: leave them out of the source, which is read as it is.")
+            raise ValueError(
+                f"{X.shape[0] - len(active)} rows have weight zero: leave them out of the source, "
+                "which is read as it is."
+            )
         groups = None if groups is None else np.asarray(to_numpy(groups))
         if groups is not None and len(groups) != X.shape[0]:
-            raise ValueError(f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead.")
+            raise ValueError(
+                f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead."
+            )
         return Training(X, y, weights, groups, active, self.kernel == "precomputed")
 
     def _prepare(self, training: Training) -> Prepared:
-        """Targets, weights and rows of the active part: what every decomposition of this fit shares."""
+        """Targets, weights and rows of the active part.
+
+        What every decomposition of this fit shares.
+        """
         y = training.y[training.active]
         weights = None if training.weights is None else training.weights[training.active]
         targets = self._encode(y, weights)
@@ -235,15 +274,30 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         X = training.active_X()
         return Prepared(X, y, targets, weights, row_scale_of(weights, X))
 
-    def _problem(self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None) -> Problem:
+    def _problem(
+        self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None
+    ) -> Problem:
         """One decomposition; good for any mu, or for the given one only."""
         recipe = prepared.X, kernel, penalty, self._intercept_option, prepared.row_scale
         if prepared.landmarks is not None:
-            return landmark_problem(prepared.X, prepared.landmarks, *recipe[1:], prepared.targets, dropping=self.shared_landmarks == "drop")
+            return landmark_problem(
+                prepared.X,
+                prepared.landmarks,
+                *recipe[1:],
+                prepared.targets,
+                dropping=self.shared_landmarks == "drop",
+            )
         with check_fits(prepared.X, kernel, penalty, mu):
             smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
         X = None if kernel.precomputed else prepared.X
-        return Problem(kernel, X, smoother, prepared.row_scale, self._intercept_option, asarray_like(prepared.targets, smoother.Q0))
+        return Problem(
+            kernel,
+            X,
+            smoother,
+            prepared.row_scale,
+            self._intercept_option,
+            asarray_like(prepared.targets, smoother.Q0),
+        )
 
     def _problem_of(self, training: Training, mu: float) -> Problem:
         """The problem of an estimator whose parameters are all fixed, at its one mu."""
@@ -251,41 +305,70 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return self._problem(prepared, self._kernel(prepared, {}), self.penalty, mu)
 
     def _with_landmarks(self, prepared: Prepared) -> Prepared:
-        """The rows with the landmarks that stand for them, where there are to be any; chosen once, whatever is tuned."""
+        """The rows with the landmarks that stand for them, where there are to be any.
+
+        Chosen once, whatever is tuned.
+        """
         if self.landmarks is None:
             return prepared
         if not isinstance(self.landmarks, (int, np.integer)):
             points = check_landmarks(self.landmarks, prepared.X)
-            return replace(prepared, landmarks=Landmarks(as_points(points, prepared.X), np.full(points.shape[0], -1)))
+            return replace(
+                prepared,
+                landmarks=Landmarks(as_points(points, prepared.X), np.full(points.shape[0], -1)),
+            )
         n, m = prepared.X.shape[0], min(int(self.landmarks), prepared.X.shape[0])
         if m == n:
-            return replace(prepared, landmarks=Landmarks(rows_at(prepared.X, np.arange(n)), np.arange(n)))
+            return replace(
+                prepared, landmarks=Landmarks(rows_at(prepared.X, np.arange(n)), np.arange(n))
+            )
         random = check_random_state(self.random_state)
         weights = np.ones(n) if prepared.weights is None else prepared.weights
         size = min(n, max(pool_size(m, self.landmark_method), m))
         probability = weights / weights.sum() if self.landmark_method == "uniform" else None
-        numbers = np.arange(n) if size == n else np.sort(random.choice(n, size, replace=False, p=probability))
-        pool = Pool(on_host(rows_at(prepared.X, numbers)), prepared.targets[numbers], weights[numbers], numbers)
-        chosen = choose_landmarks(pool, self._central_kernel(prepared), m, self.landmark_method, random)
-        return replace(prepared, landmarks=Landmarks(as_points(chosen.points, prepared.X), chosen.rows))
+        numbers = (
+            np.arange(n)
+            if size == n
+            else np.sort(random.choice(n, size, replace=False, p=probability))
+        )
+        pool = Pool(
+            on_host(rows_at(prepared.X, numbers)),
+            prepared.targets[numbers],
+            weights[numbers],
+            numbers,
+        )
+        chosen = choose_landmarks(
+            pool, self._central_kernel(prepared), m, self.landmark_method, random
+        )
+        return replace(
+            prepared, landmarks=Landmarks(as_points(chosen.points, prepared.X), chosen.rows)
+        )
 
     def _central_kernel(self, prepared: Prepared) -> Kernel:
-        """The kernel by which landmarks are chosen: as given, tuned parameters in the middle of what will be tried."""
+        """The kernel by which landmarks are chosen.
+
+        As given, tuned parameters in the middle of what will be tried.
+        """
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
         if not callable(self.kernel) and "gamma" in PARAMETERS[self.kernel]:
             centre["gamma"] = central_gamma(self.kernel, prepared.X, prepared.weights)
-        return self._kernel(prepared, {name: value for name, value in centre.items() if _tuned(getattr(self, name))})
+        return self._kernel(
+            prepared, {name: value for name, value in centre.items() if _tuned(getattr(self, name))}
+        )
 
     def _kernel(self, prepared: Prepared, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
-        parameters: dict[str, Any] = {name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]}
+        parameters: dict[str, Any] = {
+            name: chosen.get(name, getattr(self, name)) for name in PARAMETERS[self.kernel]
+        }
         gamma, n_features = parameters.get("gamma", 0.0), prepared.X.shape[1]
         if np.ndim(gamma) == 1:
             if len(gamma) != n_features:
                 raise ValueError(
-                    f"gamma must be one number, or one width per feature ({n_features}), got {len(gamma)} of them instead. It is not "
+                    f"gamma must be one number, or one width per feature ({n_features}), got "
+                    f"{len(gamma)} of them instead. It is not "
                     'a list of candidates: use "tune" to have it chosen.'
                 )
             parameters["gamma"] = np.asarray(gamma, dtype=np.float64)
@@ -308,7 +391,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         winner = found.winner
         if (self.refine or self._ard) and self._anything_tuned:
             with tasks.task("refine"):
-                winner, problem, self.refinement_ = refine(self, prepared, deletions, winner, problem)
+                winner, problem, self.refinement_ = refine(
+                    self, prepared, deletions, winner, problem
+                )
             found = Search([*found.trials, *self.refinement_.trials])
         self._warn_at_edges(found, winner, problem)
         self._record(found)
@@ -317,8 +402,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             if not callable(self.kernel):
                 setattr(self, f"{name}_", value)
         if prepared.landmarks is not None:
-            self.landmark_indices_ = np.where(prepared.landmarks.rows >= 0, training.active[prepared.landmarks.rows], -1)
-        self._columns = training.active if training.precomputed and len(training.active) < training.n_samples else None
+            self.landmark_indices_ = np.where(
+                prepared.landmarks.rows >= 0, training.active[prepared.landmarks.rows], -1
+            )
+        self._columns = (
+            training.active
+            if training.precomputed and len(training.active) < training.n_samples
+            else None
+        )
         self._kept = Kept(training.without_destroyed_kernel(), problem, folds)
         with tasks.task("solve"):
             self._solve(winner.alpha)
@@ -334,11 +425,18 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _criterion(self) -> Criterion:
         return criterion_of(self.criterion, getattr(self, "compression", 1.0), self.pooled)
 
-    def _search(self, prepared: Prepared, deletions: Deletions | None, tasks: FitTasks) -> tuple[Search, Problem]:
-        """Everything that is to be tuned, by held-out predictions; the winner's decomposition comes along."""
+    def _search(
+        self, prepared: Prepared, deletions: Deletions | None, tasks: FitTasks
+    ) -> tuple[Search, Problem]:
+        """Everything that is to be tuned, by held-out predictions.
+
+        The winner's decomposition comes along.
+        """
         others = self._other_parameters()
         lattice = self._gamma_lattice(prepared)
-        say = Progress(self.verbose, len(others) * (1 if lattice is None else len(lattice.first()) + 2))
+        say = Progress(
+            self.verbose, len(others) * (1 if lattice is None else len(lattice.first()) + 2)
+        )
         say.plan(prepared.X, prepared.landmarks, prepared.targets.shape[1])
         best: list[tuple[Trial, Problem | None]] = []
 
@@ -346,7 +444,12 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return [evaluate(parameters) for parameters in several]
 
         def evaluate(parameters: dict[str, Any]) -> Trial:
-            with tasks.task(" ".join(f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty") or "decompose"):
+            with tasks.task(
+                " ".join(
+                    f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty"
+                )
+                or "decompose"
+            ):
                 if best and prepared.X.shape[0] > KEEP_BEST_UP_TO and prepared.landmarks is None:
                     best[0] = (best[0][0], None)
                 trial, problem = self._trial(prepared, deletions, parameters)
@@ -356,14 +459,21 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             return trial
 
         def side_by_side(several: Sequence[dict[str, Any]]) -> list[Trial]:
-            jobs = (delayed(_trial_alone)(self, prepared, deletions, parameters) for parameters in several)
+            jobs = (
+                delayed(_trial_alone)(self, prepared, deletions, parameters)
+                for parameters in several
+            )
             trials: list[Trial] = Parallel(n_jobs=self.n_jobs)(jobs)
             for trial in trials:
                 say.tried(trial)
             return trials
 
         alone = lattice is None and len(others) == 1
-        found = search(one_by_one if alone or effective_n_jobs(self.n_jobs) == 1 else side_by_side, others, lattice)
+        found = search(
+            one_by_one if alone or effective_n_jobs(self.n_jobs) == 1 else side_by_side,
+            others,
+            lattice,
+        )
         trial, problem = best[0] if best else (None, None)
         if problem is None or trial is not found.winner:
             problem = self._problem_for(prepared, found.winner.parameters)
@@ -377,13 +487,23 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             prepared = replace(prepared, X=prepared.X + 0.0)
         return self._problem(prepared, kernel, parameters.get("penalty", self.penalty))
 
-    def _trial(self, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]) -> tuple[Trial, Problem]:
-        """All candidates for alpha at some values of the other parameters, and their decomposition."""
+    def _trial(
+        self, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]
+    ) -> tuple[Trial, Problem]:
+        """All candidates for alpha at some values of the other parameters, and their
+        decomposition.
+        """
         problem = self._problem_for(prepared, parameters)
         given = check_alpha(self.alpha)
-        alphas = alpha_lattice(problem.decomposition, prepared.total_weight) if given is None else np.unique(given)
+        alphas = (
+            alpha_lattice(problem.decomposition, prepared.total_weight)
+            if given is None
+            else np.unique(given)
+        )
         problem.decomposition.check(alphas)
-        return Trial(parameters, alphas, self._losses(problem, prepared, alphas, deletions, self._criterion)), problem
+        return Trial(
+            parameters, alphas, self._losses(problem, prepared, alphas, deletions, self._criterion)
+        ), problem
 
     @property
     def _ard(self) -> bool:
@@ -394,23 +514,46 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         edge = winner.falling_edge
         if _tuned(self.alpha) and edge is not None:
             if edge == "upper":
-                reason = "beyond it every model is constant; this kernel finds nothing in these data"
+                reason = (
+                    "beyond it every model is constant; this kernel finds nothing in these data"
+                )
             elif problem.decomposition.lower_bound > 0:
                 reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
             else:
-                reason = "float64 does not carry a smaller one; the targets may be free of noise, or nothing here predicts them"
-            warn_numerical(f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}.")
-        tried = [trial.parameters["gamma"] for trial in found.trials if np.ndim(trial.parameters.get("gamma", [])) == 0]
+                reason = (
+                    "float64 does not carry a smaller one; the targets may be free of noise, or "
+                    "nothing here predicts them"
+                )
+            warn_numerical(
+                f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: "
+                f"{reason}."
+            )
+        tried = [
+            trial.parameters["gamma"]
+            for trial in found.trials
+            if np.ndim(trial.parameters.get("gamma", [])) == 0
+        ]
         gamma = winner.parameters.get("gamma", np.nan)
         at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
-        if at_the_end and np.log2(max(tried) / min(tried)) >= GammaLattice.limit + GammaLattice.reach:  # extended as far as it goes
+        if (
+            at_the_end
+            and np.log2(max(tried) / min(tried)) >= GammaLattice.limit + GammaLattice.reach
+        ):  # extended as far as it goes
             smooth = gamma == min(tried)
-            advice = "so smooth a kernel is nearly linear: try kernel='linear'" if smooth else "scale the features, or give gamma"
-            warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}.")
+            advice = (
+                "so smooth a kernel is nearly linear: try kernel='linear'"
+                if smooth
+                else "scale the features, or give gamma"
+            )
+            warn_numerical(
+                f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}."
+            )
 
     @property
     def _anything_tuned(self) -> bool:
-        return _tuned(self.alpha) or (not callable(self.kernel) and "gamma" in PARAMETERS[self.kernel] and _tuned(self.gamma))
+        return _tuned(self.alpha) or (
+            not callable(self.kernel) and "gamma" in PARAMETERS[self.kernel] and _tuned(self.gamma)
+        )
 
     def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
         """The criterion with two derivatives in log mu, by leave-one-out, where it has them."""
@@ -422,7 +565,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return mean
 
     def _loss_and_slope(self, problem: Problem, prepared: Prepared) -> LossAndSlope | None:
-        """The criterion as a function of leave-one-out residuals, with its slope, where gradients in the kernel are to be had."""
+        """The criterion as a function of leave-one-out residuals, with its slope, where gradients
+        in the kernel are to be had.
+        """
         if self.criterion != "squared_error" or not self.pooled:
             return None
         return squared_loss(prepared.total_weight * problem.targets.shape[1])
@@ -431,36 +576,72 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Every combination of the tuned parameters that are not gamma or alpha."""
         used = () if callable(self.kernel) else PARAMETERS[self.kernel]
         options = {
-            name: values for name, values in TUNED_VALUES.items() if (name in used or name == "penalty") and _tuned(getattr(self, name))
+            name: values
+            for name, values in TUNED_VALUES.items()
+            if (name in used or name == "penalty") and _tuned(getattr(self, name))
         }
-        return [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
+        return [
+            dict(zip(options, values, strict=True))
+            for values in itertools.product(*options.values())
+        ]
 
     def _gamma_lattice(self, prepared: Prepared) -> GammaLattice | None:
-        if callable(self.kernel) or "gamma" not in PARAMETERS[self.kernel] or not _tuned(self.gamma):
+        if (
+            callable(self.kernel)
+            or "gamma" not in PARAMETERS[self.kernel]
+            or not _tuned(self.gamma)
+        ):
             return None
         reach = 6 if self.kernel in ("rbf", "laplacian") else 4
         return GammaLattice.around(central_gamma(self.kernel, prepared.X, prepared.weights), reach)
 
     def _losses(
-        self, problem: Problem, prepared: Prepared, alphas: np.ndarray, deletions: Deletions | None, criterion: Criterion
+        self,
+        problem: Problem,
+        prepared: Prepared,
+        alphas: np.ndarray,
+        deletions: Deletions | None,
+        criterion: Criterion,
     ) -> np.ndarray:
         """The criterion for every alpha, a chunk of them at a time."""
         size = problem.targets.shape[0] * max(problem.targets.shape[1], 2)
         chunk = max(1, PATH_ELEMENTS[prepared.landmarks is not None] // size)
         parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
-        losses = np.concatenate([_criterion_of_each(criterion, self._scores(problem, prepared, part, deletions)) for part in parts])
+        losses = np.concatenate(
+            [
+                _criterion_of_each(criterion, self._scores(problem, prepared, part, deletions))
+                for part in parts
+            ]
+        )
         if not np.isfinite(losses).any():
-            raise ValueError("the criterion is not finite for any alpha; scale the targets, or use larger candidates.")
+            raise ValueError(
+                "the criterion is not finite for any alpha; scale the targets, or use larger "
+                "candidates."
+            )
         return np.where(np.isfinite(losses), losses, np.inf)
 
-    def _scores(self, problem: Problem, prepared: Prepared, alphas: np.ndarray, deletions: Deletions | None) -> HeldOutScores:
-        """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of all rows."""
+    def _scores(
+        self, problem: Problem, prepared: Prepared, alphas: np.ndarray, deletions: Deletions | None
+    ) -> HeldOutScores:
+        """Held-out outputs of every candidate on the host.
+
+        Discriminants on the axes of the fit of all rows.
+        """
         predicted, rows, fold = problem.held_out_targets(alphas, deletions)
         classes = self._class_scores(problem, alphas, predicted)
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if prepared.weights is None else prepared.weights[rows]
         labels = None if classes is None else np.searchsorted(self.classes_, prepared.y[rows])
-        return HeldOutScores(to_numpy(predicted), prepared.targets[rows], weights, fold, decision, labels, separation, prepared.y[rows])
+        return HeldOutScores(
+            to_numpy(predicted),
+            prepared.targets[rows],
+            weights,
+            fold,
+            decision,
+            labels,
+            separation,
+            prepared.y[rows],
+        )
 
     def _solve(self, mu: float) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
@@ -483,30 +664,49 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if error > DOUBTFUL:
             enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
             warn_numerical(
-                f"alpha={mu:.3g} is very small beside the largest eigenvalue of the kernel matrix: held-out values may be wrong by "
-                f"{min(error, 1.0):.1g} relative to their size. Use an alpha of at least {enough:.3g}."
+                f"alpha={mu:.3g} is very small beside the largest eigenvalue of the kernel "
+                "matrix: held-out values may be wrong by "
+                f"{min(error, 1.0):.1g} relative to their size. Use an alpha of at least "
+                f"{enough:.3g}."
             )
 
-    # ---- held-out outputs -----------------------------------------------------------------------------------
+    # ---- held-out outputs ------------------------------------------------------------------------
 
     def _folds(self, training: Training) -> Folds | None:
         """The splits that tuning and calibration use; None stands for leave-one-out."""
         if self.cv is None and training.groups is None:
             return None
-        X = np.empty((training.n_samples, 1)) if not isinstance(training.X, np.ndarray) else training.X
-        cv = LeaveOneGroupOut() if self.cv is None else check_cv(self.cv, training.y, classifier=not self._multi_output)
+        X = (
+            np.empty((training.n_samples, 1))
+            if not isinstance(training.X, np.ndarray)
+            else training.X
+        )
+        cv = (
+            LeaveOneGroupOut()
+            if self.cv is None
+            else check_cv(self.cv, training.y, classifier=not self._multi_output)
+        )
         splits = checked_splits(cv.split(X, training.y, training.groups), training.n_samples)
-        folds = [(row_numbers(train, training.n_samples), row_numbers(test, training.n_samples)) for train, test in splits]
+        folds = [
+            (row_numbers(train, training.n_samples), row_numbers(test, training.n_samples))
+            for train, test in splits
+        ]
         if any(len(np.unique(train)) != len(train) for train, _ in folds):
-            raise ValueError("cv names a training row twice in one split; use sample_weight to count a row more than once.")
+            raise ValueError(
+                "cv names a training row twice in one split; use sample_weight to count a row "
+                "more than once."
+            )
         if not folds:
-            raise ValueError("cv must give at least one split into training and test rows, got none.")
+            raise ValueError(
+                "cv must give at least one split into training and test rows, got none."
+            )
         return folds
 
     def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
         """The main output of every row from models that have not seen it, by `cv` or leave-one-out.
 
-        Rows tested by several splits get the mean, rows tested by none NaN. Rows of zero weight are predicted from the kernel.
+        Rows tested by several splits get the mean, rows tested by none NaN. Rows of zero weight are
+        predicted from the kernel.
         """
         training, folds = self._kept.training, self._kept.folds
         if folds is None:
@@ -514,19 +714,32 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             force = None if held_out.force is None else held_out.force[0, ...]
             outputs = self._decide_each(problem, fitted, HeldOut(held_out.residual[0, ...], force))
             return self._with_inactive(training, outputs)
-        return self._averaged(training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds)
+        return self._averaged(
+            training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds
+        )
 
     def _with_inactive(self, training: Training, outputs: Array) -> Array:
-        """Outputs of the active rows extended to all: the others never train, so the fitted model holds them out."""
+        """Outputs of the active rows extended to all.
+
+        The others never train, so the fitted model holds them out.
+        """
         n = training.n_samples
         if len(training.active) == n:
             return outputs
         inactive = complement(training.active, n)
         xp = namespace(outputs)
-        both = xp.concat([outputs, self._output(self._values(training.inactive_rows(inactive), self._main_solution))], axis=0)
+        both = xp.concat(
+            [
+                outputs,
+                self._output(self._values(training.inactive_rows(inactive), self._main_solution)),
+            ],
+            axis=0,
+        )
         return take(both, np.argsort(np.concatenate([training.active, inactive])))
 
-    def _fold_outputs(self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
+    def _fold_outputs(
+        self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray
+    ) -> Array:
         training = self._kept.training
         position = np.full(training.n_samples, -1)
         position[training.active] = np.arange(len(training.active))
@@ -535,7 +748,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         inside = position[test] >= 0
         values = without.values(position[test[inside]])
         if not inside.all():
-            outside = self._values(training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu))
+            outside = self._values(
+                training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu)
+            )
             order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
             values = take(namespace(values).concat([values, outside], axis=0), order)
         return self._read_without(without, values, self._main_method)
@@ -551,10 +766,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             mean = total / count.reshape(-1, *[1] * (total.ndim - 1))
         return asarray_like(mean, outputs[0])
 
-    # ---- predict --------------------------------------------------------------------------------------------
+    # ---- predict ---------------------------------------------------------------------------------
 
     def _set_main_solution(self, solution: Solution, squeeze: bool) -> None:
-        """The public attributes dual_coef_, intercept_ and coef_; without their second axis where there is one output."""
+        """The public attributes dual_coef_, intercept_ and coef_.
+
+        Without their second axis where there is one output.
+        """
         dual_coef, intercept, coef = solution.dual_coef, solution.intercept, solution.coef
         self.dual_coef_ = dual_coef[:, 0] if squeeze else dual_coef
         self.intercept_ = float(intercept[0]) if squeeze else intercept
@@ -569,7 +787,11 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _main_solution(self) -> Solution:
         """The fitted model behind the main output, from the public attributes."""
         like = self.dual_coef_
-        intercept = asarray_like([self.intercept_], like) if isinstance(self.intercept_, float) else self.intercept_
+        intercept = (
+            asarray_like([self.intercept_], like)
+            if isinstance(self.intercept_, float)
+            else self.intercept_
+        )
         coef = getattr(self, "coef_", None)
         if coef is not None:
             coef = coef[:, None] if coef.ndim == 1 else coef.T
@@ -581,13 +803,18 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return self._output(self._values(X, self._main_solution))
 
     def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
-        """Validated rows for `_values`, and their dtype; of a precomputed kernel only the columns of rows that trained."""
+        """Validated rows for `_values`, and their dtype.
+
+        Of a precomputed kernel only the columns of rows that trained.
+        """
         check_is_fitted(self)
         X, dtype = check_new_data(self, X, method)
         return (X if self._columns is None else take(X.T, self._columns).T), dtype
 
     def _values(self, X: Array, solution: Solution) -> Array:
-        """k(X, X_fit) dual_coef + intercept, in blocks of rows so that the kernel never exceeds a few hundred MiB."""
+        """k(X, X_fit) dual_coef + intercept, in blocks of rows so that the kernel never exceeds a
+        few hundred MiB.
+        """
         if solution.coef is not None:
             return X @ solution.coef + solution.intercept
         if self.kernel == "precomputed":
@@ -603,16 +830,23 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _kernel_values(self, X: Array, solution: Solution) -> Array:
         kernel = self._fitted_kernel
         step = max(1, PREDICTION_ELEMENTS // solution.dual_coef.shape[0])
-        blocks = [kernel(X[rows, :], self.X_fit_) @ solution.dual_coef for rows in gen_batches(X.shape[0], step)]
-        return (blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)) + solution.intercept
+        blocks = [
+            kernel(X[rows, :], self.X_fit_) @ solution.dual_coef
+            for rows in gen_batches(X.shape[0], step)
+        ]
+        return (
+            blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)
+        ) + solution.intercept
 
     @property
     def _fitted_kernel(self) -> Kernel:
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
-        return Kernel(self.kernel, {name: getattr(self, f"{name}_") for name in PARAMETERS[self.kernel]})
+        return Kernel(
+            self.kernel, {name: getattr(self, f"{name}_") for name in PARAMETERS[self.kernel]}
+        )
 
-    # ---- company --------------------------------------------------------------------------------------------
+    # ---- company ---------------------------------------------------------------------------------
 
     def at(self, alpha: float) -> Any:
         """The fitted model at another regularisation value, from the same decomposition.
@@ -625,8 +859,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         Returns
         -------
         estimator
-            A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``). Cost: O(n²); with landmarks a pass
-            over the rows.
+            A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``).
+            Cost: O(n²); with landmarks a pass over the rows.
         """
         check_is_fitted(self)
         kept = self._require_kept("at")
@@ -649,12 +883,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         kept: Kept | None = getattr(self, "_kept", None)
         if kept is None:
             raise ValueError(
-                f"{method}() needs the decomposition of the training rows, which is not stored in files or sent to other processes "
+                f"{method}() needs the decomposition of the training rows, which is not stored in "
+                "files or sent to other processes "
                 "(it is n×n): fit again first."
             )
         return kept
 
-    def verify(self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0) -> Verification:
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
         """Refit a few folds literally and compare with the closed-form held-out outputs.
 
         Parameters
@@ -662,21 +899,23 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         n_refits : int, default=5
             How many of the splits (rows, for leave-one-out) to refit.
         X : array, optional
-            The training kernel matrix, needed again for ``kernel="precomputed"`` because fitting does not keep it.
+            The training kernel matrix, needed again for ``kernel="precomputed"`` because fitting
+            does not keep it.
         random_state : int, default=0
             Which splits are taken.
 
         Returns
         -------
         Verification
-            The largest deviation, the tolerance it is held to, the conditioning and the smallest 1 - leverage; its text is
-            meant to be quoted in a methods section.
+            The largest deviation, the tolerance it is held to, the conditioning and the smallest 1
+            - leverage; its text is meant to be quoted in a methods section.
         """
         check_is_fitted(self)
         return compare_with_refits(self, self._require_kept("verify"), n_refits, X, random_state)
 
     def report(self, path: Any, X: Any, y: Any, **options: Any) -> Any:
-        """Write one offline HTML page that explains this model and lets its reader try others; needs ``fitonce[report]``.
+        """Write one offline HTML page that explains this model and lets its reader try others;
+        needs ``fitonce[report]``.
 
         Parameters
         ----------
@@ -685,7 +924,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         X, y : arrays or tables
             What the model was fitted on, in the same order.
         **options
-            Those of `fitonce.report.write_report`: ``assessment``, ``feature_names``, ``row_names``, ``title``, ``include_data``, ….
+            Those of `fitonce.report.write_report`: ``assessment``, ``feature_names``,
+            ``row_names``, ``title``, ``include_data``, ….
 
         Returns
         -------
@@ -693,7 +933,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             Where the page is.
         """
         check_is_fitted(self)
-        return importlib.import_module("fitonce.report").write_report(path, self, X, y, **options)  # a layer above this one
+        return importlib.import_module("fitonce.report").write_report(
+            path, self, X, y, **options
+        )  # a layer above this one
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the decomposition: n×n numbers that only `at` and `verify` need."""
@@ -717,17 +959,27 @@ class Kept:
     folds: Folds | None
 
 
-def _trial_alone(model: Any, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]) -> Trial:
+def _trial_alone(
+    model: Any, prepared: Prepared, deletions: Deletions | None, parameters: dict[str, Any]
+) -> Trial:
     """A trial for another process: its decomposition stays there."""
     trial: Trial = model._trial(prepared, deletions, parameters)[0]
     return trial
 
 
 def _criterion_of_each(criterion: Criterion, scores: HeldOutScores) -> np.ndarray:
-    """The criterion of every candidate, a few at a time: its temporaries are several times the size of what it looks at."""
+    """The criterion of every candidate, a few at a time.
+
+    Its temporaries are several times the size of what it looks at.
+    """
     n_candidates, size = scores.predicted.shape[0], max(1, int(np.prod(scores.predicted.shape[1:])))
     step = max(1, SELECTION_ELEMENTS // size)
-    return np.concatenate([criterion(scores.candidates(slice(start, start + step))) for start in range(0, n_candidates, step)])
+    return np.concatenate(
+        [
+            criterion(scores.candidates(slice(start, start + step)))
+            for start in range(0, n_candidates, step)
+        ]
+    )
 
 
 def _deletions(folds: Folds, training: Training) -> Deletions:

@@ -1,4 +1,7 @@
-"""Outputs for rows that are not in memory: block by block from files, lazily on Dask collections."""
+"""Outputs for rows that are not in memory.
+
+Block by block from files, lazily on Dask collections.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,17 @@ from ..scale.rows import is_rows
 
 
 def blockwise(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A method of one argument X, also for `Rows` (an array of all outputs) and Dask collections (a Dask array, not yet computed)."""
+    """A method of one argument X, also for `Rows` (an array of all outputs) and Dask collections (a
+    Dask array, not yet computed).
+    """
 
     @wraps(method)
     def call(self: Any, X: Any) -> Any:
         if is_rows(X):
             _check_names(self, X.names)
-            with warnings.catch_warnings():  # the blocks have no names, the rows have been asked for theirs
+            with (
+                warnings.catch_warnings()
+            ):  # the blocks have no names, the rows have been asked for theirs
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")
                 return np.concatenate(list(X.map(partial(method, self))))
         if is_dask(X):
@@ -36,6 +43,7 @@ def _check_names(model: Any, names: Any) -> None:
     expected = getattr(model, "feature_names_in_", None)
     if expected is not None and names is not None and list(expected) != list(names):
         raise ValueError(
-            f"The feature names should match those that were passed during fit: {list(expected)[:10]}, got {list(names)[:10]} instead. "
+            "The feature names should match those that were passed during fit: "
+            f"{list(expected)[:10]}, got {list(names)[:10]} instead. "
             "Pick the columns, in this order; of a file with open_rows(..., columns=...)."
         )

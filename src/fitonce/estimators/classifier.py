@@ -25,15 +25,22 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1 by half a row's worth."""
+    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1
+    by half a row's worth.
+    """
     usable = np.isfinite(scores)
-    fit = IsotonicRegression(out_of_bounds="clip").fit(scores[usable], positive[usable].astype(float), weights[usable])
+    fit = IsotonicRegression(out_of_bounds="clip").fit(
+        scores[usable], positive[usable].astype(float), weights[usable]
+    )
     least = 0.5 / (weights[usable].sum() + 1.0)
     return np.stack([fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)])
 
 
 def even_odds(steps: np.ndarray) -> float:
-    """The largest score whose probability does not exceed one half; far beyond the knots where none does."""
+    """The largest score whose probability does not exceed one half.
+
+    Far beyond the knots where none does.
+    """
     x, p = steps
     reach = 10.0 * (x[-1] - x[0] + 1.0)
     if p[-1] <= 0.5:
@@ -45,14 +52,18 @@ def even_odds(steps: np.ndarray) -> float:
 
 
 def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as before; it stays the largest."""
+    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
+    before; it stays the largest.
+    """
     rows = np.arange(len(p))
     top = np.argmax(p, axis=1)
     others = p.copy()
     others[rows, top] = 0.0
     rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
     second = others.max(axis=1)
-    confidence = np.maximum(np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second))
+    confidence = np.maximum(
+        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
+    )
     result = others * ((1.0 - confidence) / rest)[:, None]
     result[rows, top] = confidence
     return np.asarray(result / result.sum(axis=1, keepdims=True))
@@ -65,9 +76,14 @@ def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
 
 
 class KernelClassifier(ClassifierMixin, KernelModel):
-    """Shared by the classifiers; not for direct use. Labels are kept on the host, numbers where the data live."""
+    """Shared by the classifiers; not for direct use.
 
-    _default_temperature: float | None = None  # the temperature without calibration, where one makes sense
+    Labels are kept on the host, numbers where the data live.
+    """
+
+    _default_temperature: float | None = (
+        None  # the temperature without calibration, where one makes sense
+    )
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -76,8 +92,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With `landmarks` also a Dask collection, or the rows
-            of a file or of blocks (`fitonce.scale.open_rows`), which bring their targets with them.
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
+            `landmarks` also a Dask collection, or the rows of a file or of blocks
+            (`fitonce.scale.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -103,11 +120,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         except TypeError as error:
             kinds = ", ".join(sorted({type(label).__name__ for label in y}))
             raise TypeError(
-                f"labels must all be of one kind, such as strings or numbers, got {kinds} instead: they cannot be sorted."
+                f"labels must all be of one kind, such as strings or numbers, got {kinds} "
+                "instead: they cannot be sorted."
             ) from error
         if len(self.classes_) < 2:
             raise ValueError(
-                f"{type(self).__name__} needs samples of at least 2 classes, but the data contains only one class: "
+                f"{type(self).__name__} needs samples of at least 2 classes, but the data "
+                "contains only one class: "
                 f"{self.classes_.tolist()[0]!r}. Check the labels, or the sample weights."
             )
         return self._codes_to_targets(codes)
@@ -126,7 +145,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return values[:, 0] if self._binary else values
 
     def _calibrate(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        """Set held_out_decision_ and what makes probabilities of decisions: a temperature, and for "sigmoid" a shift of the threshold."""
+        """Set held_out_decision_ and what makes probabilities of decisions.
+
+        A temperature, and for "sigmoid" a shift of the threshold.
+        """
         self.held_out_decision_ = self._held_out_outputs(problem, fitted, mu)
         if self.calibration is None:
             if self._default_temperature is not None:
@@ -135,23 +157,35 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         training = self._kept.training
         known = np.isin(training.y, self.classes_)
         labels = np.searchsorted(self.classes_, training.y[known])
-        weights = self._row_weights(training.y[known], None if training.weights is None else training.weights[known])
+        weights = self._row_weights(
+            training.y[known], None if training.weights is None else training.weights[known]
+        )
         weights = np.ones(len(labels)) if weights is None else weights
         decision = to_numpy(self.held_out_decision_)[known]
-        calibration = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
+        calibration = calibrate(
+            decision, labels, weights, offsets=self.calibration != "temperature"
+        )
         self.temperature_ = 1.0 / calibration.beta
         shift = calibration.offsets / calibration.beta
         self._shift_intercept(shift)
         if self.calibration == "isotonic":
-            self._fit_isotonic(decision + (shift[1] - shift[0] if self._binary else shift), labels, weights)
+            self._fit_isotonic(
+                decision + (shift[1] - shift[0] if self._binary else shift), labels, weights
+            )
 
     def _fit_isotonic(self, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-        """Two classes: steps from the decision to the probability, the threshold moved to even odds; more: steps of the top label's."""
+        """Two classes.
+
+        Steps from the decision to the probability, the threshold moved to even odds; more: steps of
+        the top label's.
+        """
         if self._binary:
             steps = isotonic_steps(decision, labels == 1, weights)
             threshold = even_odds(steps)
             self._shift_intercept(np.array([0.0, -threshold]))
-            self.isotonic_ = asarray_like(steps - np.array([[threshold], [0.0]]), self.held_out_decision_)
+            self.isotonic_ = asarray_like(
+                steps - np.array([[threshold], [0.0]]), self.held_out_decision_
+            )
             return
         usable = np.isfinite(decision).all(axis=1)
         p = probabilities(decision[usable], 1.0 / self.temperature_)
@@ -162,7 +196,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Move the threshold: decisions become those of the calibrated classes."""
         if not np.any(shift):
             return
-        self.intercept_ = self.intercept_ + (float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_))
+        self.intercept_ = self.intercept_ + (
+            float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_)
+        )
 
     @property
     def _held_out(self) -> Array:
@@ -170,7 +206,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @blockwise
     def decision_function(self, X: Any) -> Array:
-        """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for more.
+        """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for
+        more.
 
         Parameters
         ----------
@@ -181,7 +218,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @blockwise
     def predict(self, X: Any) -> Any:
-        """The most probable class of each row; labels come in the caller's namespace where it can hold them."""
+        """The most probable class of each row.
+
+        Labels come in the caller's namespace where it can hold them.
+        """
         return self._labels(self._predicted(X, "predict"))
 
     def _row_dependence(self) -> str | None:
@@ -190,7 +230,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return super()._row_dependence()
 
     def _regular(self, sizes: np.ndarray) -> bool:
-        """Whether a training set with these (weighted) class sizes gives a model of the same shape as the whole."""
+        """Whether a training set with these (weighted) class sizes gives a model of the same shape
+        as the whole.
+        """
         return bool(np.all(sizes > 0))
 
     def _labels(self, decision: Array) -> Any:
@@ -202,7 +244,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     @available_if(_gives_probabilities)
     @blockwise
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, n_classes): softmax of the decision values over the calibrated temperature."""
+        """Class probabilities (n, n_classes).
+
+        Softmax of the decision values over the calibrated temperature.
+        """
         return self._probabilities(X, "predict_proba")
 
     @available_if(_gives_probabilities)
@@ -219,7 +264,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             p = np.interp(host, *to_numpy(self.isotonic_))
             result = np.column_stack([1.0 - p, p])
         elif self.calibration == "isotonic":
-            result = top_label_isotonic(probabilities(host, 1.0 / self.temperature_), to_numpy(self.isotonic_))
+            result = top_label_isotonic(
+                probabilities(host, 1.0 / self.temperature_), to_numpy(self.isotonic_)
+            )
         else:
             result = probabilities(host, 1.0 / self.temperature_)
         return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

@@ -11,7 +11,13 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.derivatives import Jet, held_out_jets
-from ..core.discriminant import Discriminant, discriminant, scatter, scatter_without, scatter_without_each
+from ..core.discriminant import (
+    Discriminant,
+    discriminant,
+    scatter,
+    scatter_without,
+    scatter_without_each,
+)
 from ..core.smoother import Fitted, HeldOut
 from .base import Prepared
 from .blockwise import blockwise
@@ -24,98 +30,120 @@ from .validation import as_numbers
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
     """Kernel Fisher discriminant analysis: classifier and transformer, two and many classes.
 
-    It finds the directions in feature space that maximise the scatter between the classes over the scatter within
-    them plus alpha, S_b W = (S_w + alpha I) W Λ, and classifies by the LDA rule on the projections: nearest class
-    centroid in within-class standard deviations, with the log-priors added. It is solved as least squares on class
-    indicators (optimal scoring), so one eigendecomposition of the kernel matrix gives the held-out predictions of
-    all rows, for every alpha, exactly. Kernel width and alpha are chosen by `criterion` of these predictions.
+    It finds the directions in feature space that maximise the scatter between the classes over the
+    scatter within them plus alpha, S_b W = (S_w + alpha I) W Λ, and classifies by the LDA rule on
+    the projections: nearest class centroid in within-class standard deviations, with the log-priors
+    added. It is solved as least squares on class indicators (optimal scoring), so one
+    eigendecomposition of the kernel matrix gives the held-out predictions of all rows, for every
+    alpha, exactly. Kernel width and alpha are chosen by `criterion` of these predictions.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns
-        the matrix of all pairs; each entry must depend on its two rows only.
+        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
+        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
+        rows only.
     gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a power of two by held-out predictions, with
-        one decomposition for each value tried. An array (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf`
-        only, dense X) tunes a common value and then one per feature, by gradient of the leave-one-out squared error; these are kept only
-        if they pay on rows that did not choose them. None is 1/n_features, "scale" 1/(n_features · variance of X).
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
+        power of two by held-out predictions, with one decomposition for each value tried. An array
+        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
+        tunes a common value and then one per feature, by gradient of the leave-one-out squared
+        error; these are kept only if they pay on rows that did not choose them. None is
+        1/n_features, "scale" 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel, tries the degrees 2, 3 and 4 and
-        the values 0 and 1 of coef0.
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
+        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
     alpha : float, array of candidates or "tune", default="tune"
         Regularisation, the μ of the papers; added to the eigenvalues of the centred kernel matrix.
-        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64 does not carry them.
+        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower
+        end where float64 does not carry them.
     penalty : {"function", "dual", "tune"}, default="function"
-        "function" regularises S_w + alpha I in feature space; "dual" penalises the dual coefficients, as Mika et al. do; "tune"
-        tries both.
+        "function" regularises S_w + alpha I in feature space; "dual" penalises the dual
+        coefficients, as Mika et al. do; "tune" tries both.
     criterion : str or callable, default="brier"
-        The held-out loss by which tuned parameters and candidates are chosen. "brier" and "log_loss": of class probabilities at the best
-        temperature of each candidate; "smoothed_error": mean of σ(-compression · margin), margins in units in which the class centroids
-        lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the targets (PRESS); "auc": 1 less the
-        area under the ROC curve. A callable ``criterion(y, held_out_decision)`` returns a score, higher is better.
+        The held-out loss by which tuned parameters and candidates are chosen. "brier" and
+        "log_loss": of class probabilities at the best temperature of each candidate;
+        "smoothed_error": mean of σ(-compression · margin), margins in units in which the class
+        centroids lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the
+        targets (PRESS); "auc": 1 less the area under the ROC curve. A callable ``criterion(y,
+        held_out_decision)`` returns a score, higher is better.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
-        Whether the criterion is computed once over all held-out rows, or within each split of `cv` and then averaged. Leave-one-out
-        has one row per split and needs True for "auc", "balanced_error" and the calibrated criteria to mean anything.
+        Whether the criterion is computed once over all held-out rows, or within each split of `cv`
+        and then averaged. Leave-one-out has one row per split and needs True for "auc",
+        "balanced_error" and the calibrated criteria to mean anything.
     refine : bool, default=False
-        Whether to move from the best point of the lattice to the bottom of its valley: gamma by gradient or line search, alpha by Newton's
-        method where the criterion has derivatives. Candidates given as an array are left as they are.
+        Whether to move from the best point of the lattice to the bottom of its valley: gamma by
+        gradient or line search, alpha by Newton's method where the criterion has derivatives.
+        Candidates given as an array are left as they are.
     cv : int, splitter, iterable of splits or None, default=None
-        Where held-out values come from, for tuning, for calibration and for `held_out_decision_`: leave-one-out if None
-        (leave-one-group-out when groups are given).
+        Where held-out values come from, for tuning, for calibration and for `held_out_decision_`:
+        leave-one-out if None (leave-one-group-out when groups are given).
     priors : array-like of shape (n_classes,), default=None
         Class priors; None takes the (weighted) class frequencies of the training rows.
     calibration : {"temperature", "sigmoid", "isotonic", None}, default="temperature"
-        How `predict_proba` is made, always from held-out decision values: one temperature; a temperature and a shift for each class, which
-        also moves the threshold of `predict` and `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step
-        function after that (for more than two classes, of the largest probability). None takes the LDA posterior as it is.
+        How `predict_proba` is made, always from held-out decision values: one temperature; a
+        temperature and a shift for each class, which also moves the threshold of `predict` and
+        `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step function
+        after that (for more than two classes, of the largest probability). None takes the LDA
+        posterior as it is.
     n_components : int, default=None
         Number of axes that `transform` gives, at most n_classes - 1.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that stand for the training rows: the model is a sum of kernels at these only, and nothing of size n×n is formed. A number
-        of them, chosen from the training rows by `landmark_method`, or the points themselves. With ``penalty="function"`` this is the
-        Nyström approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m², memory like n.
+        Points that stand for the training rows: the model is a sum of kernels at these only, and
+        nothing of size n×n is formed. A number of them, chosen from the training rows by
+        `landmark_method`, or the points themselves. With ``penalty="function"`` this is the Nyström
+        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m²,
+        memory like n.
     landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random by approximate leverage; rows that the
-        others describe worst (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few thousand rows all of them
-        look at a random sample.
+        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random
+        by approximate leverage; rows that the others describe worst (pivoted Cholesky); forward
+        selection by leave-one-out squared error. Above a few thousand rows all of them look at a
+        random sample.
     shared_landmarks : bool or "drop", default=False
-        What happens to a number of landmarks in cross-validation. False: every training set chooses its own, as a refit does. True: they
-        are chosen once, on all rows. "drop": the same, but a landmark that is itself a test row is left out of that fold's model. The
-        held-out values that `fit` itself uses always share the landmarks of the fit, and drop them only with "drop".
+        What happens to a number of landmarks in cross-validation. False: every training set chooses
+        its own, as a refit does. True: they are chosen once, on all rows. "drop": the same, but a
+        landmark that is itself a test row is left out of that fold's model. The held-out values
+        that `fit` itself uses always share the landmarks of the fit, and drop them only with
+        "drop".
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
-        How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+        How many kernel parameters are tried at the same time, through joblib; None is one unless in
+        a ``joblib.parallel_config``.
     verbose : int, default=0
-        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on
+        the standard error stream.
 
     Attributes
     ----------
     classes_, priors_ : arrays of shape (n_classes,)
     alpha_, gamma_, degree_, coef0_, penalty_
-        The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
+        The values used; the parameters of the kernel where it has them. gamma_ is an array where
+        there is one per feature.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not for precomputed kernels.
+        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
+        for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_classes)
         decision_function(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_classes,)
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the features; linear kernel only.
     scalings_ : array of shape (n_samples, n_axes), or (n_features, n_axes) for the linear kernel
-        The axes: transform(X) = kernel(X, X_fit_) @ scalings_ (X @ scalings_ for the linear kernel) less a constant.
+        The axes: transform(X) = kernel(X, X_fit_) @ scalings_ (X @ scalings_ for the linear kernel)
+        less a constant.
     means_ : array of shape (n_classes, n_axes)
         Class centroids on the axes.
     explained_variance_ratio_ : array of shape (n_axes,)
         Share of the between-class variance on each axis.
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
-        What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by refitting with the chosen values (by `cv`, if
-        given: the mean where a row is tested several times, NaN where it never is), before any calibration moves the threshold. Where
-        leaving out a row leaves its class empty, that class's decision is -inf (NaN for two classes).
+        What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
+        refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
+        times, NaN where it never is), before any calibration moves the threshold. Where leaving out
+        a row leaves its class empty, that class's decision is -inf (NaN for two classes).
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float
@@ -123,15 +151,17 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     temperature_ : float
         Probabilities are the softmax of decision values over this; 1 without calibration.
     isotonic_ : array of shape (2, n_knots)
-        Scores and their probabilities, between which `predict_proba` interpolates; ``calibration="isotonic"`` only.
+        Scores and their probabilities, between which `predict_proba` interpolates;
+        ``calibration="isotonic"`` only.
     cv_results_ : dict
-        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``, ``param_<name>``, ``mean_test_score``,
-        ``rank_test_score``. Scores are minus the loss of `criterion` (what it returned, for a callable).
+        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``,
+        ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
+        `criterion` (what it returned, for a callable).
     best_score_ : float
         The score of the chosen values, after refinement.
     refinement_ : Refinement
-        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
-        gain on unseen rows with its standard error.
+        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
+        gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.
     landmarks_ : array of shape (n_landmarks, n_features)
         The landmarks, if any; `X_fit_` are then these.
     landmark_indices_ : array of shape (n_landmarks,)
@@ -215,14 +245,18 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         what = "the sum of the sample weights" if weighted else "the number of samples"
         remedy = " Weights count repetitions: rescale them to a mean of one." if weighted else ""
         raise ValueError(
-            f"{what} must be more than the number of classes, got {sizes.sum():g} and {len(sizes)}: the within-class scatter has "
+            f"{what} must be more than the number of classes, got {sizes.sum():g} and "
+            f"{len(sizes)}: the within-class scatter has "
             f"n_samples - n_classes degrees of freedom.{remedy}"
         )
 
     def _given_priors(self) -> np.ndarray:
         priors = as_numbers("priors", self.priors)
         if priors.shape != (len(self.classes_),):
-            raise ValueError(f"priors must have one entry per class ({len(self.classes_)}), got shape {priors.shape} instead.")
+            raise ValueError(
+                f"priors must have one entry per class ({len(self.classes_)}), got shape "
+                f"{priors.shape} instead."
+            )
         if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
             raise ValueError(f"priors must be positive and finite, got {priors.tolist()} instead.")
         if abs(priors.sum() - 1.0) > 1e-5:
@@ -233,19 +267,26 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         limit = len(self.classes_) - 1
         if self.n_components is None:
             return
-        if not isinstance(self.n_components, (int, np.integer)) or not 1 <= self.n_components <= limit:
+        if (
+            not isinstance(self.n_components, (int, np.integer))
+            or not 1 <= self.n_components <= limit
+        ):
             raise ValueError(
-                f"n_components must be an integer from 1 to n_classes - 1 = {limit}, got {self.n_components!r} instead: "
+                f"n_components must be an integer from 1 to n_classes - 1 = {limit}, got "
+                f"{self.n_components!r} instead: "
                 f"{limit + 1} class centroids span {limit} axes."
             )
 
     def _regular(self, sizes: np.ndarray) -> bool:
         return super()._regular(sizes) and float(sizes.sum()) > len(sizes)
 
-    # ---- the discriminant step, of all rows, without some, without each --------------------------------------
+    # ---- the discriminant step, of all rows, without some, without each --------------------------
 
     def _readout(self, A: Array, sizes: Array) -> Readout:
-        """The LDA rule for scatter A (…, c, c) and class sizes (…, c); fixed priors where they are given."""
+        """The LDA rule for scatter A (…, c, c) and class sizes (…, c).
+
+        Fixed priors where they are given.
+        """
         xp = namespace(A)
         dof = xp.sum(sizes, axis=-1) - xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1)
         solved = discriminant(A, sizes, xp.where(dof > 0, dof, xp.zeros_like(dof)))
@@ -258,7 +299,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _sizes(self, problem: Problem) -> Array:
         return namespace(problem.targets).sum(problem.row_weights * problem.targets, axis=0)
 
-    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array]:
+    def _class_scores(
+        self, problem: Problem, alphas: np.ndarray, predicted: Array
+    ) -> tuple[Array, Array]:
         xp = namespace(predicted)
         Y = problem.scaled_targets
         A = Y.T @ Y - problem.decomposition.residual_scatter(Y, alphas)
@@ -268,9 +311,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return readout.decide(predicted), separation
 
     def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
-        """Two classes: the axis θ is fixed by the class sizes, and only a² = Σ_j A_jj/N_j - 1 depends on mu.
+        """Two classes: the axis θ is fixed by the class sizes, and only a² = Σ_j A_jj/N_j - 1
+        depends on mu.
 
-        d = ν/(1-a²) [Pθ (θ₁-θ₀) - ½a² (θ₁²-θ₀²)] + log π₁/π₀ with ν = n - 2, in units of half the squared distance of the centroids.
+        d = ν/(1-a²) [Pθ (θ₁-θ₀) - ½a² (θ₁²-θ₀²)] + log π₁/π₀ with ν = n - 2, in units of half the
+        squared distance of the centroids.
         """
         if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
             return super()._loss_jet(problem, prepared, mu)
@@ -278,22 +323,34 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         sizes = self._sizes(problem)
         theta, log_odds = self._two_class_axis(sizes)
         xp = namespace(theta)
-        a2 = -jets.residual.map(lambda r: xp.sum(xp.sum(problem.scaled_targets * r, axis=0) / sizes)) + 1.0
-        projected = (-jets.held_out).map(lambda e: problem.unscale(e) @ theta[:, None]) + problem.targets @ theta[:, None]
+        a2 = (
+            -jets.residual.map(lambda r: xp.sum(xp.sum(problem.scaled_targets * r, axis=0) / sizes))
+            + 1.0
+        )
+        projected = (-jets.held_out).map(
+            lambda e: problem.unscale(e) @ theta[:, None]
+        ) + problem.targets @ theta[:, None]
         gap, middle = float(theta[1] - theta[0]), 0.5 * float(theta[1] ** 2 - theta[0] ** 2)
         nu = float(xp.sum(sizes)) - 2.0
         one_minus_a2 = -a2 + 1.0
         decision = (projected * gap - a2 * middle) * nu / one_minus_a2 + log_odds
         separation = a2 * (0.5 * nu * gap**2) / one_minus_a2
         sign = problem.targets[:, 1:] - problem.targets[:, :1]
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # classes that do not separate at all
+        with np.errstate(
+            over="ignore", invalid="ignore", divide="ignore"
+        ):  # classes that do not separate at all
             return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
 
     def _two_class_axis(self, sizes: Array) -> tuple[Array, float]:
-        """θ with θᵀNθ = 1, orthogonal to the constant, second class positive; and the log-odds of the priors."""
+        """θ with θᵀNθ = 1, orthogonal to the constant, second class positive.
+
+        And the log-odds of the priors.
+        """
         xp = namespace(sizes)
         n = xp.sum(sizes)
-        theta = xp.stack([-xp.sqrt(sizes[1] / n) / xp.sqrt(sizes[0]), xp.sqrt(sizes[0] / n) / xp.sqrt(sizes[1])])
+        theta = xp.stack(
+            [-xp.sqrt(sizes[1] / n) / xp.sqrt(sizes[0]), xp.sqrt(sizes[0] / n) / xp.sqrt(sizes[1])]
+        )
         priors = to_numpy(sizes) if self.priors is None else self._given_priors()
         return theta, float(np.log(priors[1] / priors[0]))
 
@@ -316,7 +373,10 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return self._readout(A, self._sizes(problem) - removed_sizes)
 
     def _output_decision(self, scores: Array) -> Array:
-        """Class scores (n, c) as decisions: their difference where there are two classes, NaN where one was absent."""
+        """Class scores (n, c) as decisions.
+
+        Their difference where there are two classes, NaN where one was absent.
+        """
         if not self._binary:
             return scores
         xp = namespace(scores)
@@ -324,7 +384,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return xp.where(xp.isfinite(difference), difference, xp.nan * xp.ones_like(difference))
 
     def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        self._set_readout(problem.solution(fitted, mu), self._readout(scatter(fitted), self._sizes(problem)))
+        self._set_readout(
+            problem.solution(fitted, mu), self._readout(scatter(fitted), self._sizes(problem))
+        )
         self._calibrate(problem, fitted, mu)
 
     def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
@@ -368,11 +430,14 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Returns
         -------
         array of shape (n, n_components)
-            Centred on the (weighted) mean of the training rows, scaled as scikit-learn's LinearDiscriminantAnalysis.
+            Centred on the (weighted) mean of the training rows, scaled as scikit-learn's
+            LinearDiscriminantAnalysis.
         """
         X, dtype = self._new_rows(X, "transform")
         linear = self.kernel == "linear"
-        projection = Solution(self.scalings_, self._projection_offset, self.scalings_ if linear else None)
+        projection = Solution(
+            self.scalings_, self._projection_offset, self.scalings_ if linear else None
+        )
         projected = self._values(X, projection)[:, : self._n_axes]
         return namespace(projected).astype(projected, dtype, copy=False)
 

@@ -1,4 +1,7 @@
-"""From validated rows to one decomposition, and from there to models: of all rows, or without some of them."""
+"""From validated rows to one decomposition, and from there to models.
+
+Of all rows, or without some of them.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,18 @@ from ..kernels import Kernel
 from ..scale.rows import ArrayRows, block_rows, is_rows, on_host
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
-BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included (benchmarks/gpu.py)
+BAND_FROM = (
+    6144  # rows from which the band form beats eigh on a GPU, folds included (benchmarks/gpu.py)
+)
 FitIntercept = bool | str  # True, False or "penalized"
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the kernel is linear."""
+    """A model.
+
+    F(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the kernel is linear.
+    """
 
     dual_coef: Array
     intercept: Array
@@ -50,9 +58,11 @@ class Solution:
 
 @dataclass(frozen=True)
 class Problem:
-    """Training rows, their decomposition and their targets. Labels enter only through `targets` (n, t).
+    """Training rows, their decomposition and their targets. Labels enter only through `targets` (n,
+    t).
 
-    `row_scale` (n, 1) holds the square roots of the row weights, or None. Smoothers work on scaled targets.
+    `row_scale` (n, 1) holds the square roots of the row weights, or None. Smoothers work on scaled
+    targets.
     """
 
     kernel: Kernel
@@ -74,7 +84,11 @@ class Problem:
     @cached_property
     def row_weights(self) -> Array:
         """(n, 1)"""
-        return namespace(self.targets).ones_like(self.targets[:, :1]) if self.row_scale is None else self.row_scale**2
+        return (
+            namespace(self.targets).ones_like(self.targets[:, :1])
+            if self.row_scale is None
+            else self.row_scale**2
+        )
 
     @cached_property
     def scaled_targets(self) -> Array:
@@ -90,7 +104,10 @@ class Problem:
         return self.smoother.fit(self.scaled_targets, mu)
 
     def solution(self, fitted: Fitted, mu: float) -> Solution:
-        """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of α if penalised."""
+        """The model of a fit.
+
+        Dual_coef = s∘α, and the bias from its normal equation, or the sum of α if penalised.
+        """
         Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
         xp = namespace(Y)
         dual_coef = dual if self.row_scale is None else self.row_scale * dual
@@ -117,8 +134,8 @@ class Problem:
     def _coef(self, Y: Array, dual_coef: Array, mu: float) -> Array | None:
         """Primal weights (p, t) of the linear kernel: Xᵀα.
 
-        On the function norm α is taken inside the span of V only: what lies outside is orthogonal to X and would
-        contribute rounding, magnified by 1/μ.
+        On the function norm α is taken inside the span of V only: what lies outside is orthogonal
+        to X and would contribute rounding, magnified by 1/μ.
         """
         if not self.kernel.linear:
             return None
@@ -126,14 +143,22 @@ class Problem:
             spectrum = self.smoother.spectrum
             inside = spectrum.apply(1.0 / (spectrum.eigenvalues + mu), 0.0, Y)
             dual_coef = inside if self.row_scale is None else self.row_scale * inside
-        if self.fit_intercept is True and not sp.issparse(self.X) and isinstance(self.smoother, FunctionNorm):
+        if (
+            self.fit_intercept is True
+            and not sp.issparse(self.X)
+            and isinstance(self.smoother, FunctionNorm)
+        ):
             return (self.X - self._mean_row).T @ dual_coef
         return self.X.T @ dual_coef
 
-    def held_out_targets(self, mus: np.ndarray, deletions: Deletions | None) -> tuple[Array, np.ndarray, np.ndarray]:
-        """Held-out targets (m, k, t) for every mu, the k rows tested and the number of the split each belongs to.
+    def held_out_targets(
+        self, mus: np.ndarray, deletions: Deletions | None
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Held-out targets (m, k, t) for every mu, the k rows tested and the number of the split
+        each belongs to.
 
-        Leave-one-out where no deletions are given, O(n²) per mu; otherwise pairs of rows deleted and positions among them tested.
+        Leave-one-out where no deletions are given, O(n²) per mu; otherwise pairs of rows deleted
+        and positions among them tested.
         """
         xp = namespace(self.targets)
         Y = self.scaled_targets
@@ -142,7 +167,11 @@ class Problem:
             return self.unscale(Y - self.decomposition.leave_one_out(Y, mus).residual), rows, rows
         rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
         fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
-        return self.unscale(xp.stack([self._held_out_at(float(mu), deletions) for mu in mus]), rows), rows, fold
+        return (
+            self.unscale(xp.stack([self._held_out_at(float(mu), deletions) for mu in mus]), rows),
+            rows,
+            fold,
+        )
 
     def _held_out_at(self, mu: float, deletions: Deletions) -> Array:
         fitted = self.fit(mu)
@@ -159,7 +188,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class LandmarkProblem(Problem):
-    """The same on features of landmarks, which stand in `X`; the training rows are read block by block."""
+    """The same on features of landmarks, which stand in `X`.
+
+    The training rows are read block by block.
+    """
 
     features: LandmarkMap
 
@@ -168,7 +200,10 @@ class LandmarkProblem(Problem):
         return cast(FeatureNorm, self.smoother)
 
     def forget(self) -> None:
-        """Let go of what a search has kept for the fit at its winner: numbers for every row and alpha."""
+        """Let go of what a search has kept for the fit at its winner.
+
+        Numbers for every row and alpha.
+        """
         self._feature_norm._kept.clear()
 
     def solution(self, fitted: Fitted, mu: float) -> Solution:
@@ -183,13 +218,21 @@ class LandmarkProblem(Problem):
         coef = self.X.T @ dual_coef if self.kernel.linear else None
         return Solution(dual_coef, intercept, coef)
 
-    def held_out_targets(self, mus: np.ndarray, deletions: Deletions | None) -> tuple[Array, np.ndarray, np.ndarray]:
+    def held_out_targets(
+        self, mus: np.ndarray, deletions: Deletions | None
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
         """Two passes over the rows for all folds and mus together."""
         if deletions is None:
             return super().held_out_targets(mus, deletions)
         rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
         fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
-        return self.unscale(self._feature_norm.held_out_path(self.scaled_targets, mus, deletions), rows), rows, fold
+        return (
+            self.unscale(
+                self._feature_norm.held_out_path(self.scaled_targets, mus, deletions), rows
+            ),
+            rows,
+            fold,
+        )
 
 
 def landmark_problem(
@@ -202,7 +245,10 @@ def landmark_problem(
     targets: np.ndarray,
     dropping: bool,
 ) -> LandmarkProblem:
-    """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and an eigh of m×m."""
+    """The problem on features of landmarks, for any mu. Cost.
+
+    One pass over the rows, O(n m²), and an eigh of m×m.
+    """
     features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
     step = block_rows(int(features.M.shape[1]), host=on_host(X))
     rows = X.with_step(step) if is_rows(X) else ArrayRows(X, step)
@@ -214,15 +260,22 @@ def landmark_problem(
     if smoother.trace == 0.0:
         warn_constant()
     if dropping:
-        smoother = replace(smoother, dropping=Dropping(landmarks.rows, features.coordinates, features.eigenvectors))
-    problem = LandmarkProblem(kernel, landmarks.points, smoother, row_scale, fit_intercept, Y, features)
+        smoother = replace(
+            smoother, dropping=Dropping(landmarks.rows, features.coordinates, features.eigenvectors)
+        )
+    problem = LandmarkProblem(
+        kernel, landmarks.points, smoother, row_scale, fit_intercept, Y, features
+    )
     problem.__dict__["scaled_targets"] = scaled  # the very array that the moments know
     return problem
 
 
 @dataclass(frozen=True)
 class Without:
-    """The model without some rows, in closed form: its held-out values there and, on demand, everywhere."""
+    """The model without some rows, in closed form.
+
+    Its held-out values there and, on demand, everywhere.
+    """
 
     problem: Problem
     fitted: Fitted
@@ -239,7 +292,10 @@ class Without:
 
     @cached_property
     def refitted(self) -> Fitted:
-        """A fit of all rows in which the deleted ones have no say; `Problem.solution` makes it a model."""
+        """A fit of all rows in which the deleted ones have no say.
+
+        `Problem.solution` makes it a model.
+        """
         return self.problem.smoother.refit_without(self.fitted, self.removal, self.mu)
 
     def values(self, rows: np.ndarray) -> Array:
@@ -255,15 +311,27 @@ class Without:
 
 def row_scale_of(weights: np.ndarray | None, X: Array) -> Array | None:
     """The square roots of the row weights (n, 1) where X lives."""
-    return None if weights is None else asarray_like(np.sqrt(weights)[:, None], np.empty(0) if sp.issparse(X) or is_rows(X) else X)
+    return (
+        None
+        if weights is None
+        else asarray_like(
+            np.sqrt(weights)[:, None], np.empty(0) if sp.issparse(X) or is_rows(X) else X
+        )
+    )
 
 
-def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None) -> Smoother:
-    """The smoother of the rows X (the kernel matrix itself where precomputed, which is overwritten), for any mu."""
+def decompose(
+    X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None
+) -> Smoother:
+    """The smoother of the rows X (the kernel matrix itself where precomputed, which is
+    overwritten), for any mu.
+    """
     if kernel.linear and penalty == "function" and X.shape[1] < X.shape[0]:
         return _decompose_features(X, fit_intercept, row_scale)
     if penalty == "function":
-        K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
+        K = _scaled_kernel(
+            _off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale
+        )
         Q0 = bias_basis(K, row_scale, fit_intercept)
         if on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
             return BandNorm.of_kernel(K, Q0)
@@ -278,8 +346,13 @@ def decompose(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercep
     return smoother
 
 
-def _off_origin(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
-    """Rows less their mean where that changes nothing but the rounding: the linear kernel with a free bias."""
+def _off_origin(
+    X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
+) -> Array:
+    """Rows less their mean where that changes nothing but the rounding.
+
+    The linear kernel with a free bias.
+    """
     if not kernel.linear or fit_intercept is not True or sp.issparse(X):
         return X
     xp = namespace(X)
@@ -287,17 +360,28 @@ def _off_origin(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale
     return X - xp.sum(w * X, axis=0) / xp.sum(w)
 
 
-def decompose_at(X: Array, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None, mu: float) -> SmootherAt:
+def decompose_at(
+    X: Array,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    row_scale: Array | None,
+    mu: float,
+) -> SmootherAt:
     """`decompose` for a single mu, by the cheapest means."""
     if penalty == "dual" or (kernel.linear and X.shape[1] < X.shape[0]):
         smoother = decompose(X, kernel, penalty, fit_intercept, row_scale)
         smoother.check(np.asarray([mu]))
         return smoother
-    K = _scaled_kernel(_off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale)
+    K = _scaled_kernel(
+        _off_origin(X, kernel, fit_intercept, row_scale), kernel, fit_intercept, row_scale
+    )
     return FunctionNormAt.of_kernel(K, bias_basis(K, row_scale, fit_intercept), mu)
 
 
-def _scaled_kernel(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
+def _scaled_kernel(
+    X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
+) -> Array:
     """diag(s) K diag(s), with one added to K for a penalised bias."""
     K = X if kernel.precomputed else kernel(X, X)
     if kernel.precomputed or callable(kernel.function):
@@ -311,10 +395,14 @@ def _scaled_kernel(X: Array, kernel: Kernel, fit_intercept: FitIntercept, row_sc
     return K
 
 
-def _decompose_features(X: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> FunctionNorm:
-    """The linear kernel with fewer features than rows, through the p×p side; a penalised bias is one more feature.
+def _decompose_features(
+    X: Array, fit_intercept: FitIntercept, row_scale: Array | None
+) -> FunctionNorm:
+    """The linear kernel with fewer features than rows, through the p×p side; a penalised bias is
+    one more feature.
 
-    Sparse X is made dense: with p < n that is less than the kernel matrix, and V has that size anyway.
+    Sparse X is made dense: with p < n that is less than the kernel matrix, and V has that size
+    anyway.
     """
     Z = X.toarray() if sp.issparse(X) else X
     xp = namespace(Z)

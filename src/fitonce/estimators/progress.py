@@ -1,6 +1,7 @@
 """Steps of a fit as tasks of scikit-learn's callbacks, where the installed version has them.
 
-``model.set_callbacks(sklearn.callback.ProgressBar())`` then shows one line per decomposition, inside GridSearchCV too.
+``model.set_callbacks(sklearn.callback.ProgressBar())`` then shows one line per decomposition,
+inside GridSearchCV too.
 """
 
 from __future__ import annotations

@@ -19,88 +19,107 @@ from .validation import check_options
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     """Kernel ridge regression, one or several targets, with held-out predictions of all rows.
 
-    It minimises Σ w_i ‖y_i - f(x_i)‖² + alpha ‖f‖². Kernel width and alpha are chosen by held-out predictions, all from one
-    decomposition per kernel. With ``fit_intercept=False`` and fixed gamma and alpha it is scikit-learn's KernelRidge.
+    It minimises Σ w_i ‖y_i - f(x_i)‖² + alpha ‖f‖². Kernel width and alpha are chosen by held-out
+    predictions, all from one decomposition per kernel. With ``fit_intercept=False`` and fixed gamma
+    and alpha it is scikit-learn's KernelRidge.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns
-        the matrix of all pairs; each entry must depend on its two rows only.
+        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
+        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
+        rows only.
     gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a power of two by held-out predictions, with
-        one decomposition for each value tried. An array (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf`
-        only, dense X) tunes a common value and then one per feature, by gradient of the leave-one-out squared error; these are kept only
-        if they pay on rows that did not choose them. None is 1/n_features, "scale" 1/(n_features · variance of X).
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
+        power of two by held-out predictions, with one decomposition for each value tried. An array
+        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
+        tunes a common value and then one per feature, by gradient of the leave-one-out squared
+        error; these are kept only if they pay on rows that did not choose them. None is
+        1/n_features, "scale" 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel, tries the degrees 2, 3 and 4 and
-        the values 0 and 1 of coef0.
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
+        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
     alpha : float, array of candidates or "tune", default="tune"
-        Regularisation; added to the eigenvalues of the centred kernel matrix.
-        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64 does not carry them.
-        An array is a list of candidates for all targets together, not one value per target.
+        Regularisation; added to the eigenvalues of the centred kernel matrix. "tune" tries powers
+        of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64
+        does not carry them. An array is a list of candidates for all targets together, not one
+        value per target.
     penalty : {"function", "dual", "tune"}, default="function"
-        Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries both.
+        Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
+        both.
     criterion : {"squared_error", "r2"} or callable, default="squared_error"
-        The held-out loss by which tuned parameters and candidates are chosen: the mean squared error of the targets (PRESS), or
-        1 - R², averaged over targets. A callable ``criterion(y, held_out_prediction)`` returns a score, higher is better.
+        The held-out loss by which tuned parameters and candidates are chosen: the mean squared
+        error of the targets (PRESS), or 1 - R², averaged over targets. A callable ``criterion(y,
+        held_out_prediction)`` returns a score, higher is better.
     pooled : bool, default=True
-        Whether the criterion is computed once over all held-out rows, or within each split of `cv` and then averaged.
+        Whether the criterion is computed once over all held-out rows, or within each split of `cv`
+        and then averaged.
     refine : bool, default=False
-        Whether to move from the best point of the lattice to the bottom of its valley: gamma by gradient or line search, alpha by Newton's
-        method where the criterion has derivatives. Candidates given as an array are left as they are.
+        Whether to move from the best point of the lattice to the bottom of its valley: gamma by
+        gradient or line search, alpha by Newton's method where the criterion has derivatives.
+        Candidates given as an array are left as they are.
     cv : int, splitter, iterable of splits or None, default=None
-        Where held-out values come from, for tuning and for `held_out_prediction_`: leave-one-out if None
-        (leave-one-group-out when groups are given).
+        Where held-out values come from, for tuning and for `held_out_prediction_`: leave-one-out if
+        None (leave-one-group-out when groups are given).
     fit_intercept : bool or "penalized", default=True
         A free bias, none, or one that is penalised like every other weight.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that stand for the training rows: the model is a sum of kernels at these only, and nothing of size n×n is formed. A number
-        of them, chosen from the training rows by `landmark_method`, or the points themselves. With ``penalty="function"`` this is the
-        Nyström approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m², memory like n.
+        Points that stand for the training rows: the model is a sum of kernels at these only, and
+        nothing of size n×n is formed. A number of them, chosen from the training rows by
+        `landmark_method`, or the points themselves. With ``penalty="function"`` this is the Nyström
+        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m²,
+        memory like n.
     landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random by approximate leverage; rows that the
-        others describe worst (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few thousand rows all of them
-        look at a random sample.
+        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random
+        by approximate leverage; rows that the others describe worst (pivoted Cholesky); forward
+        selection by leave-one-out squared error. Above a few thousand rows all of them look at a
+        random sample.
     shared_landmarks : bool or "drop", default=False
-        What happens to a number of landmarks in cross-validation. False: every training set chooses its own, as a refit does. True: they
-        are chosen once, on all rows. "drop": the same, but a landmark that is itself a test row is left out of that fold's model. The
-        held-out values that `fit` itself uses always share the landmarks of the fit, and drop them only with "drop".
+        What happens to a number of landmarks in cross-validation. False: every training set chooses
+        its own, as a refit does. True: they are chosen once, on all rows. "drop": the same, but a
+        landmark that is itself a test row is left out of that fold's model. The held-out values
+        that `fit` itself uses always share the landmarks of the fit, and drop them only with
+        "drop".
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
-        How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+        How many kernel parameters are tried at the same time, through joblib; None is one unless in
+        a ``joblib.parallel_config``.
     verbose : int, default=0
-        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on
+        the standard error stream.
 
     Attributes
     ----------
     alpha_, gamma_, degree_, coef0_, penalty_
-        The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
+        The values used; the parameters of the kernel where it has them. gamma_ is an array where
+        there is one per feature.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not for precomputed kernels.
+        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
+        for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
         predict(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_targets,)
     coef_ : array of shape (n_features,) or (n_targets, n_features)
         Weights of the features; linear kernel only.
     held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
-        What ``cross_val_predict(..., cv=LeaveOneOut())`` gives by refitting with the chosen values (by `cv`, if given: the mean where a row
-        is tested several times, NaN where it never is).
+        What ``cross_val_predict(..., cv=LeaveOneOut())`` gives by refitting with the chosen values
+        (by `cv`, if given: the mean where a row is tested several times, NaN where it never is).
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float
         Sum of the leverages.
     cv_results_ : dict
-        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``, ``param_<name>``, ``mean_test_score``,
-        ``rank_test_score``. Scores are minus the loss of `criterion` (what it returned, for a callable).
+        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``,
+        ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
+        `criterion` (what it returned, for a callable).
     best_score_ : float
         The score of the chosen values, after refinement.
     refinement_ : Refinement
-        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
-        gain on unseen rows with its standard error.
+        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
+        gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.
     landmarks_ : array of shape (n_landmarks, n_features)
         The landmarks, if any; `X_fit_` are then these.
     landmark_indices_ : array of shape (n_landmarks,)
@@ -168,8 +187,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With `landmarks` also a Dask collection, or the rows
-            of a file or of blocks (`fitonce.scale.open_rows`), which bring their targets with them.
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
+            `landmarks` also a Dask collection, or the rows of a file or of blocks
+            (`fitonce.scale.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -213,5 +233,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     @blockwise
     def predict(self, X: Any) -> Array:
-        """Predicted targets of the rows of X (their kernel with the training rows for ``kernel="precomputed"``)."""
+        """Predicted targets of the rows of X (their kernel with the training rows for
+        ``kernel="precomputed"``).
+        """
         return self._predicted(X, "predict")

@@ -20,90 +20,113 @@ from .validation import as_numbers, check_options
 
 
 class LeastSquaresSVC(KernelClassifier):
-    """Least-squares support vector classifier (LS-SVM): kernel ridge regression on ±1 targets with a free bias.
+    """Least-squares support vector classifier (LS-SVM): kernel ridge regression on ±1 targets with
+    a free bias.
 
-    It minimises Σ w_i (y_i - f(x_i))² + alpha ‖f‖² with y = ±1, one class against the rest where there are more than
-    two. One eigendecomposition of the kernel matrix gives the held-out predictions of all rows, for every alpha, exactly.
-    Kernel width and alpha are chosen by `criterion` of these predictions.
+    It minimises Σ w_i (y_i - f(x_i))² + alpha ‖f‖² with y = ±1, one class against the rest where
+    there are more than two. One eigendecomposition of the kernel matrix gives the held-out
+    predictions of all rows, for every alpha, exactly. Kernel width and alpha are chosen by
+    `criterion` of these predictions.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns
-        the matrix of all pairs; each entry must depend on its two rows only.
+        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
+        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
+        rows only.
     gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a power of two by held-out predictions, with
-        one decomposition for each value tried. An array (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf`
-        only, dense X) tunes a common value and then one per feature, by gradient of the leave-one-out squared error; these are kept only
-        if they pay on rows that did not choose them. None is 1/n_features, "scale" 1/(n_features · variance of X).
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
+        power of two by held-out predictions, with one decomposition for each value tried. An array
+        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
+        tunes a common value and then one per feature, by gradient of the leave-one-out squared
+        error; these are kept only if they pay on rows that did not choose them. None is
+        1/n_features, "scale" 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel, tries the degrees 2, 3 and 4 and
-        the values 0 and 1 of coef0.
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
+        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
     alpha : float, array of candidates or "tune", default="tune"
-        Regularisation, the μ of the papers, 1/γ of the LS-SVM literature; added to the eigenvalues of the centred kernel matrix.
-        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64 does not carry them.
+        Regularisation, the μ of the papers, 1/γ of the LS-SVM literature; added to the eigenvalues
+        of the centred kernel matrix. "tune" tries powers of two, from 2^-30 to 2^12 times the mean
+        eigenvalue, less at the lower end where float64 does not carry them.
     penalty : {"function", "dual", "tune"}, default="function"
-        Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries both.
+        Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
+        both.
     criterion : str or callable, default="brier"
-        The held-out loss by which tuned parameters and candidates are chosen. "brier" and "log_loss": of class probabilities at the best
-        temperature of each candidate; "smoothed_error": mean of σ(-compression · margin), margins in units in which the class centroids
-        lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the targets (PRESS); "auc": 1 less the
-        area under the ROC curve. A callable ``criterion(y, held_out_decision)`` returns a score, higher is better.
+        The held-out loss by which tuned parameters and candidates are chosen. "brier" and
+        "log_loss": of class probabilities at the best temperature of each candidate;
+        "smoothed_error": mean of σ(-compression · margin), margins in units in which the class
+        centroids lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the
+        targets (PRESS); "auc": 1 less the area under the ROC curve. A callable ``criterion(y,
+        held_out_decision)`` returns a score, higher is better.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
-        Whether the criterion is computed once over all held-out rows, or within each split of `cv` and then averaged. Leave-one-out
-        has one row per split and needs True for "auc", "balanced_error" and the calibrated criteria to mean anything.
+        Whether the criterion is computed once over all held-out rows, or within each split of `cv`
+        and then averaged. Leave-one-out has one row per split and needs True for "auc",
+        "balanced_error" and the calibrated criteria to mean anything.
     refine : bool, default=False
-        Whether to move from the best point of the lattice to the bottom of its valley: gamma by gradient or line search, alpha by Newton's
-        method where the criterion has derivatives. Candidates given as an array are left as they are.
+        Whether to move from the best point of the lattice to the bottom of its valley: gamma by
+        gradient or line search, alpha by Newton's method where the criterion has derivatives.
+        Candidates given as an array are left as they are.
     cv : int, splitter, iterable of splits or None, default=None
-        Where held-out values come from, for tuning, for calibration and for `held_out_decision_`: leave-one-out if None
-        (leave-one-group-out when groups are given).
+        Where held-out values come from, for tuning, for calibration and for `held_out_decision_`:
+        leave-one-out if None (leave-one-group-out when groups are given).
     calibration : {"temperature", "sigmoid", "isotonic", None}, default="temperature"
-        How `predict_proba` is made, always from held-out decision values: one temperature; a temperature and a shift for each class, which
-        also moves the threshold of `predict` and `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step
-        function after that (for more than two classes, of the largest probability). None leaves probabilities out.
+        How `predict_proba` is made, always from held-out decision values: one temperature; a
+        temperature and a shift for each class, which also moves the threshold of `predict` and
+        `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step function
+        after that (for more than two classes, of the largest probability). None leaves
+        probabilities out.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with `sample_weight`.
     fit_intercept : bool or "penalized", default=True
         A free bias, none, or one that is penalised like every other weight.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that stand for the training rows: the model is a sum of kernels at these only, and nothing of size n×n is formed. A number
-        of them, chosen from the training rows by `landmark_method`, or the points themselves. With ``penalty="function"`` this is the
-        Nyström approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m², memory like n.
+        Points that stand for the training rows: the model is a sum of kernels at these only, and
+        nothing of size n×n is formed. A number of them, chosen from the training rows by
+        `landmark_method`, or the points themselves. With ``penalty="function"`` this is the Nyström
+        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m²,
+        memory like n.
     landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random by approximate leverage; rows that the
-        others describe worst (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few thousand rows all of them
-        look at a random sample.
+        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random
+        by approximate leverage; rows that the others describe worst (pivoted Cholesky); forward
+        selection by leave-one-out squared error. Above a few thousand rows all of them look at a
+        random sample.
     shared_landmarks : bool or "drop", default=False
-        What happens to a number of landmarks in cross-validation. False: every training set chooses its own, as a refit does. True: they
-        are chosen once, on all rows. "drop": the same, but a landmark that is itself a test row is left out of that fold's model. The
-        held-out values that `fit` itself uses always share the landmarks of the fit, and drop them only with "drop".
+        What happens to a number of landmarks in cross-validation. False: every training set chooses
+        its own, as a refit does. True: they are chosen once, on all rows. "drop": the same, but a
+        landmark that is itself a test row is left out of that fold's model. The held-out values
+        that `fit` itself uses always share the landmarks of the fit, and drop them only with
+        "drop".
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
-        How many kernel parameters are tried at the same time, through joblib; None is one unless in a ``joblib.parallel_config``.
+        How many kernel parameters are tried at the same time, through joblib; None is one unless in
+        a ``joblib.parallel_config``.
     verbose : int, default=0
-        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on the standard error stream.
+        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on
+        the standard error stream.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     alpha_, gamma_, degree_, coef0_, penalty_
-        The values used; the parameters of the kernel where it has them. gamma_ is an array where there is one per feature.
+        The values used; the parameters of the kernel where it has them. gamma_ is an array where
+        there is one per feature.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not for precomputed kernels.
+        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
+        for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_classes)
         decision_function(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_classes,)
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         Weights of the features; linear kernel only.
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
-        What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by refitting with the chosen values (by `cv`, if
-        given: the mean where a row is tested several times, NaN where it never is), before any calibration moves the threshold.
+        What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
+        refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
+        times, NaN where it never is), before any calibration moves the threshold.
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float
@@ -111,15 +134,17 @@ class LeastSquaresSVC(KernelClassifier):
     temperature_ : float
         Probabilities are the softmax of decision values over this; absent without calibration.
     isotonic_ : array of shape (2, n_knots)
-        Scores and their probabilities, between which `predict_proba` interpolates; ``calibration="isotonic"`` only.
+        Scores and their probabilities, between which `predict_proba` interpolates;
+        ``calibration="isotonic"`` only.
     cv_results_ : dict
-        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``, ``param_<name>``, ``mean_test_score``,
-        ``rank_test_score``. Scores are minus the loss of `criterion` (what it returned, for a callable).
+        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``,
+        ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
+        `criterion` (what it returned, for a callable).
     best_score_ : float
         The score of the chosen values, after refinement.
     refinement_ : Refinement
-        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha, and in ``ard`` the
-        gain on unseen rows with its standard error.
+        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
+        gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.
     landmarks_ : array of shape (n_landmarks, n_features)
         The landmarks, if any; `X_fit_` are then these.
     landmark_indices_ : array of shape (n_landmarks,)
@@ -187,8 +212,15 @@ class LeastSquaresSVC(KernelClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_options(self, fit_intercept=(True, False, "penalized"))
-        if not (self.class_weight is None or isinstance(self.class_weight, Mapping) or self.class_weight == "balanced"):
-            raise ValueError(f'class_weight must be a dict, "balanced" or None, got {self.class_weight!r} instead.')
+        if not (
+            self.class_weight is None
+            or isinstance(self.class_weight, Mapping)
+            or self.class_weight == "balanced"
+        ):
+            raise ValueError(
+                f'class_weight must be a dict, "balanced" or None, got {self.class_weight!r} '
+                "instead."
+            )
 
     def _row_dependence(self) -> str | None:
         if isinstance(self.class_weight, str):
@@ -204,7 +236,9 @@ class LeastSquaresSVC(KernelClassifier):
         if self.class_weight is None:
             return weights
         weights = np.ones(len(y)) if weights is None else weights
-        return np.asarray(weights * self._class_weights(y, weights)[np.searchsorted(self.classes_, y)])
+        return np.asarray(
+            weights * self._class_weights(y, weights)[np.searchsorted(self.classes_, y)]
+        )
 
     def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """One weight per class; "balanced" gives every class the same total."""
@@ -213,24 +247,44 @@ class LeastSquaresSVC(KernelClassifier):
             return np.asarray(weights.sum() / (len(self.classes_) * sizes))
         unknown = [label for label in self.class_weight if label not in self.classes_]
         if unknown:
-            raise ValueError(f"class_weight names {unknown}, which are not among the labels {self.classes_.tolist()}.")
-        by_class = as_numbers("the values of class_weight", [self.class_weight.get(label, 1.0) for label in self.classes_])
+            raise ValueError(
+                f"class_weight names {unknown}, which are not among the labels "
+                f"{self.classes_.tolist()}."
+            )
+        by_class = as_numbers(
+            "the values of class_weight",
+            [self.class_weight.get(label, 1.0) for label in self.classes_],
+        )
         if not np.all(np.isfinite(by_class)) or np.any(by_class <= 0):
-            raise ValueError(f"class_weight must be positive and finite for every class, got {self.class_weight!r} instead.")
+            raise ValueError(
+                "class_weight must be positive and finite for every class, got "
+                f"{self.class_weight!r} instead."
+            )
         return by_class
 
-    def _class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Array) -> tuple[Array, Array]:
-        """Two classes: (0, value), whose difference is the value; more: the values. Ideal targets differ by 1 and 2."""
+    def _class_scores(
+        self, problem: Problem, alphas: np.ndarray, predicted: Array
+    ) -> tuple[Array, Array]:
+        """Two classes: (0, value), whose difference is the value; more: the values.
+
+        Ideal targets differ by 1 and 2.
+        """
         xp = namespace(predicted)
         c = len(self.classes_)
-        scores = xp.concat([xp.zeros_like(predicted), predicted], axis=2) if self._binary else predicted
-        return scores, (1.0 if self._binary else 2.0) * xp.ones((len(alphas), c, c), dtype=predicted.dtype, device=device(predicted))
+        scores = (
+            xp.concat([xp.zeros_like(predicted), predicted], axis=2) if self._binary else predicted
+        )
+        return scores, (1.0 if self._binary else 2.0) * xp.ones(
+            (len(alphas), c, c), dtype=predicted.dtype, device=device(predicted)
+        )
 
     def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
         if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
             return super()._loss_jet(problem, prepared, mu)
         jets = held_out_jets(problem.decomposition, problem.scaled_targets, mu)
-        margin = (-jets.held_out).map(problem.unscale) * problem.targets + 1.0  # y (y - e) with y = ±1
+        margin = (-jets.held_out).map(
+            problem.unscale
+        ) * problem.targets + 1.0  # y (y - e) with y = ±1
         return smoothed_jet(margin, self.compression, problem.row_weights)
 
     def _loss_and_slope(self, problem: Problem, prepared: Prepared) -> LossAndSlope | None:

@@ -1,7 +1,8 @@
 """What the estimators accept: parameters, data, weights; and what they say about the rest.
 
-NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`. Arrays of other namespaces (torch,
-CuPy) are checked here, where they live, so that no global switch is needed for them.
+NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`. Arrays of other
+namespaces (torch, CuPy) are checked here, where they live, so that no global switch is needed for
+them.
 """
 
 from __future__ import annotations
@@ -41,24 +42,33 @@ def check_alpha(alpha: Any) -> np.ndarray | None:
     """`alpha` as an array of candidates, or None for "tune"."""
     if isinstance(alpha, str):
         if alpha != "tune":
-            raise ValueError(f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.')
+            raise ValueError(
+                'alpha must be "tune", a positive number or an array of candidates, got '
+                f"{alpha!r} instead."
+            )
         return None
     try:
         candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         if alpha is None:
             raise TypeError
     except (TypeError, ValueError):
-        raise TypeError(f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} instead.') from None
+        raise TypeError(
+            f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} '
+            "instead."
+        ) from None
     if candidates.ndim != 1 or candidates.size == 0:
         raise ValueError(
-            f"alpha must be a number or a one-dimensional array of candidates, got an array of shape {candidates.shape} instead. "
+            "alpha must be a number or a one-dimensional array of candidates, got an array of "
+            f"shape {candidates.shape} instead. "
             "Candidates are tried one after the other; they are not one per target."
         )
     if not np.all(np.isfinite(candidates)) or np.any(candidates <= 0):
         bad = candidates[~(np.isfinite(candidates) & (candidates > 0))]
         raise ValueError(
-            f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the eigenvalues of the kernel matrix, "
-            "and without it held-out values do not exist where a row determines its own fit. Use a small positive number."
+            f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the "
+            "eigenvalues of the kernel matrix, "
+            "and without it held-out values do not exist where a row determines its own fit. Use "
+            "a small positive number."
         )
     return candidates
 
@@ -67,17 +77,29 @@ def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
     """What `landmarks` and its companions may be, and what does not go with them."""
     check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))
     landmarks = estimator.landmarks
-    if isinstance(landmarks, bool) or (isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)):
-        raise TypeError(f"landmarks must be a whole number, an array of points or None, got {landmarks!r} instead.")
+    if isinstance(landmarks, bool) or (
+        isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)
+    ):
+        raise TypeError(
+            f"landmarks must be a whole number, an array of points or None, got {landmarks!r} "
+            "instead."
+        )
     if isinstance(landmarks, numbers.Integral) and landmarks < 1:
-        raise ValueError(f"landmarks must be at least 1, got {landmarks!r} instead: the model is a sum of kernels at so many points.")
+        raise ValueError(
+            f"landmarks must be at least 1, got {landmarks!r} instead: the model is a sum of "
+            "kernels at so many points."
+        )
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
         raise ValueError(
-            "landmarks need the rows themselves, to compute kernels between them, but kernel='precomputed' has none. Pass the rows and "
+            "landmarks need the rows themselves, to compute kernels between them, but "
+            "kernel='precomputed' has none. Pass the rows and "
             "name the kernel, or use landmarks=None: the kernel matrix is there already."
         )
     if isinstance(estimator.gamma, str) and estimator.gamma == "ard":
-        raise ValueError('gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", or landmarks=None.')
+        raise ValueError(
+            'gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", '
+            "or landmarks=None."
+        )
 
 
 def check_landmarks(points: Any, X: Any) -> Any:
@@ -86,7 +108,8 @@ def check_landmarks(points: Any, X: Any) -> Any:
         points = as_numbers("landmarks", points)
     if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] != X.shape[1]:
         raise ValueError(
-            f"landmarks must be a number of landmarks, or points of shape (n_landmarks, {X.shape[1]}) with the features of X, got shape "
+            "landmarks must be a number of landmarks, or points of shape (n_landmarks, "
+            f"{X.shape[1]}) with the features of X, got shape "
             f"{tuple(points.shape)} instead."
         )
     values = points.data if sp.issparse(points) else points
@@ -99,7 +122,9 @@ def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
     """Each named parameter must be one of its options."""
     for name, allowed in options.items():
         value = getattr(estimator, name)
-        if not any(value is option or (isinstance(option, str) and value == option) for option in allowed):
+        if not any(
+            value is option or (isinstance(option, str) and value == option) for option in allowed
+        ):
             listed = ", ".join(repr(option) for option in allowed)
             raise ValueError(f"{name} must be one of {listed}, got {value!r} instead.")
 
@@ -109,7 +134,8 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
     if not callable(criterion) and criterion not in names:
         listed = ", ".join(map(repr, names))
         raise ValueError(
-            f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+            f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is "
+            f"better), got {criterion!r} instead."
         )
     compression = getattr(estimator, "compression", 1.0)
     if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
@@ -120,7 +146,8 @@ def check_kernel_parameters(estimator: Any) -> None:
     kernel = estimator.kernel
     if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
         raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) -> matrix, got {kernel!r} instead."
+            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) "
+            f"-> matrix, got {kernel!r} instead."
         )
     used = () if callable(kernel) else PARAMETERS[kernel]
     if "gamma" in used:
@@ -129,9 +156,14 @@ def check_kernel_parameters(estimator: Any) -> None:
         value = getattr(estimator, name)
         tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
         if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
-            raise ValueError(f'{name} must be a finite number, or "tune" for the polynomial kernel, got {value!r} instead.')
+            raise ValueError(
+                f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
+                f"{value!r} instead."
+            )
     if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
-        raise TypeError(f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead.")
+        raise TypeError(
+            f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead."
+        )
 
 
 def _check_gamma(gamma: Any, kernel: str) -> None:
@@ -148,7 +180,8 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
     if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
-            f'gamma must be {kind}, "tune", "scale", None (1/n_features) or, for rbf, "ard" or one value per feature, '
+            f'gamma must be {kind}, "tune", "scale", None (1/n_features) or, for rbf, "ard" or '
+            "one value per feature, "
             f"got {gamma!r} instead."
         )
 
@@ -157,18 +190,35 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def as_rows(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any, Any]:
-    """Dask collections and rows from files as `Rows`, with their targets in memory; arrays as they are."""
+def as_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Any, Any, Any, Any]:
+    """Dask collections and rows from files as `Rows`, with their targets in memory.
+
+    Arrays as they are.
+    """
     if is_dask(X):
-        X, y, sample_weight, groups = DaskRows(X), gathered(y), gathered(sample_weight), gathered(groups)
+        X, y, sample_weight, groups = (
+            DaskRows(X),
+            gathered(y),
+            gathered(sample_weight),
+            gathered(groups),
+        )
     if not is_rows(X):
         return X, y, sample_weight, groups
     if estimator.landmarks is None:
         raise ValueError(
-            f"{type(estimator).__name__} needs landmarks to learn from rows in files, blocks or Dask collections, got landmarks=None: the "
-            f"exact model has a kernel matrix of {X.shape[0]:,} × {X.shape[0]:,}. Use landmarks=500 or so, or pass an array in memory."
+            f"{type(estimator).__name__} needs landmarks to learn from rows in files, blocks or "
+            "Dask collections, got landmarks=None: the "
+            f"exact model has a kernel matrix of {X.shape[0]:,} × {X.shape[0]:,}. Use "
+            "landmarks=500 or so, or pass an array in memory."
         )
-    return X, X.y if y is None else y, X.sample_weight if sample_weight is None else sample_weight, groups
+    return (
+        X,
+        X.y if y is None else y,
+        X.sample_weight if sample_weight is None else sample_weight,
+        groups,
+    )
 
 
 def rows_at(X: Any, rows: np.ndarray) -> Any:
@@ -178,9 +228,13 @@ def rows_at(X: Any, rows: np.ndarray) -> Any:
 
 def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarray:
     """Targets for rows in blocks; the blocks are checked as they are read."""
-    y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
+    y = check_array(
+        y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2
+    )
     if len(y) != X.shape[0]:
-        raise ValueError(f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(y)}]")
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(y)}]"
+        )
     estimator.n_features_in_ = X.shape[1]
     estimator.__dict__.pop("feature_names_in_", None)
     if X.names is not None:
@@ -188,19 +242,26 @@ def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarr
     return np.array(y) if multi_output else np.asarray(column_or_1d(y, warn=True))
 
 
-def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tuple[Array, np.ndarray]:
+def check_fit_data(
+    estimator: Any, X: Any, y: Any, *, multi_output: bool
+) -> tuple[Array, np.ndarray]:
     """X as float64 where it lives (a copy) and y on the host.
 
     Several outputs are numbers to regress on; a single one may be labels of any kind.
     """
     if y is None:
-        raise ValueError(f"requires y to be passed, but the target y is None: {type(estimator).__name__} learns from targets.")
+        raise ValueError(
+            f"requires y to be passed, but the target y is None: {type(estimator).__name__} "
+            "learns from targets."
+        )
     y = to_numpy(y) if is_foreign_array(y) else y
     if is_rows(X):
         return X, _check_rows(estimator, X, y, multi_output)
     if is_foreign_array(X):
         X = _check_foreign(estimator, X, reset=True)
-        y = check_array(y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2)
+        y = check_array(
+            y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2
+        )
         check_consistent_length(np.empty(X.shape[0]), y)
         return X, np.array(y) if multi_output else column_or_1d(y, warn=True)
     X, y = validate_data(
@@ -208,7 +269,8 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
         X,
         y,
         accept_sparse=_accept_sparse(estimator),
-        accept_large_sparse=estimator.kernel != "laplacian",  # scikit-learn's L1 distances take 32-bit indices only
+        accept_large_sparse=estimator.kernel
+        != "laplacian",  # scikit-learn's L1 distances take 32-bit indices only
         dtype=np.float64,
         copy=not _stays_where_it_is(estimator, X),
         ensure_min_samples=2,
@@ -219,27 +281,37 @@ def check_fit_data(estimator: Any, X: Any, y: Any, *, multi_output: bool) -> tup
 
 
 def _stays_where_it_is(estimator: Any, X: Any) -> bool:
-    """A memory-mapped float64 array with landmarks is read block by block; everything else is copied, safe from the caller's changes."""
+    """A memory-mapped float64 array with landmarks is read block by block.
+
+    Everything else is copied, safe from the caller's changes.
+    """
     return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
 def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
-    """Rows to predict, as float64 in the namespace and on the device of the training rows, and the caller's dtype."""
+    """Rows to predict, as float64 in the namespace and on the device of the training rows, and the
+    caller's dtype.
+    """
     fitted_in, came_in = estimator._namespace_name, _namespace_name(X)
     if fitted_in != came_in:
         raise ValueError(
-            f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace and the same device as those "
+            f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace "
+            "and the same device as those "
             f"passed to fit(), got {came_in} after {fitted_in} instead: convert one of them."
         )
     try:
         if is_foreign_array(X):
             return _check_foreign(estimator, X, reset=False), X.dtype
         dtype = _floating_dtype(X)
-        return validate_data(estimator, X, accept_sparse=_accept_sparse(estimator), dtype=np.float64, reset=False), dtype
+        return validate_data(
+            estimator, X, accept_sparse=_accept_sparse(estimator), dtype=np.float64, reset=False
+        ), dtype
     except ValueError as error:
         if estimator.kernel != "precomputed" or not str(error).startswith("X has"):
             raise
-        raise ValueError(f"{error} A precomputed kernel of new rows has one column for each training row.") from None
+        raise ValueError(
+            f"{error} A precomputed kernel of new rows has one column for each training row."
+        ) from None
 
 
 def _accept_sparse(estimator: Any) -> Any:
@@ -247,7 +319,9 @@ def _accept_sparse(estimator: Any) -> Any:
 
 
 def _namespace_name(X: Any) -> str:
-    return f"{namespace(X).__name__.split('.')[-1]} on {device(X)}" if is_foreign_array(X) else "numpy"
+    return (
+        f"{namespace(X).__name__.split('.')[-1]} on {device(X)}" if is_foreign_array(X) else "numpy"
+    )
 
 
 def _floating_dtype(X: Any) -> Any:
@@ -257,28 +331,43 @@ def _floating_dtype(X: Any) -> Any:
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
     xp = namespace(X)
-    X = X.detach() if getattr(X, "requires_grad", False) else X  # nothing here is to be differentiated
+    X = (
+        X.detach() if getattr(X, "requires_grad", False) else X
+    )  # nothing here is to be differentiated
     name = type(estimator).__name__
     if X.ndim != 2:
-        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: {name} takes one row per sample, one column per feature.")
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: {name} takes one row per sample, "
+            "one column per feature."
+        )
     if xp.isdtype(X.dtype, "complex floating"):
         raise ValueError(f"Complex data not supported by {name}, got dtype {X.dtype}.")
     if X.shape[0] < (2 if reset else 1) or X.shape[1] < 1:
-        raise ValueError(f"Found array with shape {tuple(X.shape)} while {name} needs at least two rows and one feature.")
+        raise ValueError(
+            f"Found array with shape {tuple(X.shape)} while {name} needs at least two rows and "
+            "one feature."
+        )
     try:
         X = xp.asarray(X, dtype=xp.float64, copy=True if reset else None)
     except (TypeError, RuntimeError) as error:
         raise TypeError(
-            f"{name} computes in float64, which the device {device(X)} does not offer: in float32 held-out values lose all "
+            f"{name} computes in float64, which the device {device(X)} does not offer: in float32 "
+            "held-out values lose all "
             "their digits at small alpha. Move the data to a device with float64, or to the host."
         ) from error
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"Input X contains NaN or infinity. {name} does not accept missing values: impute them first, in a pipeline.")
+        raise ValueError(
+            f"Input X contains NaN or infinity. {name} does not accept missing values: impute "
+            "them first, in a pipeline."
+        )
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
         estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a table
     elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} features as input.")
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
+            "features as input."
+        )
     return X
 
 
@@ -291,19 +380,30 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    """Row weights as float64 on the host, or None where all are one. Zeros are allowed: such rows train nothing."""
+    """Row weights as float64 on the host, or None where all are one. Zeros are allowed.
+
+    Such rows train nothing.
+    """
     if sample_weight is None:
         return None
-    weights = as_numbers("sample_weight", to_numpy(sample_weight) if is_foreign_array(sample_weight) else sample_weight)
+    weights = as_numbers(
+        "sample_weight",
+        to_numpy(sample_weight) if is_foreign_array(sample_weight) else sample_weight,
+    )
     if weights.ndim == 0:
         weights = np.full(n_samples, float(weights))
     if weights.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array instead.")
+        raise ValueError(
+            f"Sample weights must be 1D array or scalar, got {weights.ndim}D array instead."
+        )
     if weights.shape[0] != n_samples:
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row.")
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_samples,)}: one weight per row."
+        )
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(
-            f"sample_weight must be finite and not negative, got {weights[~(np.isfinite(weights) & (weights >= 0))][0]:g} instead: "
+            "sample_weight must be finite and not negative, got "
+            f"{weights[~(np.isfinite(weights) & (weights >= 0))][0]:g} instead: "
             "a weight counts how often a row is there. Use 0 to leave a row out."
         )
     if not np.any(weights > 0):
@@ -318,17 +418,22 @@ def asymmetry(K: Array) -> float:
 
 
 def check_square(K: Array) -> None:
-    """A precomputed training kernel must be square and symmetric (to the square root of the precision)."""
+    """A precomputed training kernel must be square and symmetric (to the square root of the
+    precision).
+    """
     if K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"Precomputed matrix must be a square kernel matrix of the training rows, got shape {tuple(K.shape)} instead; "
+            "Precomputed matrix must be a square kernel matrix of the training rows, got shape "
+            f"{tuple(K.shape)} instead; "
             "rectangular test×train kernels go to predict."
         )
     scale, difference = float(namespace(K).max(namespace(K).abs(K))), asymmetry(K)
     if difference > SYMMETRY * scale:
         raise ValueError(
-            f"the precomputed kernel matrix must be symmetric, but K and its transpose differ by up to {difference:g} (largest entry "
-            f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the difference is noise."
+            "the precomputed kernel matrix must be symmetric, but K and its transpose differ by "
+            f"up to {difference:g} (largest entry "
+            f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the "
+            "difference is noise."
         )
 
 
@@ -340,13 +445,17 @@ def _slices(n: int, step: int = 256) -> list[slice]:
 
 
 OVERFLOW = (
-    "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or has no value for them. "
+    "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or "
+    "has no value for them. "
     "Scale the features (StandardScaler), or lower degree or gamma."
 )
 
 
 def check_kernel_values(K: Array) -> None:
-    """Overflow of a kernel is told where it happens, not as a failed decomposition; a constant kernel is warned of."""
+    """Overflow of a kernel is told where it happens, not as a failed decomposition.
+
+    A constant kernel is warned of.
+    """
     xp = namespace(K)
     highest, lowest = float(xp.max(K)), float(xp.min(K))
     if not (np.isfinite(highest) and np.isfinite(lowest)):
@@ -364,12 +473,20 @@ def warn_constant() -> None:
 
 @contextmanager
 def repeated_warnings_once() -> Iterator[None]:
-    """Warnings raised again and again in a search, such as one per kernel tried, are given once, after it."""
+    """Warnings raised again and again in a search, such as one per kernel tried, are given once,
+    after it.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     for warning in {(str(item.message), item.category): item for item in caught}.values():
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno, source=warning.source)
+        warnings.warn_explicit(
+            warning.message,
+            warning.category,
+            warning.filename,
+            warning.lineno,
+            source=warning.source,
+        )
 
 
 def warn_numerical(message: str) -> None:
@@ -385,4 +502,7 @@ def _depth_inside_package() -> int:
 
 
 # our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
-_INSIDE = (os.path.dirname(os.path.dirname(__file__)), os.path.join(os.path.dirname(sklearn.__file__), "callback"))
+_INSIDE = (
+    os.path.dirname(os.path.dirname(__file__)),
+    os.path.join(os.path.dirname(sklearn.__file__), "callback"),
+)

@@ -16,8 +16,8 @@ from ..scale.rows import is_rows
 class Verification:
     """How far the closed-form held-out outputs are from literal refits.
 
-    `max_deviation` is relative to the largest output; `tolerance` is max(1e-8, 1e3·conditioning) with
-    `conditioning` = eps·λ_max/alpha, the share of the digits that float64 cannot carry.
+    `max_deviation` is relative to the largest output; `tolerance` is max(1e-8, 1e3·conditioning)
+    with `conditioning` = eps·λ_max/alpha, the share of the digits that float64 cannot carry.
     """
 
     n_refits: int
@@ -34,27 +34,39 @@ class Verification:
     def __str__(self) -> str:
         verdict = "agree" if self.passed else "DISAGREE"
         return (
-            f"{self.n_refits} literal refits {verdict} with the closed form: largest relative deviation {self.max_deviation:.1e} "
-            f"(tolerance {self.tolerance:.1e}); conditioning eps*lambda_max/alpha = {self.conditioning:.1e}, "
+            f"{self.n_refits} literal refits {verdict} with the closed form: largest relative "
+            f"deviation {self.max_deviation:.1e} "
+            f"(tolerance {self.tolerance:.1e}); conditioning eps*lambda_max/alpha = "
+            f"{self.conditioning:.1e}, "
             f"smallest 1 - leverage = {self.smallest_one_minus_leverage:.1e}, route {self.route!r}."
         )
 
 
-def compare_with_refits(estimator: Any, kept: Any, n_refits: int, X: Any, random_state: int | None) -> Verification:
+def compare_with_refits(
+    estimator: Any, kept: Any, n_refits: int, X: Any, random_state: int | None
+) -> Verification:
     """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`."""
     training, problem = kept.training, kept.problem
     X = _training_X(training, X)
     held_out = to_numpy(estimator._held_out)
     scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
     n = training.n_samples
-    splits = kept.folds if kept.folds is not None else [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
+    splits = (
+        kept.folds
+        if kept.folds is not None
+        else [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
+    )
     chosen = np.random.default_rng(random_state).permutation(len(splits))[: max(1, n_refits)]
     deviations = []
     for train, test in (splits[number] for number in chosen):
         outputs = _refit_outputs(estimator, kept, X, train, test)
         if outputs is not None:
-            difference = np.abs(outputs - _closed_form_outputs(estimator, kept, held_out, train, test))
-            deviations.append(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))
+            difference = np.abs(
+                outputs - _closed_form_outputs(estimator, kept, held_out, train, test)
+            )
+            deviations.append(
+                np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0)
+            )
     conditioning = problem.smoother.conditioning / estimator.alpha_
     leverage = estimator.leverage_
     return Verification(
@@ -66,32 +78,53 @@ def compare_with_refits(estimator: Any, kept: Any, n_refits: int, X: Any, random
     )
 
 
-def _closed_form_outputs(estimator: Any, kept: Any, held_out: np.ndarray, train: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """What the estimator reports for these rows; of splits that overlap, this split's part of the mean that it reports."""
+def _closed_form_outputs(
+    estimator: Any, kept: Any, held_out: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """What the estimator reports for these rows.
+
+    Of splits that overlap, this split's part of the mean that it reports.
+    """
     tests = [] if kept.folds is None else [rows for _, rows in kept.folds]
     if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
         return np.asarray(held_out[test])
     mu = estimator.alpha_
-    return np.asarray(to_numpy(estimator._fold_outputs(kept.problem, kept.problem.fit(mu), mu, train, test)))
+    return np.asarray(
+        to_numpy(estimator._fold_outputs(kept.problem, kept.problem.fit(mu), mu, train, test))
+    )
 
 
 def _training_X(training: Any, X: Any) -> Any:
     if not training.precomputed:
         return training.X
     if X is None:
-        raise ValueError("pass the training kernel matrix as X: with kernel='precomputed' it is not kept after fitting.")
+        raise ValueError(
+            "pass the training kernel matrix as X: with kernel='precomputed' it is not kept after "
+            "fitting."
+        )
     if tuple(X.shape) != (training.n_samples, training.n_samples):
-        raise ValueError(f"X must be the training kernel matrix of shape {(training.n_samples,) * 2}, got {tuple(X.shape)} instead.")
+        raise ValueError(
+            f"X must be the training kernel matrix of shape {(training.n_samples,) * 2}, got "
+            f"{tuple(X.shape)} instead."
+        )
     return X
 
 
-def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: np.ndarray) -> np.ndarray | None:
-    """The main output at the test rows of an ordinary fit on the training rows, with the chosen parameters and row weights.
+def _refit_outputs(
+    estimator: Any, kept: Any, X: Any, train: np.ndarray, test: np.ndarray
+) -> np.ndarray | None:
+    """The main output at the test rows of an ordinary fit on the training rows, with the chosen
+    parameters and row weights.
 
-    None where the training rows lack a class, or are too few: such a fit has another shape, or none.
+    None where the training rows lack a class, or are too few: such a fit has another shape, or
+    none.
     """
     training = kept.training
-    names = [name for name in ("alpha", "gamma", "degree", "coef0", "penalty") if hasattr(estimator, f"{name}_")]
+    names = [
+        name
+        for name in ("alpha", "gamma", "degree", "coef0", "penalty")
+        if hasattr(estimator, f"{name}_")
+    ]
     settings = {name: getattr(estimator, f"{name}_") for name in names}
     settings |= {"cv": None, "refine": False}
     # held-out decisions are those before calibration, and class weights are those of all rows
@@ -104,16 +137,29 @@ def _refit_outputs(estimator: Any, kept: Any, X: Any, train: np.ndarray, test: n
         present = np.unique(training.y[train][weights[train] > 0])
         if len(present) < len(estimator.classes_) or weights[train].sum() <= len(present):
             return None
-    X_train, X_test = (X.subset(train), X.subset(test)) if is_rows(X) else (take(X, train), take(X, test))
+    X_train, X_test = (
+        (X.subset(train), X.subset(test)) if is_rows(X) else (take(X, train), take(X, test))
+    )
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T
-    model = clone(estimator).set_params(**settings).fit(X_train, training.y[train], sample_weight=weights[train])
-    outputs = model.decision_function(X_test) if hasattr(model, "decision_function") else model.predict(X_test)
+    model = (
+        clone(estimator)
+        .set_params(**settings)
+        .fit(X_train, training.y[train], sample_weight=weights[train])
+    )
+    outputs = (
+        model.decision_function(X_test)
+        if hasattr(model, "decision_function")
+        else model.predict(X_test)
+    )
     return to_numpy(outputs)
 
 
 def _landmarks_of(estimator: Any, train: np.ndarray) -> Any:
-    """The landmarks of the fit; less those that are rows which do not train, where they are dropped with them."""
+    """The landmarks of the fit.
+
+    Less those that are rows which do not train, where they are dropped with them.
+    """
     if estimator.shared_landmarks != "drop":
         return estimator.landmarks_
     kept = (estimator.landmark_indices_ < 0) | np.isin(estimator.landmark_indices_, train)

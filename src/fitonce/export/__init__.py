@@ -1,8 +1,9 @@
 """Models for other programs: ONNX.
 
-Every fitted model is f(x) = k(x, X) A + b with the centring folded into A and b, followed by labels and probabilities; preprocessing of a
-pipeline goes before it. The graph is built node by node here, run once in onnxruntime, and compared with the model that it was made from:
-the largest difference is written into the file, and a graph that differs too much is refused.
+Every fitted model is f(x) = k(x, X) A + b with the centring folded into A and b, followed by labels
+and probabilities; preprocessing of a pipeline goes before it. The graph is built node by node here,
+run once in onnxruntime, and compared with the model that it was made from: the largest difference
+is written into the file, and a graph that differs too much is refused.
 
     columns ─► preprocessing ─► kernel with X ─► · A + b ─► decision ─► label, probabilities
 """
@@ -24,7 +25,11 @@ from .measure import TOLERANCE, judge, largest_difference, rows_to_measure
 from .model import add_model
 from .preprocessing import add_input, steps_of, transformed
 
-ERROR_KEY, ROWS_KEY, COLUMNS_KEY = "fitonce.max_relative_error", "fitonce.measured_on", "fitonce.columns"
+ERROR_KEY, ROWS_KEY, COLUMNS_KEY = (
+    "fitonce.max_relative_error",
+    "fitonce.measured_on",
+    "fitonce.columns",
+)
 
 __all__ = ["measured_error", "to_onnx"]
 
@@ -38,30 +43,36 @@ def to_onnx(
     arithmetic: str = "float64",
     tolerance: float = TOLERANCE,
 ) -> Any:
-    """The fitted model as an ONNX graph, for onnxruntime and other programs that know nothing of Python.
+    """The fitted model as an ONNX graph, for onnxruntime and other programs that know nothing of
+    Python.
 
-    A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) where the model gives them, and ``decision``, shaped as
-    ``decision_function`` shapes it; a regression has ``prediction``. The input is ``X`` (n, n_features); where a pipeline takes columns of
-    texts, there is one input (n, 1) for every column, under its name, and a missing text is the empty text.
+    A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) where the model
+    gives them, and ``decision``, shaped as ``decision_function`` shapes it; a regression has
+    ``prediction``. The input is ``X`` (n, n_features); where a pipeline takes columns of texts,
+    there is one input (n, 1) for every column, under its name, and a missing text is the empty
+    text.
 
-    The graph is run on the rows given, or on the training rows that the model keeps, and compared with the model itself in float64 on the
-    same (rounded) rows. The largest difference, relative to the largest value of that output, is stored in the graph: see `measured_error`.
+    The graph is run on the rows given, or on the training rows that the model keeps, and compared
+    with the model itself in float64 on the same (rounded) rows. The largest difference, relative to
+    the largest value of that output, is stored in the graph: see `measured_error`.
 
     Parameters
     ----------
     model : estimator
-        One of ours, fitted, with any kernel but a Python function; or a Pipeline that ends in one, with StandardScaler, MinMaxScaler,
-        MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder, PCA, feature selection, ColumnTransformer and pipelines of them before it.
+        One of ours, fitted, with any kernel but a Python function; or a Pipeline that ends in one,
+        with StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder,
+        PCA, feature selection, ColumnTransformer and pipelines of them before it.
     X : array-like or data frame, default=None
-        Rows to measure the error on. None takes the model's training rows (its landmarks, if it has them); of a pipeline only the last
-        step is then measured. Needed for ``kernel="precomputed"``.
+        Rows to measure the error on. None takes the model's training rows (its landmarks, if it has
+        them); of a pipeline only the last step is then measured. Needed for
+        ``kernel="precomputed"``.
     path : str or path, default=None
         A file to write, complete or not at all.
     dtype : {"float32", "float64"}, default="float32"
         Of the input and of the outputs.
     arithmetic : {"float64", "float32"}, default="float64"
-        What is computed with in between. In float32 large terms of opposite sign cancel, the more the smaller alpha is. Choose it for
-        devices that have no float64.
+        What is computed with in between. In float32 large terms of opposite sign cancel, the more
+        the smaller alpha is. Choose it for devices that have no float64.
     tolerance : float, default=1e-6
         The largest difference to accept.
 
@@ -72,7 +83,8 @@ def to_onnx(
     Raises
     ------
     ValueError
-        Where the graph differs from the model by more than the tolerance, or something in the model has no form in ONNX.
+        Where the graph differs from the model by more than the tolerance, or something in the model
+        has no form in ONNX.
 
     Examples
     --------
@@ -100,17 +112,26 @@ def to_onnx(
     check_is_fitted(final)
     exported = _build(steps, final, dtype, arithmetic)
     measured = exported if X is not None or not steps else _build([], final, dtype, arithmetic)
-    error = largest_difference(model if measured is exported else final, final, measured, rows_to_measure(final, X), dtype)
+    error = largest_difference(
+        model if measured is exported else final, final, measured, rows_to_measure(final, X), dtype
+    )
     judge(error, tolerance, arithmetic)
-    rows = "the rows given" if X is not None else "training rows" + (" after preprocessing" if steps else "")
-    proto = exported.proto({ERROR_KEY: f"{error:.3g}", ROWS_KEY: rows, COLUMNS_KEY: json.dumps(exported.columns)})
+    rows = (
+        "the rows given"
+        if X is not None
+        else "training rows" + (" after preprocessing" if steps else "")
+    )
+    proto = exported.proto(
+        {ERROR_KEY: f"{error:.3g}", ROWS_KEY: rows, COLUMNS_KEY: json.dumps(exported.columns)}
+    )
     if path is not None:
         write_atomically(path, proto.SerializeToString())
     return proto
 
 
 def measured_error(graph: Any) -> float:
-    """The largest relative difference between a graph of `to_onnx` and its model, as measured when it was made.
+    """The largest relative difference between a graph of `to_onnx` and its model, as measured when
+    it was made.
 
     Parameters
     ----------
@@ -125,7 +146,10 @@ def measured_error(graph: Any) -> float:
         graph = packages()[0].load(os.fspath(graph))
     found = {entry.key: entry.value for entry in graph.metadata_props}
     if ERROR_KEY not in found:
-        raise ValueError("this ONNX graph was not made by fitonce.to_onnx(): it does not say what error was measured.")
+        raise ValueError(
+            "this ONNX graph was not made by fitonce.to_onnx(): it does not say what error was "
+            "measured."
+        )
     return float(found[ERROR_KEY])
 
 
@@ -135,7 +159,8 @@ def _parts(model: Any) -> tuple[list[Any], KernelModel]:
     final = steps[-1] if steps else None
     if not isinstance(final, KernelModel):
         raise TypeError(
-            f"to_onnx() exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge and pipelines that end in one of them, got "
+            "to_onnx() exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge and "
+            "pipelines that end in one of them, got "
             f"{type(model).__name__}{f' that ends in {type(final).__name__}' if final is not model else ''} instead."
         )
     return steps[:-1], final

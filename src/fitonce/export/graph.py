@@ -25,9 +25,13 @@ class Graph:
     constants: list[Any] = field(default_factory=list)
     inputs: list[Any] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)  # names of the input columns, in order, where they have names
+    columns: list[str] = field(
+        default_factory=list
+    )  # names of the input columns, in order, where they have names
     texts: frozenset[str] = frozenset()  # names of those that are texts
-    categories: frozenset[int] = frozenset()  # places among the input columns of numbers that are compared, not computed with
+    categories: frozenset[int] = (
+        frozenset()
+    )  # places among the input columns of numbers that are compared, not computed with
     by_column: bool = False  # one input for every column
 
     @property
@@ -51,9 +55,15 @@ class Graph:
         name = self._fresh()
         if value.dtype.kind in "OUT":
             texts = [str(text).encode() for text in value.ravel()]
-            self.constants.append(self._helper.make_tensor(name, tensor_type(value.dtype), value.shape, texts))
+            self.constants.append(
+                self._helper.make_tensor(name, tensor_type(value.dtype), value.shape, texts)
+            )
         else:
-            self.constants.append(importlib.import_module("onnx.numpy_helper").from_array(np.ascontiguousarray(value), name))
+            self.constants.append(
+                importlib.import_module("onnx.numpy_helper").from_array(
+                    np.ascontiguousarray(value), name
+                )
+            )
         return name
 
     def cast(self, value: str, dtype: Any, name: str | None = None) -> str:
@@ -64,11 +74,15 @@ class Graph:
         return self.op("ReduceSum", x, self.constant(np.array([1], dtype=np.int64)), keepdims=1)
 
     def input(self, name: str, dtype: Any, width: int) -> str:
-        self.inputs.append(self._helper.make_tensor_value_info(name, tensor_type(np.dtype(dtype)), ["n", width]))
+        self.inputs.append(
+            self._helper.make_tensor_value_info(name, tensor_type(np.dtype(dtype)), ["n", width])
+        )
         return name
 
     def output(self, name: str, dtype: Any, shape: list[Any]) -> None:
-        self.outputs.append(self._helper.make_tensor_value_info(name, tensor_type(np.dtype(dtype)), shape))
+        self.outputs.append(
+            self._helper.make_tensor_value_info(name, tensor_type(np.dtype(dtype)), shape)
+        )
 
     def give(self, value: str, name: str, shape: list[Any]) -> None:
         """A result as an output of the graph."""
@@ -79,12 +93,17 @@ class Graph:
         size = sum(constant.ByteSize() for constant in self.constants)
         if size > MOST_BYTES:
             raise ValueError(
-                f"the graph would have {size / 2**30:.1f} GiB of training rows and coefficients, and an ONNX file holds 2: fit with fewer "
+                f"the graph would have {size / 2**30:.1f} GiB of training rows and coefficients, "
+                "and an ONNX file holds 2: fit with fewer "
                 "landmarks."
             )
-        graph = self._helper.make_graph(self.nodes, "fitonce", self.inputs, self.outputs, self.constants)
+        graph = self._helper.make_graph(
+            self.nodes, "fitonce", self.inputs, self.outputs, self.constants
+        )
         opset = self._helper.make_opsetid("", OPSET)
-        proto = self._helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="fitonce")
+        proto = self._helper.make_model(
+            graph, opset_imports=[opset], ir_version=IR_VERSION, producer_name="fitonce"
+        )
         proto.producer_version = version("fitonce")
         self._helper.set_model_props(proto, properties or {})
         return proto
@@ -109,12 +128,21 @@ class Matrix:
     def select(self, graph: Graph, numbers: Sequence[int]) -> Matrix:
         if list(numbers) == list(range(self.width)):
             return self
-        return Matrix(graph.op("Gather", self.tensor, graph.constant(np.asarray(numbers, dtype=np.int64)), axis=1), len(numbers))
+        return Matrix(
+            graph.op(
+                "Gather", self.tensor, graph.constant(np.asarray(numbers, dtype=np.int64)), axis=1
+            ),
+            len(numbers),
+        )
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table: one tensor (n, 1) for every column, numbers in the arithmetic's precision, or texts; empty where nothing uses the column."""
+    """A table.
+
+    One tensor (n, 1) for every column, numbers in the arithmetic's precision, or texts; empty where
+    nothing uses the column.
+    """
 
     tensors: tuple[str, ...]
     texts: frozenset[int]
@@ -125,12 +153,17 @@ class Columns:
 
     def matrix(self, graph: Graph) -> str:
         if self.texts:
-            raise ValueError("a column of texts reaches a step that takes numbers: encode it, for example with OneHotEncoder.")
+            raise ValueError(
+                "a column of texts reaches a step that takes numbers: encode it, for example with "
+                "OneHotEncoder."
+            )
         return self.tensors[0] if self.width == 1 else graph.op("Concat", *self.tensors, axis=1)
 
     def select(self, graph: Graph, numbers: Sequence[int]) -> Matrix | Columns:
         chosen = tuple(self.tensors[number] for number in numbers)
-        selected = Columns(chosen, frozenset(place for place, number in enumerate(numbers) if number in self.texts))
+        selected = Columns(
+            chosen, frozenset(place for place, number in enumerate(numbers) if number in self.texts)
+        )
         return selected if selected.texts else Matrix(selected.matrix(graph), selected.width)
 
 
@@ -141,4 +174,6 @@ def packages() -> tuple[Any, Any]:
     try:
         return importlib.import_module("onnx"), importlib.import_module("onnxruntime")
     except ImportError as error:
-        raise ImportError("exporting models needs onnx and onnxruntime: pip install 'fitonce[onnx]'.") from error
+        raise ImportError(
+            "exporting models needs onnx and onnxruntime: pip install 'fitonce[onnx]'."
+        ) from error

@@ -21,7 +21,8 @@ def rows_to_measure(final: KernelModel, X: Any) -> Any:
         return X
     if final.kernel == "precomputed":
         raise ValueError(
-            'pass X, some rows of the kernel with the training rows: with kernel="precomputed" the model keeps none to measure on.'
+            'pass X, some rows of the kernel with the training rows: with kernel="precomputed" '
+            "the model keeps none to measure on."
         )
     if not hasattr(final, "X_fit_"):
         raise ValueError("pass X, some rows to measure the error on: this model keeps none.")
@@ -29,13 +30,21 @@ def rows_to_measure(final: KernelModel, X: Any) -> Any:
 
 
 def largest_difference(model: Any, final: KernelModel, graph: Graph, X: Any, dtype: str) -> float:
-    """The largest difference of any output of graph and model, relative to the largest value of that output."""
+    """The largest difference of any output of graph and model, relative to the largest value of
+    that output.
+    """
     rounded, feeds = _rounded(X, graph), _feeds(X, graph)
     runtime = packages()[1]
     options = runtime.SessionOptions()
     options.log_severity_level = 3
-    session = runtime.InferenceSession(graph.proto().SerializeToString(), options, providers=["CPUExecutionProvider"])
-    results = dict(zip((output.name for output in session.get_outputs()), session.run(None, feeds), strict=True))
+    session = runtime.InferenceSession(
+        graph.proto().SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    results = dict(
+        zip(
+            (output.name for output in session.get_outputs()), session.run(None, feeds), strict=True
+        )
+    )
     if not isinstance(final, KernelClassifier):
         return _difference(results["prediction"], model.predict(rounded))
     decision = np.asarray(model.decision_function(rounded))
@@ -44,15 +53,24 @@ def largest_difference(model: Any, final: KernelModel, graph: Graph, X: Any, dty
         errors.append(_difference(results["probabilities"], model.predict_proba(rounded)))
     wrong = results["label"] != np.asarray(model.predict(rounded)).astype(results["label"].dtype)
     if wrong.any():  # only where the decision is a tie to within its error
-        ordered = np.sort(np.column_stack([np.zeros(len(decision)), decision]) if decision.ndim == 1 else decision, axis=1)
-        gap = (ordered[:, -1] - ordered[:, -2])[wrong].max() / max(np.abs(decision).max(), np.finfo(float).tiny)
+        ordered = np.sort(
+            np.column_stack([np.zeros(len(decision)), decision])
+            if decision.ndim == 1
+            else decision,
+            axis=1,
+        )
+        gap = (ordered[:, -1] - ordered[:, -2])[wrong].max() / max(
+            np.abs(decision).max(), np.finfo(float).tiny
+        )
         errors.append(float(gap))
     return max(errors)
 
 
 def _difference(found: Any, expected: Any) -> float:
     expected = np.asarray(expected, dtype=np.float64).reshape(len(expected), -1)
-    difference = np.abs(np.asarray(found, dtype=np.float64).reshape(expected.shape) - expected).max(axis=0)
+    difference = np.abs(np.asarray(found, dtype=np.float64).reshape(expected.shape) - expected).max(
+        axis=0
+    )
     with np.errstate(invalid="ignore"):
         relative = difference / np.maximum(np.abs(expected).max(axis=0), np.finfo(np.float64).tiny)
     relative = np.where(difference == 0, 0.0, relative)
@@ -60,7 +78,10 @@ def _difference(found: Any, expected: Any) -> float:
 
 
 def _rounded(X: Any, graph: Graph) -> Any:
-    """The rows as the graph sees them: numbers rounded to its input's precision; categories stay what they are."""
+    """The rows as the graph sees them: numbers rounded to its input's precision.
+
+    Categories stay what they are.
+    """
     if not hasattr(X, "columns"):
         array = np.asarray(X.toarray() if sp.issparse(X) else X)
         if graph.by_column:
@@ -87,8 +108,12 @@ def _feeds(X: Any, graph: Graph) -> dict[str, np.ndarray]:
     for place, (entry, name) in enumerate(zip(graph.inputs, graph.columns, strict=True)):
         values = np.asarray(X[name]) if hasattr(X, "columns") else np.asarray(X)[:, place]
         if name in graph.texts:
-            values = np.array([value if isinstance(value, str) else "" for value in values], dtype=object)
-        feeds[entry.name] = values[:, None] if name in graph.texts else values.astype(graph.dtype)[:, None]
+            values = np.array(
+                [value if isinstance(value, str) else "" for value in values], dtype=object
+            )
+        feeds[entry.name] = (
+            values[:, None] if name in graph.texts else values.astype(graph.dtype)[:, None]
+        )
     return feeds
 
 
@@ -96,19 +121,26 @@ def judge(error: float, tolerance: float, arithmetic: str) -> None:
     """Refuse an error above the tolerance, warn of one that was allowed for."""
     if error > tolerance:
         raise ValueError(
-            f"in {arithmetic} the graph's outputs differ from the model's by {error:.1e} of their size (tolerance {tolerance:.1e}): "
+            f"in {arithmetic} the graph's outputs differ from the model's by {error:.1e} of their "
+            f"size (tolerance {tolerance:.1e}): "
             f"{_reason(error, arithmetic)}, or raise the tolerance if that is good enough."
         )
     if error > TOLERANCE:
-        warn_numerical(f"the graph's outputs differ from the model's by up to {error:.1e} of their size.")
+        warn_numerical(
+            f"the graph's outputs differ from the model's by up to {error:.1e} of their size."
+        )
 
 
 def _reason(error: float, arithmetic: str) -> str:
     if not np.isfinite(error):
         return 'values overflow. Scale the targets, use dtype="float64"'
     if arithmetic == "float32":
-        return 'large terms of k(x, X) A cancel, and with them the leading digits. Use arithmetic="float64", or a model with a larger alpha'
+        return (
+            "large terms of k(x, X) A cancel, and with them the leading digits. Use "
+            'arithmetic="float64", or a model with a larger alpha'
+        )
     return (
-        "alpha is so small that even float64 keeps few digits of k(x, X) A, or a step of the pipeline takes rounded rows for others. "
+        "alpha is so small that even float64 keeps few digits of k(x, X) A, or a step of the "
+        "pipeline takes rounded rows for others. "
         'Use dtype="float64", or a model with a larger alpha'
     )

@@ -10,7 +10,14 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
 from .graph import Columns, Graph, Matrix, Rows
 
@@ -18,17 +25,31 @@ OUTPUTS = ("label", "probabilities", "decision", "prediction")
 
 
 def steps_of(model: Any) -> list[Any]:
-    """The steps of a pipeline, and of pipelines in it, that do something; of any other estimator, itself."""
+    """The steps of a pipeline, and of pipelines in it, that do something.
+
+    Of any other estimator, itself.
+    """
     if not isinstance(model, Pipeline):
         return [model]
-    return [part for _, step in model.steps if not (step is None or _is(step, "passthrough")) for part in steps_of(step)]
+    return [
+        part
+        for _, step in model.steps
+        if not (step is None or _is(step, "passthrough"))
+        for part in steps_of(step)
+    ]
 
 
 def add_input(graph: Graph, steps: Sequence[Any], first: Any) -> Rows:
-    """One matrix of numbers, or, where some columns are texts or go unused, one input for every column that is used."""
+    """One matrix of numbers, or, where some columns are texts or go unused, one input for every
+    column that is used.
+    """
     width = int(first.n_features_in_)
     given = getattr(first, "feature_names_in_", None)
-    names = [f"x{number}" for number in range(width)] if given is None else [str(name) for name in given]
+    names = (
+        [f"x{number}" for number in range(width)]
+        if given is None
+        else [str(name) for name in given]
+    )
     used, texts, categories = _used_columns(first), _text_columns(steps), _category_columns(steps)
     graph.by_column = bool(texts) or (given is not None and len(used) < width)
     if not graph.by_column:
@@ -36,8 +57,13 @@ def add_input(graph: Graph, steps: Sequence[Any], first: Any) -> Rows:
         return Matrix(graph.cast(graph.input("X", graph.dtype, width), graph.arithmetic), width)
     graph.columns = [names[number] for number in sorted(used)]
     graph.texts = frozenset(names[number] for number in texts)
-    graph.categories = frozenset(place for place, number in enumerate(sorted(used)) if number in categories)
-    tensors = [_input_column(graph, name, number in texts) if number in used else "" for number, name in enumerate(names)]
+    graph.categories = frozenset(
+        place for place, number in enumerate(sorted(used)) if number in categories
+    )
+    tensors = [
+        _input_column(graph, name, number in texts) if number in used else ""
+        for number, name in enumerate(names)
+    ]
     return Columns(tuple(tensors), texts)
 
 
@@ -52,7 +78,12 @@ def _used_columns(first: Any) -> set[int]:
     """Numbers of the input columns that reach the model."""
     if not isinstance(first, ColumnTransformer):
         return set(range(int(first.n_features_in_)))
-    return {number for _, part, numbers in _selections(first) if not _is(part, "drop") for number in numbers}
+    return {
+        number
+        for _, part, numbers in _selections(first)
+        if not _is(part, "drop")
+        for number in numbers
+    }
 
 
 def _is(part: Any, name: str) -> bool:
@@ -69,8 +100,14 @@ def _text_columns(steps: Sequence[Any]) -> frozenset[int]:
         for _, transformer, numbers in _selections(first):
             found |= {numbers[place] for place in _text_columns([transformer])}
         return frozenset(found)
-    learnt = getattr(first, "statistics_" if isinstance(first, SimpleImputer) else "categories_", ())
-    return frozenset(place for place, values in enumerate(learnt) if any(isinstance(value, str) for value in np.ravel(values)))
+    learnt = getattr(
+        first, "statistics_" if isinstance(first, SimpleImputer) else "categories_", ()
+    )
+    return frozenset(
+        place
+        for place, values in enumerate(learnt)
+        if any(isinstance(value, str) for value in np.ravel(values))
+    )
 
 
 def _category_columns(steps: Sequence[Any]) -> frozenset[int]:
@@ -79,7 +116,11 @@ def _category_columns(steps: Sequence[Any]) -> frozenset[int]:
     if isinstance(first, Pipeline):
         return _category_columns(steps_of(first))
     if isinstance(first, ColumnTransformer):
-        return frozenset(numbers[place] for _, part, numbers in _selections(first) for place in _category_columns([part]))
+        return frozenset(
+            numbers[place]
+            for _, part, numbers in _selections(first)
+            for place in _category_columns([part])
+        )
     if isinstance(first, SimpleImputer):
         return _category_columns(steps[1:])
     return frozenset(range(len(getattr(first, "categories_", ()))))
@@ -89,20 +130,28 @@ def _selections(transformer: ColumnTransformer) -> list[tuple[str, Any, list[int
     """Each part of a ColumnTransformer with the numbers of its columns."""
     names = list(getattr(transformer, "feature_names_in_", ()))
     width = transformer.n_features_in_
-    return [(name, part, _numbers(columns, names, width)) for name, part, columns in transformer.transformers_]
+    return [
+        (name, part, _numbers(columns, names, width))
+        for name, part, columns in transformer.transformers_
+    ]
 
 
 def _numbers(columns: Any, names: list[Any], width: int) -> list[int]:
     """Column numbers of what scikit-learn takes as columns: names, numbers, slices, masks."""
     if isinstance(columns, slice):
-        ends = [names.index(end) if isinstance(end, str) else end for end in (columns.start, columns.stop)]
+        ends = [
+            names.index(end) if isinstance(end, str) else end
+            for end in (columns.start, columns.stop)
+        ]
         if isinstance(columns.stop, str) and ends[1] is not None:
             ends[1] += 1  # names include the last
         return list(range(width))[slice(ends[0], ends[1], columns.step)]
     listed = [columns] if isinstance(columns, (str, int, np.integer)) else list(columns)
     if listed and all(isinstance(entry, (bool, np.bool_)) for entry in listed):
         return [number for number, chosen in enumerate(listed) if chosen]
-    return [names.index(entry) if isinstance(entry, str) else int(entry) % width for entry in listed]
+    return [
+        names.index(entry) if isinstance(entry, str) else int(entry) % width for entry in listed
+    ]
 
 
 def transformed(graph: Graph, step: Any, rows: Rows) -> Rows:
@@ -114,7 +163,8 @@ def transformed(graph: Graph, step: Any, rows: Rows) -> Rows:
         return rows.select(graph, [int(number) for number in step.get_support(indices=True)])
     known = ", ".join(kind.__name__ for kind in CONVERTERS)
     raise ValueError(
-        f"{type(step).__name__} has no form in ONNX here, where {known} and feature selection have one: transform the rows before, and "
+        f"{type(step).__name__} has no form in ONNX here, where {known} and feature selection "
+        "have one: transform the rows before, and "
         "export the estimator alone."
     )
 
@@ -139,7 +189,10 @@ def _column_transformer(graph: Graph, step: ColumnTransformer, rows: Rows) -> Ro
 
 def _function(graph: Graph, step: FunctionTransformer, rows: Rows) -> Rows:
     if step.func is not None:
-        raise ValueError(f"FunctionTransformer with func={step.func!r} has no form in ONNX here: transform the rows before.")
+        raise ValueError(
+            f"FunctionTransformer with func={step.func!r} has no form in ONNX here: transform the "
+            "rows before."
+        )
     return rows
 
 
@@ -151,11 +204,18 @@ def _affine(graph: Graph, rows: Rows, less: Any, over: Any) -> Matrix:
 
 
 def _standard_scaler(graph: Graph, step: StandardScaler, rows: Rows) -> Rows:
-    return _affine(graph, rows, step.mean_ if step.with_mean else None, step.scale_ if step.with_std else None)
+    return _affine(
+        graph, rows, step.mean_ if step.with_mean else None, step.scale_ if step.with_std else None
+    )
 
 
 def _robust_scaler(graph: Graph, step: RobustScaler, rows: Rows) -> Rows:
-    return _affine(graph, rows, step.center_ if step.with_centering else None, step.scale_ if step.with_scaling else None)
+    return _affine(
+        graph,
+        rows,
+        step.center_ if step.with_centering else None,
+        step.scale_ if step.with_scaling else None,
+    )
 
 
 def _max_abs_scaler(graph: Graph, step: MaxAbsScaler, rows: Rows) -> Rows:
@@ -164,7 +224,12 @@ def _max_abs_scaler(graph: Graph, step: MaxAbsScaler, rows: Rows) -> Rows:
 
 def _min_max_scaler(graph: Graph, step: MinMaxScaler, rows: Rows) -> Rows:
     scaled = graph.op("Mul", rows.matrix(graph), graph.number(step.scale_))
-    return _clipped(graph, step, Matrix(graph.op("Add", scaled, graph.number(step.min_)), rows.width), *step.feature_range)
+    return _clipped(
+        graph,
+        step,
+        Matrix(graph.op("Add", scaled, graph.number(step.min_)), rows.width),
+        *step.feature_range,
+    )
 
 
 def _clipped(graph: Graph, step: Any, rows: Matrix, low: float, high: float) -> Matrix:
@@ -174,7 +239,11 @@ def _clipped(graph: Graph, step: Any, rows: Matrix, low: float, high: float) -> 
 
 
 def _pca(graph: Graph, step: PCA, rows: Rows) -> Rows:
-    axes = step.components_.T / np.sqrt(step.explained_variance_) if step.whiten else step.components_.T
+    axes = (
+        step.components_.T / np.sqrt(step.explained_variance_)
+        if step.whiten
+        else step.components_.T
+    )
     centred = graph.op("Sub", rows.matrix(graph), graph.number(step.mean_))
     return Matrix(graph.op("MatMul", centred, graph.number(axes)), axes.shape[1])
 
@@ -185,13 +254,20 @@ def _imputer(graph: Graph, step: SimpleImputer, rows: Rows) -> Rows:
     x = rows.matrix(graph)
     missing = _is_missing(graph, x, step.missing_values)
     statistics = np.asarray(step.statistics_, dtype=np.float64)
-    usable = np.flatnonzero(~np.isnan(statistics))  # columns without any value are dropped, unless kept as zeros
+    usable = np.flatnonzero(
+        ~np.isnan(statistics)
+    )  # columns without any value are dropped, unless kept as zeros
     filled = graph.op("Where", missing, graph.number(np.nan_to_num(statistics)), x)
     imputed = Matrix(filled, rows.width).select(graph, usable.tolist())
     if not step.add_indicator:
         return imputed
-    indicator = Matrix(graph.cast(missing, graph.arithmetic), rows.width).select(graph, step.indicator_.features_.tolist())
-    return Matrix(graph.op("Concat", imputed.tensor, indicator.tensor, axis=1), imputed.width + indicator.width)
+    indicator = Matrix(graph.cast(missing, graph.arithmetic), rows.width).select(
+        graph, step.indicator_.features_.tolist()
+    )
+    return Matrix(
+        graph.op("Concat", imputed.tensor, indicator.tensor, axis=1),
+        imputed.width + indicator.width,
+    )
 
 
 def _is_missing(graph: Graph, x: str, missing_values: Any) -> str:
@@ -203,25 +279,39 @@ def _is_missing(graph: Graph, x: str, missing_values: Any) -> str:
 def _text_imputer(graph: Graph, step: SimpleImputer, rows: Columns) -> Rows:
     """Texts column by column; a missing one is the empty text."""
     if step.add_indicator or len(rows.texts) < rows.width:
-        raise ValueError("SimpleImputer of texts has a form in ONNX only without add_indicator, and on columns that are all texts.")
+        raise ValueError(
+            "SimpleImputer of texts has a form in ONNX only without add_indicator, and on columns "
+            "that are all texts."
+        )
     filled = []
     for tensor, fill in zip(rows.tensors, step.statistics_, strict=True):
         marks = ["", *([step.missing_values] if isinstance(step.missing_values, str) else [])]
         for mark in marks:
             missing = graph.op("Equal", tensor, graph.constant(np.array([mark], dtype=object)))
-            tensor = graph.op("Where", missing, graph.constant(np.array([fill], dtype=object)), tensor)
+            tensor = graph.op(
+                "Where", missing, graph.constant(np.array([fill], dtype=object)), tensor
+            )
         filled.append(tensor)
     return Columns(tuple(filled), rows.texts)
 
 
 def _one_hot(graph: Graph, step: OneHotEncoder, rows: Rows) -> Rows:
-    parts = [_one_hot_column(graph, step, number, rows.select(graph, [number])) for number in range(rows.width)]
-    tensor = parts[0].tensor if len(parts) == 1 else graph.op("Concat", *[part.tensor for part in parts], axis=1)
+    parts = [
+        _one_hot_column(graph, step, number, rows.select(graph, [number]))
+        for number in range(rows.width)
+    ]
+    tensor = (
+        parts[0].tensor
+        if len(parts) == 1
+        else graph.op("Concat", *[part.tensor for part in parts], axis=1)
+    )
     return Matrix(tensor, sum(part.width for part in parts))
 
 
 def _one_hot_column(graph: Graph, step: OneHotEncoder, number: int, column: Rows) -> Matrix:
-    """One column for each frequent category, in order, then one for the infrequent ones together, less the dropped one."""
+    """One column for each frequent category, in order, then one for the infrequent ones together,
+    less the dropped one.
+    """
     categories = list(step.categories_[number])
     infrequent = getattr(step, "infrequent_categories_", None)
     rare = [] if infrequent is None or infrequent[number] is None else list(infrequent[number])
@@ -242,7 +332,9 @@ def _one_hot_column(graph: Graph, step: OneHotEncoder, number: int, column: Rows
 
 
 def _among(value: Any, values: Sequence[Any]) -> bool:
-    return any(value is other or value == other or (value != value and other != other) for other in values)
+    return any(
+        value is other or value == other or (value != value and other != other) for other in values
+    )
 
 
 def _equals(graph: Graph, column: Rows, values: Sequence[Any]) -> str:
@@ -254,12 +346,20 @@ def _equals(graph: Graph, column: Rows, values: Sequence[Any]) -> str:
         nothing = graph.op("Equal", index, index)
         return graph.cast(nothing, graph.arithmetic)
     if isinstance(column, Columns):
-        texts = np.array([value if isinstance(value, str) else "" for value in values], dtype=object)  # None and NaN are missing texts
-        return graph.cast(graph.op("Equal", column.tensors[0], graph.constant(texts)), graph.arithmetic)
+        texts = np.array(
+            [value if isinstance(value, str) else "" for value in values], dtype=object
+        )  # None and NaN are missing texts
+        return graph.cast(
+            graph.op("Equal", column.tensors[0], graph.constant(texts)), graph.arithmetic
+        )
     numbers = np.array(values, dtype=np.float64).astype(graph.dtype)  # rounded as the input is
     equal = graph.op("Equal", column.tensor, graph.number(numbers))
     if np.isnan(numbers).any():
-        equal = graph.op("Or", equal, graph.op("And", graph.op("IsNaN", column.tensor), graph.constant(np.isnan(numbers))))
+        equal = graph.op(
+            "Or",
+            equal,
+            graph.op("And", graph.op("IsNaN", column.tensor), graph.constant(np.isnan(numbers))),
+        )
     return graph.cast(equal, graph.arithmetic)
 
 

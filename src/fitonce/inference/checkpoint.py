@@ -1,6 +1,8 @@
-"""A long run on file: what is done so far, and enough of the question to refuse a file that answers another.
+"""A long run on file: what is done so far, and enough of the question to refuse a file that answers
+another.
 
-One NumPy archive without pickled objects, replaced atomically, so that an interruption leaves the last complete block.
+One NumPy archive without pickled objects, replaced atomically, so that an interruption leaves the
+last complete block.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def _feed(digest: Any, part: Any) -> None:
     digest.update(b";")
 
 
-def save(path: Path, mark: str, done: int, scores: Mapping[str, Any], null: Mapping[str, np.ndarray]) -> None:
+def save(
+    path: Path, mark: str, done: int, scores: Mapping[str, Any], null: Mapping[str, np.ndarray]
+) -> None:
     """Write all of it beside the file, then replace the file."""
     names = list(null)
     arrays = {f"null_{number}": null[name] for number, name in enumerate(names)}
@@ -81,12 +85,15 @@ def load(path: Path, mark: str) -> tuple[int, dict[str, np.ndarray]] | None:
             null = {name: archive[f"null_{number}"] for number, name in enumerate(header["names"])}
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"the checkpoint {path} cannot be read as one ({error}): it is damaged or some other file. "
+            f"the checkpoint {path} cannot be read as one ({error}): it is damaged or some other "
+            "file. "
             "Name another file, or remove it to start over."
         ) from error
     if header.get("format") != FORMAT or header.get("fingerprint") != mark:
         raise ValueError(
-            f"the checkpoint {path} belongs to another test: data, estimator, splits, scoring or options differ from the run that wrote "
-            "it, and its scores would be mixed with others. Name another file, or remove it to start over."
+            f"the checkpoint {path} belongs to another test: data, estimator, splits, scoring or "
+            "options differ from the run that wrote "
+            "it, and its scores would be mixed with others. Name another file, or remove it to "
+            "start over."
         )
     return int(header["done"]), null

@@ -1,12 +1,15 @@
-r"""Held-out outputs of many labellings: everything that does not see labels is factored once, labels are right-hand sides.
+r"""Held-out outputs of many labellings: everything that does not see labels is factored once,
+labels are right-hand sides.
 
-Labellings are rows here: targets (B, t, n) of B labellings go through I - H as one matrix product (B·t, n) @ (n, n). For a set Te
-of deleted rows with M = (I - H)_TeTe, held-out residuals and the residual scatter of the remaining rows are
+Labellings are rows here: targets (B, t, n) of B labellings go through I - H as one matrix product
+(B·t, n) @ (n, n). For a set Te of deleted rows with M = (I - H)_TeTe, held-out residuals and the
+residual scatter of the remaining rows are
 
     ρ = M⁻¹ r_Te                          held-out targets Y_Te - ρ
     E = Yᵀr - r_Teᵀρ                        = Y_Trᵀ(I - H_Tr)Y_Tr, a Schur complement
 
-and for the dual norm, with the coefficients α and the forces ν that hold them at zero, E = Yᵀr - r_Teᵀρ + α_Teᵀν.
+and for the dual norm, with the coefficients α and the forces ν that hold them at zero, E = Yᵀr -
+r_Teᵀρ + α_Teᵀν.
 """
 
 from __future__ import annotations
@@ -18,7 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ..core._arrays import Array, asarray_like, eye_like, index_like, is_numpy, namespace, to_numpy, zeros_like_shape
+from ..core._arrays import (
+    Array,
+    asarray_like,
+    eye_like,
+    index_like,
+    is_numpy,
+    namespace,
+    to_numpy,
+    zeros_like_shape,
+)
 from ..core.features import FeatureNorm
 from ..core.smoother import DualNorm, Fitted, FunctionNorm, FunctionNormAt, SmootherAt
 from ..estimators.base import KernelModel
@@ -26,8 +38,12 @@ from ..estimators.problem import Problem
 from .folds import Layout, Run
 from .rules import FisherRule, LabelRule, Rule, _empty
 
-MAX_BYTES = 256 << 20  # working memory of a block of labellings, beside the n×n matrices of the problem itself
-BLOCK_BYTES = 48 << 20  # on the host blocks need not be larger than this to keep the matrix products at full speed
+MAX_BYTES = (
+    256 << 20
+)  # working memory of a block of labellings, beside the n×n matrices of the problem itself
+BLOCK_BYTES = (
+    48 << 20
+)  # on the host blocks need not be larger than this to keep the matrix products at full speed
 CACHE_BYTES = 6 << 20  # and what a processor's cache holds is worked on a third faster,
 PRODUCT_ROWS = 256  # as long as products have this many rows
 DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
@@ -38,7 +54,8 @@ DEFINITE_KERNELS = ("linear", "rbf", "laplacian", "cosine")
 class Outputs:
     """What the models of one run of folds say about their test rows, for B labellings.
 
-    `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or (B, k, t, m). A run of pooled folds has k = 1.
+    `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or (B, k,
+    t, m). A run of pooled folds has k = 1.
     """
 
     values: Array
@@ -47,7 +64,10 @@ class Outputs:
 
 @dataclass(frozen=True)
 class ResidualMap:
-    """Y → (I - H) Y on rows of targets (B, n): a dense matrix, or the thin factors of a low-rank spectrum."""
+    """Y → (I - H) Y on rows of targets (B, n).
+
+    A dense matrix, or the thin factors of a low-rank spectrum.
+    """
 
     dense: Array | None
     thin: tuple[Array, Array, Array] | None = None
@@ -77,15 +97,28 @@ def residual_map(smoother: SmootherAt, mu: float) -> ResidualMap:
     if isinstance(smoother, FunctionNormAt):
         return ResidualMap(smoother.one_minus_H)
     n = int(smoother.Q0.shape[0])
-    if isinstance(smoother, (FunctionNorm, FeatureNorm)) and n > DENSE_UP_TO and 4 * smoother.spectrum.rank < n:
+    if (
+        isinstance(smoother, (FunctionNorm, FeatureNorm))
+        and n > DENSE_UP_TO
+        and 4 * smoother.spectrum.rank < n
+    ):
         eigenvalues = smoother.spectrum.eigenvalues
-        return ResidualMap(None, (smoother.spectrum.V, eigenvalues / (eigenvalues + mu), smoother.Q0))
+        return ResidualMap(
+            None, (smoother.spectrum.V, eigenvalues / (eigenvalues + mu), smoother.Q0)
+        )
     return ResidualMap(smoother.fit(eye_like(n, smoother.Q0), mu).residual)
 
 
 def is_definite(kernel: Any, penalty: str, residual: ResidualMap) -> bool:
-    """Whether no eigenvalue of the kernel is negative: known from its name, or H + 1e-10·I has a Cholesky factor."""
-    if penalty == "dual" or residual.dense is None or (isinstance(kernel, str) and kernel in DEFINITE_KERNELS):
+    """Whether no eigenvalue of the kernel is negative.
+
+    Known from its name, or H + 1e-10·I has a Cholesky factor.
+    """
+    if (
+        penalty == "dual"
+        or residual.dense is None
+        or (isinstance(kernel, str) and kernel in DEFINITE_KERNELS)
+    ):
         return True
     H = eye_like(int(residual.dense.shape[0]), residual.dense) * (1.0 + 1e-10) - residual.dense
     if is_numpy(H):
@@ -99,7 +132,10 @@ def is_definite(kernel: Any, penalty: str, residual: ResidualMap) -> bool:
 
 @dataclass(frozen=True)
 class Factors:
-    """What one run of folds needs of the smoother: maps from r (and α) at the deleted rows to ρ (and ν), each (k, m, m)."""
+    """What one run of folds needs of the smoother.
+
+    Maps from r (and α) at the deleted rows to ρ (and ν), each (k, m, m).
+    """
 
     r_to_rho: Array
     dual_to_rho: Array | None = None
@@ -123,8 +159,16 @@ class SharedEngine:
 
     route = "one"
 
-    def __init__(self, model: KernelModel, problem: Problem, mu: float, rule: Rule, max_bytes: int) -> None:
-        self.model, self.problem, self.mu, self.rule, self.max_bytes = model, problem, mu, rule, max_bytes
+    def __init__(
+        self, model: KernelModel, problem: Problem, mu: float, rule: Rule, max_bytes: int
+    ) -> None:
+        self.model, self.problem, self.mu, self.rule, self.max_bytes = (
+            model,
+            problem,
+            mu,
+            rule,
+            max_bytes,
+        )
         self.smoother = problem.smoother
         self.residual = residual_map(self.smoother, mu)
         self.like = self.smoother.Q0
@@ -135,10 +179,15 @@ class SharedEngine:
         if isinstance(rule, FisherRule) and not rule.binary:
             rule.definite = is_definite(model.kernel, model.penalty, self.residual)
         self.weights = to_numpy(problem.row_weights)[:, 0]
-        self._prepared: tuple[Layout, ResidualMap, Array | None, list[list[Factors] | None]] | None = None
+        self._prepared: (
+            tuple[Layout, ResidualMap, Array | None, list[list[Factors] | None]] | None
+        ) = None
 
     def bytes_per_labelling(self, layout: Layout) -> int:
-        """Targets, residuals, held-out residuals and values, outputs: about six arrays of this many rows and columns."""
+        """Targets, residuals, held-out residuals and values, outputs.
+
+        About six arrays of this many rows and columns.
+        """
         columns = getattr(self.rule, "n_classes", self.rule.n_targets)
         rows = max(len(layout.order), self.n_samples)
         return 8 * rows * (6 * columns + 4) * (2 if self.dual is not None else 1)
@@ -150,7 +199,7 @@ class SharedEngine:
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.rule.n_targets)
         return max(1, min(in_cache, min(BLOCK_BYTES, self.max_bytes) // each))
 
-    # ---- fixed folds --------------------------------------------------------------------------------------------
+    # ---- fixed folds -----------------------------------------------------------------------------
 
     def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
         """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds."""
@@ -170,16 +219,31 @@ class SharedEngine:
             self._hold_out(factors(number), run, r, alpha, rho, force)
         return self._read(layout, values, truth, Y, r, rho, alpha, force, total, order)
 
-    def _prepare(self, layout: Layout) -> tuple[ResidualMap, Array | None, Callable[[int], Sequence[Factors]], bool]:
-        """Maps in the order of the layout, where that is a reordering of the rows and memory allows; and the folds' factors."""
-        in_order = layout.partition and (self.residual.dense is None or 8 * self.n_samples**2 <= self.max_bytes)
+    def _prepare(
+        self, layout: Layout
+    ) -> tuple[ResidualMap, Array | None, Callable[[int], Sequence[Factors]], bool]:
+        """Maps in the order of the layout, where that is a reordering of the rows and memory
+        allows; and the folds' factors.
+        """
+        in_order = layout.partition and (
+            self.residual.dense is None or 8 * self.n_samples**2 <= self.max_bytes
+        )
         if self._prepared is None or self._prepared[0] is not layout:
             residual = self.residual.reordered(layout.order) if in_order else self.residual
-            dual = None if self.dual is None else (ResidualMap(self.dual).reordered(layout.order).dense if in_order else self.dual)
+            dual = (
+                None
+                if self.dual is None
+                else (
+                    ResidualMap(self.dual).reordered(layout.order).dense if in_order else self.dual
+                )
+            )
             self._prepared = layout, residual, dual, [None] * len(layout.runs)
         _, residual, dual, kept = self._prepared
         matrices = 4 if self.dual is not None else 1
-        affordable = 8 * matrices * sum(run.count * run.n_deleted**2 for run in layout.runs) <= self.max_bytes
+        affordable = (
+            8 * matrices * sum(run.count * run.n_deleted**2 for run in layout.runs)
+            <= self.max_bytes
+        )
 
         def factors(number: int) -> Sequence[Factors]:
             known = kept[number]
@@ -187,14 +251,25 @@ class SharedEngine:
                 return known
             first = sum(run.count for run in layout.runs[:number])
             folds = range(first, first + layout.runs[number].count)
-            made = [fold_factors(self.smoother, self.mu, layout.deleted[fold], self.like) for fold in folds]
+            made = [
+                fold_factors(self.smoother, self.mu, layout.deleted[fold], self.like)
+                for fold in folds
+            ]
             if affordable:
                 kept[number] = made
             return made
 
         return residual, dual, factors, in_order
 
-    def _hold_out(self, factors: Sequence[Factors], run: Run, r: Array, alpha: Array | None, rho: Array, force: Array | None) -> None:
+    def _hold_out(
+        self,
+        factors: Sequence[Factors],
+        run: Run,
+        r: Array,
+        alpha: Array | None,
+        rho: Array,
+        force: Array | None,
+    ) -> None:
         """ρ (and ν) of a run's folds, written in place."""
         B, t, width = r.shape
         xp = namespace(r)
@@ -204,17 +279,27 @@ class SharedEngine:
             rho2[:, run.places] = r2[:, run.places] * scale
             return
         for number, factor in enumerate(factors):
-            places = slice(run.start + number * run.n_deleted, run.start + (number + 1) * run.n_deleted)
+            places = slice(
+                run.start + number * run.n_deleted, run.start + (number + 1) * run.n_deleted
+            )
             rho2[:, places] = r2[:, places] @ factor.r_to_rho
             if alpha is not None and force is not None:
-                alpha2, force2 = xp.reshape(alpha, (B * t, width)), xp.reshape(force, (B * t, width))
+                alpha2, force2 = (
+                    xp.reshape(alpha, (B * t, width)),
+                    xp.reshape(force, (B * t, width)),
+                )
                 rho2[:, places] += alpha2[:, places] @ factor.dual_to_rho
-                force2[:, places] = r2[:, places] @ factor.r_to_force + alpha2[:, places] @ factor.dual_to_force
+                force2[:, places] = (
+                    r2[:, places] @ factor.r_to_force + alpha2[:, places] @ factor.dual_to_force
+                )
 
-    # ---- folds of their own for every labelling ----------------------------------------------------------------------
+    # ---- folds of their own for every labelling --------------------------------------------------
 
     def each(self, layouts: Sequence[Layout], values: np.ndarray) -> list[Outputs]:
-        """Outputs by run for labellings with folds of their own, all of the same shapes. The fold blocks are factored per labelling."""
+        """Outputs by run for labellings with folds of their own, all of the same shapes.
+
+        The fold blocks are factored per labelling.
+        """
         Y = self._scaled(values, None)
         r = self._apply(self.residual, Y)
         alpha = None if self.dual is None else self._apply(ResidualMap(self.dual), Y)
@@ -239,7 +324,10 @@ class SharedEngine:
         return self._read(layouts[0], values, truth, Yc, rc, rho, alpha_c, force, total, orders)
 
     def _solve_runs(self, layout: Layout, r: Array, rho: Array) -> None:
-        """ρ (t, width) of one labelling from r, in place: the run's blocks of I - H as one batch of solves."""
+        """ρ (t, width) of one labelling from r, in place.
+
+        The run's blocks of I - H as one batch of solves.
+        """
         dense: Array = self.residual.dense
         xp = namespace(r)
         for run in layout.runs:
@@ -247,23 +335,37 @@ class SharedEngine:
             if is_numpy(r):
                 _solve_on_host(dense, rows, r[:, run.places], rho[:, run.places])
                 continue
-            right = xp.permute_dims(xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0))
+            right = xp.permute_dims(
+                xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0)
+            )
             solution = xp.linalg.solve(_blocks(dense, rows), right)
-            rho[:, run.places] = xp.reshape(xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted))
+            rho[:, run.places] = xp.reshape(
+                xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted)
+            )
 
-    def _solve_each_fold(self, layout: Layout, number: int, r: Array, alpha: Array | None, rho: Array, force: Array | None) -> None:
+    def _solve_each_fold(
+        self,
+        layout: Layout,
+        number: int,
+        r: Array,
+        alpha: Array | None,
+        rho: Array,
+        force: Array | None,
+    ) -> None:
         start = 0
         for rows in layout.deleted:
             places = slice(start, start + len(rows))
             start += len(rows)
             residual = r[number, :, places].T
             dual = None if alpha is None else alpha[number, :, places].T
-            held_out = self.smoother.leave_out(rows, self.mu).solve(Fitted(residual, residual, dual))
+            held_out = self.smoother.leave_out(rows, self.mu).solve(
+                Fitted(residual, residual, dual)
+            )
             rho[number, :, places] = held_out.residual.T
             if force is not None and held_out.force is not None:
                 force[number, :, places] = held_out.force.T
 
-    # ---- what both share --------------------------------------------------------------------------------------------
+    # ---- what both share -------------------------------------------------------------------------
 
     def _scaled(self, values: np.ndarray, order: np.ndarray | None) -> Array:
         """Targets (B, t, n) where the data live, times the roots of the row weights."""
@@ -314,38 +416,78 @@ class SharedEngine:
                 scatter = total[:, None, :, :] - _cross(r, rho, run)
                 if alpha is not None:
                     scatter = scatter + _cross(alpha, force, run)
-            run_sizes = None if sizes is None else asarray_like(sizes[:, fold : fold + run.count, :], Y)
+            run_sizes = (
+                None if sizes is None else asarray_like(sizes[:, fold : fold + run.count, :], Y)
+            )
             P = _by_fold(held_out, run)[..., : run.n_test]
-            seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)[..., : run.n_test]
-            outputs.append(Outputs(self.rule.read(P, scatter, run_sizes), seen if seen.ndim == 3 else np.moveaxis(seen, 1, 2)))
+            seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)[
+                ..., : run.n_test
+            ]
+            outputs.append(
+                Outputs(
+                    self.rule.read(P, scatter, run_sizes),
+                    seen if seen.ndim == 3 else np.moveaxis(seen, 1, 2),
+                )
+            )
             fold += run.count
         return outputs
 
     def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
         """Which labellings (B,) the closed form covers; one layout for all of them, or one each."""
         if not isinstance(self.rule, LabelRule):
-            return np.full(len(values), all(len(rows) < self.n_samples - 1 for layout in layouts for rows in layout.deleted))
-        orders = layouts[0].order if len(layouts) == 1 else np.stack([layout.order for layout in layouts])
-        laid_out = values[:, orders] if len(layouts) == 1 else np.take_along_axis(values, orders, axis=1)
+            return np.full(
+                len(values),
+                all(
+                    len(rows) < self.n_samples - 1 for layout in layouts for rows in layout.deleted
+                ),
+            )
+        orders = (
+            layouts[0].order
+            if len(layouts) == 1
+            else np.stack([layout.order for layout in layouts])
+        )
+        laid_out = (
+            values[:, orders] if len(layouts) == 1 else np.take_along_axis(values, orders, axis=1)
+        )
         return self.rule.regular(self._sizes(layouts[0], values, laid_out, orders))
 
-    def _sizes(self, layout: Layout, values: np.ndarray, laid_out: np.ndarray, orders: np.ndarray) -> np.ndarray:
+    def _sizes(
+        self, layout: Layout, values: np.ndarray, laid_out: np.ndarray, orders: np.ndarray
+    ) -> np.ndarray:
         weights = None if self.problem.row_scale is None else self.weights
         n_classes = self.rule.n_classes  # type: ignore[attr-defined]
-        return training_sizes(layout, values, laid_out, n_classes, weights, None if weights is None else weights[orders])
+        return training_sizes(
+            layout,
+            values,
+            laid_out,
+            n_classes,
+            weights,
+            None if weights is None else weights[orders],
+        )
 
 
 def training_sizes(
-    layout: Layout, codes: np.ndarray, laid_out: np.ndarray, n_classes: int, weights: np.ndarray | None, laid_out_weights: np.ndarray | None
+    layout: Layout,
+    codes: np.ndarray,
+    laid_out: np.ndarray,
+    n_classes: int,
+    weights: np.ndarray | None,
+    laid_out_weights: np.ndarray | None,
 ) -> np.ndarray:
-    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n) and the same in the order of the layout."""
+    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n) and the same in the
+    order of the layout.
+    """
     sizes = np.empty((len(codes), len(layout.deleted), n_classes))
     for code in range(n_classes):
         everywhere = _count(codes == code, weights)
         here, fold = laid_out == code, 0
         for run in layout.runs:
             deleted = here[:, run.places].reshape(-1, run.count, run.n_deleted)
-            scale = None if laid_out_weights is None else laid_out_weights[..., run.places].reshape(-1, run.count, run.n_deleted)
+            scale = (
+                None
+                if laid_out_weights is None
+                else laid_out_weights[..., run.places].reshape(-1, run.count, run.n_deleted)
+            )
             sizes[:, fold : fold + run.count, code] = everywhere[:, None] - _count(deleted, scale)
             fold += run.count
     if weights is not None:  # what rounding leaves of a class that is gone
@@ -382,15 +524,22 @@ def _columns(A: Array, order: np.ndarray) -> Array:
     return namespace(A).take(A, index_like(order, A), axis=2)
 
 
-def _solve_on_host(A: np.ndarray, rows: np.ndarray, right: np.ndarray, solution: np.ndarray) -> None:
-    """Rows of `right` (t, k·m) times the inverse blocks of A, by Cholesky; NumPy's batched solve is an LU, three times dearer."""
+def _solve_on_host(
+    A: np.ndarray, rows: np.ndarray, right: np.ndarray, solution: np.ndarray
+) -> None:
+    """Rows of `right` (t, k·m) times the inverse blocks of A, by Cholesky.
+
+    NumPy's batched solve is an LU, three times dearer.
+    """
     k, m = rows.shape
     blocks = A.ravel(order="K").take(  # A is symmetric, so its order in memory does not matter
         rows[:, :, None] * A.shape[1] + rows[:, None, :]
     )
     for number in range(k):
         places = slice(number * m, (number + 1) * m)
-        _, found, failed = scipy.linalg.lapack.dposv(blocks[number].T, right[:, places].T, lower=1, overwrite_a=1)
+        _, found, failed = scipy.linalg.lapack.dposv(
+            blocks[number].T, right[:, places].T, lower=1, overwrite_a=1
+        )
         if failed:
             index = rows[number]
             found = np.linalg.solve(A[np.ix_(index, index)], right[:, places].T)

@@ -29,7 +29,9 @@ from .trained import TrainedEngine, label_free, repeatable
 from .validity import Split
 
 LITERAL_BLOCK = 8  # labellings fitted between two looks at the clock
-AGREEMENT = 1e-6  # relative deviation from a literal fit at which the shared decompositions of training sets are given up
+# relative deviation from a literal fit at which the shared decompositions of training sets are
+# given up
+AGREEMENT = 1e-6
 
 
 def final_step(estimator: Any) -> Any:
@@ -38,7 +40,9 @@ def final_step(estimator: Any) -> Any:
 
 @dataclass(frozen=True)
 class Labelling:
-    """A rearrangement with the splits that go with it (the observed ones, unless every labelling is split again)."""
+    """A rearrangement with the splits that go with it (the observed ones, unless every labelling is
+    split again).
+    """
 
     rearrangement: Rearrangement
     splits: list[Split]
@@ -46,7 +50,10 @@ class Labelling:
 
 @dataclass(frozen=True)
 class Batch:
-    """Labellings scored together, with what engines need of them. Nothing of it depends on X: one batch serves many evaluations."""
+    """Labellings scored together, with what engines need of them. Nothing of it depends on X.
+
+    One batch serves many evaluations.
+    """
 
     question: Question
     labellings: Sequence[Labelling]
@@ -68,24 +75,47 @@ class Batch:
     def fixed(self) -> np.ndarray:
         """Which labellings (B,) keep the observed folds."""
         observed = self.question.splits
-        return np.array([labelling.splits is observed or same_splits(labelling.splits, observed) for labelling in self.labellings])
+        return np.array(
+            [
+                labelling.splits is observed or same_splits(labelling.splits, observed)
+                for labelling in self.labellings
+            ]
+        )
 
     @cached_property
     def others(self) -> list[tuple[np.ndarray, list[Layout]]]:
-        """The others, in groups whose folds have the same shapes: their places in the batch, and their layouts."""
+        """The others, in groups whose folds have the same shapes.
+
+        Their places in the batch, and their layouts.
+        """
         by_shape: dict[Any, list[tuple[int, Layout]]] = {}
         for number in np.flatnonzero(~self.fixed).tolist():
             layout = Layout.of(self.labellings[number].splits, self.question.n_samples)
             if layout is not None:
                 by_shape.setdefault(layout.shapes, []).append((number, layout))
-        return [(np.array([number for number, _ in group]), [layout for _, layout in group]) for group in by_shape.values()]
+        return [
+            (np.array([number for number, _ in group]), [layout for _, layout in group])
+            for group in by_shape.values()
+        ]
 
 
 class Evaluation:
     """Scores of labellings by the cheapest way that gives what refitting gives."""
 
-    def __init__(self, question: Question, scoring: Scoring, params: Mapping[str, Any] | None, n_jobs: int | None, max_bytes: int) -> None:
-        self.question, self.scoring, self.n_jobs, self.max_bytes = question, scoring, n_jobs, max_bytes
+    def __init__(
+        self,
+        question: Question,
+        scoring: Scoring,
+        params: Mapping[str, Any] | None,
+        n_jobs: int | None,
+        max_bytes: int,
+    ) -> None:
+        self.question, self.scoring, self.n_jobs, self.max_bytes = (
+            question,
+            scoring,
+            n_jobs,
+            max_bytes,
+        )
         self.layout = Layout.of(question.splits, question.n_samples)
         self.engine: SharedEngine | TrainedEngine | None = None
         self.fitted_one_by_one = 0
@@ -99,7 +129,7 @@ class Evaluation:
         if self.engine is None:
             self._say_literal()
 
-    # ---- ways ---------------------------------------------------------------------------------------------------
+    # ---- ways ------------------------------------------------------------------------------------
 
     def _shared_engine(self, weights: Any, params: Mapping[str, Any] | None) -> Shared | None:
         question = self.question
@@ -114,7 +144,9 @@ class Evaluation:
         except (ValueError, TypeError) as error:
             self._route = Route("per-fold", f"all rows together are refused: {error}")
             return None
-        self.engine = SharedEngine(shared.model, shared.problem, shared.mu, self._rule(shared.model), self.max_bytes)
+        self.engine = SharedEngine(
+            shared.model, shared.problem, shared.mu, self._rule(shared.model), self.max_bytes
+        )
         return shared
 
     def _rule(self, model: Any) -> Rule:
@@ -129,28 +161,49 @@ class Evaluation:
             assert classes is not None
             return LeastSquaresRule(len(classes), free_bias=model.fit_intercept is True)
         assert isinstance(model, KernelRidge)
-        return NumberRule(1 if self.question.y.ndim == 1 else self.question.y.shape[1], self.question.y.ndim == 1)
+        return NumberRule(
+            1 if self.question.y.ndim == 1 else self.question.y.shape[1], self.question.y.ndim == 1
+        )
 
     def _trained_engine(self, params: Mapping[str, Any] | None) -> None:
-        """One decomposition per training set, if it gives what a literal fit gives on the observed labels."""
+        """One decomposition per training set, if it gives what a literal fit gives on the observed
+        labels.
+        """
         question = self.question
         model = final_step(question.estimator)
         weights = (params or {}).get("sample_weight")
-        if self._route.name != "per-fold" or self.layout is None or question.mode == "resplit" or not label_free(question.estimator):
+        if (
+            self._route.name != "per-fold"
+            or self.layout is None
+            or question.mode == "resplit"
+            or not label_free(question.estimator)
+        ):
             return
-        if (params and (set(params) != {"sample_weight"} or isinstance(question.estimator, Pipeline))) or _has_zeros(weights):
+        if (
+            params
+            and (set(params) != {"sample_weight"} or isinstance(question.estimator, Pipeline))
+        ) or _has_zeros(weights):
             return
         if not repeatable(model):
             return
         weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
         engine = TrainedEngine(
-            question.estimator, question.X, question.y, weights, self._rule(clone(model)), question.splits, self.max_bytes
+            question.estimator,
+            question.X,
+            question.y,
+            weights,
+            self._rule(clone(model)),
+            question.splits,
+            self.max_bytes,
         )
         if self._agrees(engine):
             self.engine = engine
 
     def _agrees(self, engine: TrainedEngine) -> bool:
-        """Whether the outputs on the observed labels are those of literal fits: a guard against a search that is not the one repeated."""
+        """Whether the outputs on the observed labels are those of literal fits.
+
+        A guard against a search that is not the one repeated.
+        """
         question = self.question
         values = question.labels[None, :] if question.classifier else question.numbers[None, ...]
         assert self.layout is not None
@@ -162,10 +215,14 @@ class Evaluation:
         if isinstance(engine.rule, FisherRule):
             engine.rule.comparable = comparable
         method = "decision_function" if question.classifier else "predict"
-        for output, (model, X, _) in zip(outputs, self.fitter.folds(question.given_y, question.splits), strict=True):
+        for output, (model, X, _) in zip(
+            outputs, self.fitter.folds(question.given_y, question.splits), strict=True
+        ):
             expected = np.asarray(to_numpy(getattr(model, method)(X)))
             got = to_numpy(output.values)[0, 0].T
-            if np.max(np.abs(got - expected)) > AGREEMENT * max(1.0, float(np.max(np.abs(expected)))):
+            if np.max(np.abs(got - expected)) > AGREEMENT * max(
+                1.0, float(np.max(np.abs(expected)))
+            ):
                 return False
         return True
 
@@ -173,14 +230,23 @@ class Evaluation:
         question = self.question
         if self._route.name == "refit":
             reason = f"fitonce has no closed form for {type(question.estimator).__name__}"
-            advice = "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that."
+            advice = (
+                "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that."
+            )
         elif question.mode == "resplit" and label_free(question.estimator):
             reason = f"{self._route.reason}, and every permutation has training sets of its own"
-            advice = 'permute="within-folds" keeps the folds and shares one decomposition per training set.'
+            advice = (
+                'permute="within-folds" keeps the folds and shares one decomposition per training '
+                "set."
+            )
         else:
             reason = f"labels cannot be told apart from the rest of the fit ({self._route.reason})"
             advice = "Fixed parameters, and steps that do not look at y, avoid that."
-        warnings.warn(f"{reason}: the estimator is fitted for every permutation and fold. {advice}", RefitWarning, stacklevel=4)
+        warnings.warn(
+            f"{reason}: the estimator is fitted for every permutation and fold. {advice}",
+            RefitWarning,
+            stacklevel=4,
+        )
 
     @property
     def route(self) -> Route:
@@ -194,14 +260,16 @@ class Evaluation:
             return LITERAL_BLOCK
         return self.engine.block_size(self.layout)  # type: ignore[arg-type]
 
-    # ---- scores -------------------------------------------------------------------------------------------------
+    # ---- scores ----------------------------------------------------------------------------------
 
     def scores(self, labellings: Sequence[Labelling]) -> dict[str, np.ndarray]:
         """Scores (B, …) of every measure."""
         return self.scores_of(Batch(self.question, labellings))
 
     def scores_of(self, batch: Batch) -> dict[str, np.ndarray]:
-        """Scores (B, …) of every measure for a batch, which may be that of another evaluation of the same labels and folds."""
+        """Scores (B, …) of every measure for a batch, which may be that of another evaluation of
+        the same labels and folds.
+        """
         labellings = batch.labellings
         B = len(labellings)
         parts: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
@@ -225,20 +293,31 @@ class Evaluation:
         try:
             return self.scoring.of_outputs(outputs)
         except NeedsFitError:
-            self.scoring.literal |= {measure.name for measure in self.scoring.measures if measure.metric is None}
+            self.scoring.literal |= {
+                measure.name for measure in self.scoring.measures if measure.metric is None
+            }
             return self.scoring.of_outputs(outputs)
 
     def _outputs(self, batch: Batch) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
         """Outputs of the labellings that the closed form covers, with their places in the batch."""
         engine, values = self.engine, batch.values
         assert engine is not None and self.layout is not None
-        if not self.scoring.batched or not all(m.plain for m in self.scoring.measures if m.metric is None):
-            self.scoring.literal |= {m.name for m in self.scoring.measures if m.metric is None and not m.plain}
+        if not self.scoring.batched or not all(
+            m.plain for m in self.scoring.measures if m.metric is None
+        ):
+            self.scoring.literal |= {
+                m.name for m in self.scoring.measures if m.metric is None and not m.plain
+            }
         members = np.flatnonzero(batch.fixed)
         if len(members):
             chosen = members[engine.regular([self.layout], values[members])]
             if len(chosen):
-                yield chosen, engine.fixed(self.layout, values if len(chosen) == len(values) else values[chosen])
+                yield (
+                    chosen,
+                    engine.fixed(
+                        self.layout, values if len(chosen) == len(values) else values[chosen]
+                    ),
+                )
         for numbers, layouts in batch.others:
             regular = engine.regular(layouts, values[numbers])
             if regular.any() and isinstance(engine, SharedEngine):
@@ -252,7 +331,15 @@ class Evaluation:
         for number in which.tolist():
             labelling = labellings[number]
             wanted = self.scoring.fitted if by_engine[number] else self.scoring.measures
-            jobs.append((self.fitter, self.scoring, self.question.permuted(labelling.rearrangement), labelling.splits, wanted))
+            jobs.append(
+                (
+                    self.fitter,
+                    self.scoring,
+                    self.question.permuted(labelling.rearrangement),
+                    labelling.splits,
+                    wanted,
+                )
+            )
         self.fitted_one_by_one += len(jobs)
         if self.n_jobs in (None, 1) or len(jobs) == 1:
             results = [_fitted_scores(*job) for job in jobs]
@@ -261,12 +348,19 @@ class Evaluation:
         return [(np.array([number]), scores) for number, scores in zip(which, results, strict=True)]
 
 
-def _fitted_scores(fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Any]) -> dict[str, np.ndarray]:
-    return scoring.of_fits(fitter.folds(y, splits, real=not all(measure.plain for measure in which)), which)
+def _fitted_scores(
+    fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Any]
+) -> dict[str, np.ndarray]:
+    return scoring.of_fits(
+        fitter.folds(y, splits, real=not all(measure.plain for measure in which)), which
+    )
 
 
 def _symmetry_of(X: Any) -> Any:
-    """X, or for an array that lives elsewhere a 2×2 matrix as large and as asymmetric: that much is asked of a precomputed kernel."""
+    """X, or for an array that lives elsewhere a 2×2 matrix as large and as asymmetric.
+
+    That much is asked of a precomputed kernel.
+    """
     if not is_foreign_array(X) or X.ndim != 2 or X.shape[0] != X.shape[1]:
         return X
     xp = namespace(X)

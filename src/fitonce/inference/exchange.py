@@ -1,8 +1,10 @@
-"""Which rearrangements of the labels the null hypothesis makes equally likely, and how to draw or list them.
+"""Which rearrangements of the labels the null hypothesis makes equally likely, and how to draw or
+list them.
 
-A rearrangement is a row of indices (and, for sign flips of numbers, of signs): the permuted targets are
-signs ∘ y[indices]. Each kind of exchange is a group of such rearrangements that contains the identity, so that the p-value
-(1 + b)/(1 + P) is valid for random draws, and exact when every distinct labelling is listed.
+A rearrangement is a row of indices (and, for sign flips of numbers, of signs): the permuted targets
+are signs ∘ y[indices]. Each kind of exchange is a group of such rearrangements that contains the
+identity, so that the p-value (1 + b)/(1 + P) is valid for random draws, and exact when every
+distinct labelling is listed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ class Rearrangement:
 
 
 class Exchange(ABC):
-    """A group of rearrangements of n rows; `count` is the number of distinct labellings it can reach."""
+    """A group of rearrangements of n rows.
+
+    `count` is the number of distinct labellings it can reach.
+    """
 
     @abstractmethod
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
@@ -36,7 +41,9 @@ class Exchange(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many rearrangements there are, those that give the same labels counted once where they can be told."""
+        """How many rearrangements there are, those that give the same labels counted once where
+        they can be told.
+        """
 
     @abstractmethod
     def others(self) -> Iterator[Rearrangement]:
@@ -47,7 +54,8 @@ class Exchange(ABC):
 class RowExchange(Exchange):
     """Labels move freely among the rows of each block (of all rows, where `blocks` is None).
 
-    The generator is used as scikit-learn's `permutation_test_score` uses it, so that the same seed draws the same labels.
+    The generator is used as scikit-learn's `permutation_test_score` uses it, so that the same seed
+    draws the same labels.
     """
 
     labels: np.ndarray
@@ -74,7 +82,9 @@ class RowExchange(Exchange):
         return math.prod(_multinomial(self.labels[rows]) for rows in self._blocks)
 
     def others(self) -> Iterator[Rearrangement]:
-        for arrangement in product(*(list(_arrangements(self.labels[rows])) for rows in self._blocks)):
+        for arrangement in product(
+            *(list(_arrangements(self.labels[rows])) for rows in self._blocks)
+        ):
             indices = np.arange(self.n_samples)
             for rows, order in zip(self._blocks, arrangement, strict=True):
                 indices[rows] = rows[order]
@@ -86,8 +96,8 @@ class RowExchange(Exchange):
 class WholeExchange(Exchange):
     """Units (groups of rows) trade their labels as they are, among units of the same kind.
 
-    Units whose rows all have one label trade it whatever their sizes; others trade the sequence of their labels, in row
-    order, with units of equal size.
+    Units whose rows all have one label trade it whatever their sizes; others trade the sequence of
+    their labels, in row order, with units of equal size.
     """
 
     n_samples: int
@@ -113,7 +123,9 @@ class WholeExchange(Exchange):
         return math.prod(_multinomial(self.unit_labels[kind]) for kind in self.kinds)
 
     def others(self) -> Iterator[Rearrangement]:
-        for arrangement in product(*(list(_arrangements(self.unit_labels[kind])) for kind in self.kinds)):
+        for arrangement in product(
+            *(list(_arrangements(self.unit_labels[kind])) for kind in self.kinds)
+        ):
             source = np.arange(len(self.units))
             for kind, order in zip(self.kinds, arrangement, strict=True):
                 source[kind] = kind[order]
@@ -123,9 +135,11 @@ class WholeExchange(Exchange):
 
 @dataclass(frozen=True)
 class SignExchange(Exchange):
-    """Each unit flips a coin: its two classes swap names, or its numbers change sign. 2^units rearrangements.
+    """Each unit flips a coin: its two classes swap names, or its numbers change sign. 2^units
+    rearrangements.
 
-    `partner` gives, for labels, the row of the same unit whose label a row takes when its unit flips; None flips signs.
+    `partner` gives, for labels, the row of the same unit whose label a row takes when its unit
+    flips; None flips signs.
     """
 
     unit_of_row: np.ndarray
@@ -157,9 +171,11 @@ class SignExchange(Exchange):
 
 @dataclass(frozen=True)
 class ShiftExchange(Exchange):
-    """The labels of each block turn round in a circle, by the same number of places for all its rows.
+    """The labels of each block turn round in a circle, by the same number of places for all its
+    rows.
 
-    For series whose neighbouring rows resemble each other: the shift keeps that, and breaks only the alignment with X.
+    For series whose neighbouring rows resemble each other: the shift keeps that, and breaks only
+    the alignment with X.
     """
 
     n_samples: int
@@ -184,17 +200,25 @@ class ShiftExchange(Exchange):
 
 
 def make_exchange(
-    kind: str | None, labels: np.ndarray, groups: np.ndarray | None, atoms: np.ndarray | None, classifier: bool, n_classes: int
+    kind: str | None,
+    labels: np.ndarray,
+    groups: np.ndarray | None,
+    atoms: np.ndarray | None,
+    classifier: bool,
+    n_classes: int,
 ) -> Exchange:
     """The exchange of that name.
 
-    `labels` numbers the distinct targets, `atoms` numbers the sets of rows that permutations must not leave (the test folds,
-    for permutations within folds; None for no such limit).
+    `labels` numbers the distinct targets, `atoms` numbers the sets of rows that permutations must
+    not leave (the test folds, for permutations within folds; None for no such limit).
     """
     n = len(labels)
     kind = kind or "within"
     if kind not in EXCHANGES:
-        raise ValueError(f"exchange must be None or one of {', '.join(map(repr, EXCHANGES))}, got {kind!r} instead.")
+        raise ValueError(
+            f"exchange must be None or one of {', '.join(map(repr, EXCHANGES))}, got {kind!r} "
+            "instead."
+        )
     if kind in ("within", "rows"):
         return RowExchange(labels, blocks_of(groups if kind == "within" else None, atoms))
     if kind == "shift":
@@ -202,16 +226,27 @@ def make_exchange(
     if groups is None and (kind == "whole" or classifier):
         raise ValueError(
             f"exchange={kind!r} needs groups, got None instead: they say which rows "
-            + ("move together as one unit." if kind == "whole" else "form a pair whose labels swap.")
+            + (
+                "move together as one unit."
+                if kind == "whole"
+                else "form a pair whose labels swap."
+            )
         )
     units = [np.arange(row, row + 1) for row in range(n)] if groups is None else _members(groups)
     if atoms is not None:
         _check_units_inside(units, atoms, kind)
-    return _whole(labels, units, atoms) if kind == "whole" else _sign(labels, units, classifier, n_classes)
+    return (
+        _whole(labels, units, atoms)
+        if kind == "whole"
+        else _sign(labels, units, classifier, n_classes)
+    )
 
 
 def blocks_of(groups: np.ndarray | None, atoms: np.ndarray | None) -> list[np.ndarray] | None:
-    """The sets of rows within which labels may move, ordered by group, then atom; None where that is everywhere."""
+    """The sets of rows within which labels may move, ordered by group, then atom.
+
+    None where that is everywhere.
+    """
     if groups is None and atoms is None:
         return None
     if groups is None or atoms is None:
@@ -230,8 +265,10 @@ def _check_units_inside(units: Sequence[np.ndarray], atoms: np.ndarray, kind: st
     for number, rows in enumerate(units):
         if len(np.unique(atoms[rows])) > 1:
             raise ValueError(
-                f'permute="within-folds" with exchange={kind!r} needs every group inside one test fold, but group number {number} '
-                "is spread over several: moving its labels would change the folds' class counts. Use a splitter that keeps groups "
+                f'permute="within-folds" with exchange={kind!r} needs every group inside one test '
+                f"fold, but group number {number} "
+                "is spread over several: moving its labels would change the folds' class counts. "
+                "Use a splitter that keeps groups "
                 'together (GroupKFold, StratifiedGroupKFold), or permute="resplit".'
             )
 
@@ -240,21 +277,31 @@ def _whole(labels: np.ndarray, units: list[np.ndarray], atoms: np.ndarray | None
     uniform = all(len(np.unique(labels[rows])) == 1 for rows in units)
     contents = {tuple(labels[rows]) if not uniform else (labels[rows[0]],): None for rows in units}
     numbers = {content: number for number, content in enumerate(contents)}
-    unit_labels = np.array([numbers[tuple(labels[rows]) if not uniform else (labels[rows[0]],)] for rows in units])
+    unit_labels = np.array(
+        [numbers[tuple(labels[rows]) if not uniform else (labels[rows[0]],)] for rows in units]
+    )
     sizes = np.zeros(len(units), dtype=int) if uniform else np.array([len(rows) for rows in units])
-    places = np.zeros(len(units), dtype=int) if atoms is None else np.array([atoms[rows[0]] for rows in units])
+    places = (
+        np.zeros(len(units), dtype=int)
+        if atoms is None
+        else np.array([atoms[rows[0]] for rows in units])
+    )
     keys = sizes * (int(places.max()) + 1) + places
     kinds = _members(keys)
     if not uniform and all(len(kind) == 1 for kind in kinds):
         raise ValueError(
-            'exchange="whole" needs groups that can trade places: groups whose labels vary inside them must have equal sizes, got '
-            f"sizes {sorted({len(rows) for rows in units})} with no two alike (in the same fold, for permutations within folds). Use "
+            'exchange="whole" needs groups that can trade places: groups whose labels vary inside '
+            "them must have equal sizes, got "
+            f"sizes {sorted({len(rows) for rows in units})} with no two alike (in the same fold, "
+            "for permutations within folds). Use "
             'exchange="within", or groups with one label each.'
         )
     return WholeExchange(len(labels), units, unit_labels, kinds)
 
 
-def _sign(labels: np.ndarray, units: list[np.ndarray], classifier: bool, n_classes: int) -> SignExchange:
+def _sign(
+    labels: np.ndarray, units: list[np.ndarray], classifier: bool, n_classes: int
+) -> SignExchange:
     unit_of_row = np.empty(len(labels), dtype=int)
     for number, rows in enumerate(units):
         unit_of_row[rows] = number
@@ -262,15 +309,18 @@ def _sign(labels: np.ndarray, units: list[np.ndarray], classifier: bool, n_class
         return SignExchange(unit_of_row, len(units), None)
     if n_classes != 2:
         raise ValueError(
-            f'exchange="sign" needs two classes, got {n_classes} instead: a flip swaps the two names inside a pair. Use exchange="within".'
+            f'exchange="sign" needs two classes, got {n_classes} instead: a flip swaps the two '
+            'names inside a pair. Use exchange="within".'
         )
     partner = np.arange(len(labels))
     for number, rows in enumerate(units):
         first, second = rows[labels[rows] == 0], rows[labels[rows] == 1]
         if len(first) != len(second):
             raise ValueError(
-                f'exchange="sign" needs as many rows of one class as of the other in every group, got {len(first)} and {len(second)} in '
-                f'group number {number}: otherwise a flip changes the class sizes. Use exchange="within".'
+                'exchange="sign" needs as many rows of one class as of the other in every group, '
+                f"got {len(first)} and {len(second)} in "
+                f"group number {number}: otherwise a flip changes the class sizes. Use "
+                'exchange="within".'
             )
         partner[first], partner[second] = second, first
     return SignExchange(unit_of_row, len(units), partner)

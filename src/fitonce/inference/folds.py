@@ -1,4 +1,6 @@
-"""Splits as what they delete, laid out so that equal folds lie side by side and can be worked on as one array."""
+"""Splits as what they delete, laid out so that equal folds lie side by side and can be worked on as
+one array.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,21 @@ def _numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
 
 
 class Resplitter:
-    """Splits again for permuted labels. scikit-learn's stratified k-fold is done here, at a tenth of the time, if it agrees.
+    """Splits again for permuted labels. scikit-learn's stratified k-fold is done here, at a tenth
+    of the time, if it agrees.
 
-    Its folds depend on the order in which classes first appear and on their sizes: fold numbers are dealt to the classes' rows one
-    after the other, and shuffled within each class. Anything else, and a disagreement on the observed labels, goes to the splitter.
+    Its folds depend on the order in which classes first appear and on their sizes: fold numbers are
+    dealt to the classes' rows one after the other, and shuffled within each class. Anything else,
+    and a disagreement on the observed labels, goes to the splitter.
     """
 
-    def __init__(self, cv: Any, X: Any, groups: Any, observed: np.ndarray, splits: list[Split]) -> None:
+    def __init__(
+        self, cv: Any, X: Any, groups: Any, observed: np.ndarray, splits: list[Split]
+    ) -> None:
         self.cv, self.X, self.groups, self.n_samples = cv, X, groups, len(observed)
-        seeded = type(cv) is StratifiedKFold and (not cv.shuffle or isinstance(cv.random_state, (int, np.integer)))
+        seeded = type(cv) is StratifiedKFold and (
+            not cv.shuffle or isinstance(cv.random_state, (int, np.integer))
+        )
         self.own = seeded and observed.ndim == 1 and same_splits(self._stratified(observed), splits)
 
     def __call__(self, y: Any) -> list[Split]:
@@ -55,7 +63,9 @@ class Resplitter:
         _, first, codes = np.unique(y, return_index=True, return_inverse=True)
         codes = np.argsort(np.argsort(first))[codes]  # classes numbered as they appear
         ordered = np.sort(codes)
-        shares = np.array([np.bincount(ordered[start::k], minlength=len(first)) for start in range(k)])
+        shares = np.array(
+            [np.bincount(ordered[start::k], minlength=len(first)) for start in range(k)]
+        )
         rng = np.random.RandomState(self.cv.random_state) if self.cv.shuffle else None
         fold = np.empty(len(y), dtype=int)
         for code in range(len(first)):
@@ -63,7 +73,9 @@ class Resplitter:
             if rng is not None:
                 rng.shuffle(dealt)
             fold[codes == code] = dealt
-        return [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(k)]
+        return [
+            (np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(k)
+        ]
 
 
 def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
@@ -75,7 +87,10 @@ def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """Folds in a row that delete and test equally many rows: `count` of them from place `start` of the layout on."""
+    """Folds in a row that delete and test equally many rows.
+
+    `count` of them from place `start` of the layout on.
+    """
 
     start: int
     count: int
@@ -89,7 +104,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Layout:
-    """All folds' deleted rows one after the other, each fold's test rows first and in their own order."""
+    """All folds' deleted rows one after the other, each fold's test rows first and in their own
+    order.
+    """
 
     n_samples: int
     deleted: Sequence[np.ndarray]
@@ -115,13 +132,18 @@ class Layout:
 
     @cached_property
     def partition(self) -> bool:
-        """Whether every row is deleted exactly once: the layout is then a reordering of the rows."""
+        """Whether every row is deleted exactly once.
+
+        The layout is then a reordering of the rows.
+        """
         return len(self.order) == self.n_samples and len(np.unique(self.order)) == self.n_samples
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """(rows deleted, rows tested) of every fold; layouts with equal shapes can be stacked."""
-        return tuple((len(rows), n_test) for rows, n_test in zip(self.deleted, self.n_tests, strict=True))
+        return tuple(
+            (len(rows), n_test) for rows, n_test in zip(self.deleted, self.n_tests, strict=True)
+        )
 
     @cached_property
     def runs(self) -> list[Run]:

@@ -1,7 +1,7 @@
 """Labellings one by one, as scikit-learn does it: a model fitted on every training set.
 
-For what the closed forms do not cover. Where a decomposition of all rows exists it still serves every labelling, and only
-the folds that need it are fitted.
+For what the closed forms do not cover. Where a decomposition of all rows exists it still serves
+every labelling, and only the folds that need it are fitted.
 """
 
 from __future__ import annotations
@@ -23,14 +23,38 @@ from .validity import Split
 class Fitter:
     """Fits the estimator on the training sets of a labelling."""
 
-    def __init__(self, estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None, shared: Shared | None, each: bool) -> None:
-        """`each`: labels enter the decomposition (class weights), so that every labelling has its own, still one for all folds."""
-        self.estimator, self.X, self.y, self.params, self.shared, self.each = estimator, X, y, dict(params or {}), shared, each
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        params: Mapping[str, Any] | None,
+        shared: Shared | None,
+        each: bool,
+    ) -> None:
+        """`each`.
+
+        Labels enter the decomposition (class weights), so that every labelling has its own, still
+        one for all folds.
+        """
+        self.estimator, self.X, self.y, self.params, self.shared, self.each = (
+            estimator,
+            X,
+            y,
+            dict(params or {}),
+            shared,
+            each,
+        )
         self.plain = Shared(estimator, X, y)
         self.n_samples = n_rows(X)
 
-    def folds(self, y: Any, splits: Sequence[Split], *, real: bool = False) -> list[tuple[Any, Any, Any]]:
-        """(model, its test rows, their labels) for every split; `real` models can be looked into, others only be called."""
+    def folds(
+        self, y: Any, splits: Sequence[Split], *, real: bool = False
+    ) -> list[tuple[Any, Any, Any]]:
+        """(model, its test rows, their labels) for every split.
+
+        `real` models can be looked into, others only be called.
+        """
         if real:
             return [self.fitted(y, train, test) for train, test in splits]
         if self.shared is not None:
@@ -45,7 +69,11 @@ class Fitter:
             return [self.fitted(y, train, test) for train, test in splits]
         rows = np.arange(self.n_samples)[:, None]
         return [
-            (clone(model).fit(rows[train], subset(y, train), **self._params_of(train)), rows[test], subset(y, test))
+            (
+                clone(model).fit(rows[train], subset(y, train), **self._params_of(train)),
+                rows[test],
+                subset(y, test),
+            )
             for train, test in splits
         ]
 
@@ -57,13 +85,22 @@ class Fitter:
 
     def _params_of(self, train: np.ndarray) -> dict[str, Any]:
         """Fit parameters with one entry per row are cut to the training rows."""
-        return {name: subset(value, train) if _per_row(value, self.n_samples) else value for name, value in self.params.items()}
+        return {
+            name: subset(value, train) if _per_row(value, self.n_samples) else value
+            for name, value in self.params.items()
+        }
 
 
 def _per_row(value: Any, n_samples: int) -> bool:
     if value is None or isinstance(value, (str, Mapping)):
         return False
-    size = value.shape[0] if getattr(value, "shape", ()) else len(value) if hasattr(value, "__len__") else -1
+    size = (
+        value.shape[0]
+        if getattr(value, "shape", ())
+        else len(value)
+        if hasattr(value, "__len__")
+        else -1
+    )
     return bool(size == n_samples)
 
 
@@ -75,7 +112,9 @@ def retargeted(shared: Shared, y: Any) -> Shared:
     other.model = copy.copy(shared.model)
     weights = None if shared.problem.row_scale is None else shared.row_weights
     targets = other.model._encode(host, weights)
-    other.problem = replace(shared.problem, targets=asarray_like(targets, shared.problem.smoother.Q0))
+    other.problem = replace(
+        shared.problem, targets=asarray_like(targets, shared.problem.smoother.Q0)
+    )
     other.fitted = other.problem.fit(shared.mu)
     other.codes = None if shared.codes is None else np.unique(host, return_inverse=True)[1]
     return other

@@ -1,7 +1,7 @@
 """Scores of many labellings and folds at once, equal to scikit-learn's scorers fold by fold.
 
-A metric takes the outputs (B, k, m) or (B, k, c, m) of B labellings and k folds with the truth beside them and returns (B, k);
-the confusion matrix returns (B, k, c, c).
+A metric takes the outputs (B, k, m) or (B, k, c, m) of B labellings and k folds with the truth
+beside them and returns (B, k); the confusion matrix returns (B, k, c, c).
 """
 
 from __future__ import annotations
@@ -51,13 +51,21 @@ class Scored:
         """Counts (B, k, c, c) of true by predicted class."""
         c = self.n_classes or 0
         B, k = self.truth.shape[:2]
-        cell = np.arange(B * k, dtype=np.intp).reshape(B, k, 1) * (c * c) + self.truth.astype(np.intp) * c + self.predicted
+        cell = (
+            np.arange(B * k, dtype=np.intp).reshape(B, k, 1) * (c * c)
+            + self.truth.astype(np.intp) * c
+            + self.predicted
+        )
         return np.bincount(cell.ravel(), minlength=B * k * c * c).reshape(B, k, c, c)
 
     @cached_property
     def per_class(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Hits, true and predicted counts of every class, (B, k, c) each."""
-        return np.diagonal(self.confusion, axis1=2, axis2=3), self.confusion.sum(axis=3), self.confusion.sum(axis=2)
+        return (
+            np.diagonal(self.confusion, axis1=2, axis2=3),
+            self.confusion.sum(axis=3),
+            self.confusion.sum(axis=2),
+        )
 
 
 def accuracy(scored: Scored) -> np.ndarray:
@@ -81,7 +89,9 @@ def _f_beta(kind: str, average: str) -> Callable[[Scored], np.ndarray]:
     def metric(scored: Scored) -> np.ndarray:
         hits, true, predicted = scored.per_class
         if average == "micro":
-            hits, true, predicted = (count.sum(axis=2, keepdims=True) for count in (hits, true, predicted))
+            hits, true, predicted = (
+                count.sum(axis=2, keepdims=True) for count in (hits, true, predicted)
+            )
         over = {"f1": 0.5 * (true + predicted), "precision": predicted, "recall": true}[kind]
         values = _ratio(hits, over)
         if average == "binary":
@@ -95,7 +105,11 @@ def _f_beta(kind: str, average: str) -> Callable[[Scored], np.ndarray]:
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
     """0 where the denominator is, as scikit-learn has it."""
-    return np.asarray(np.divide(numerator, denominator, out=np.zeros(np.shape(denominator)), where=denominator > 0))
+    return np.asarray(
+        np.divide(
+            numerator, denominator, out=np.zeros(np.shape(denominator)), where=denominator > 0
+        )
+    )
 
 
 def _mean_where(values: np.ndarray, there: np.ndarray) -> np.ndarray:
@@ -103,7 +117,10 @@ def _mean_where(values: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def roc_auc(scored: Scored) -> np.ndarray:
-    """Area under the ROC curve of two classes, by the rank sum; ties count half. NaN where a fold holds one class."""
+    """Area under the ROC curve of two classes, by the rank sum; ties count half.
+
+    NaN where a fold holds one class.
+    """
     values, truth = scored.values, scored.truth
     m = values.shape[2]
     order = np.argsort(values, axis=2)
@@ -128,7 +145,8 @@ def roc_auc(scored: Scored) -> np.ndarray:
 def neg_log_loss(scored: Scored) -> np.ndarray:
     """Mean log-probability of the true class, by the softmax of the scores.
 
-    Two classes go by p and 1 - p, as scikit-learn's scorer does: at extreme scores the difference has fewer digits than the softmax.
+    Two classes go by p and 1 - p, as scikit-learn's scorer does: at extreme scores the difference
+    has fewer digits than the softmax.
     """
     eps = np.finfo(np.float64).eps
     if scored.binary:
@@ -136,7 +154,9 @@ def neg_log_loss(scored: Scored) -> np.ndarray:
         own = np.where(scored.truth == 1, p, 1.0 - p)
         return np.asarray(np.mean(np.log(np.clip(own, eps, 1.0 - eps)), axis=2))
     log_probability = scored.values - scipy.special.logsumexp(scored.values, axis=2, keepdims=True)
-    own = np.take_along_axis(log_probability, scored.truth[:, :, None, :].astype(np.intp), axis=2)[:, :, 0, :]
+    own = np.take_along_axis(log_probability, scored.truth[:, :, None, :].astype(np.intp), axis=2)[
+        :, :, 0, :
+    ]
     return np.asarray(np.mean(np.clip(own, np.log(eps), np.log1p(-eps)), axis=2))
 
 
@@ -145,15 +165,27 @@ def confusion_matrix(scored: Scored) -> np.ndarray:
 
 
 def r2(scored: Scored) -> np.ndarray:
-    """1 - residual over total sum of squares, averaged over targets; of a constant target 1 if met exactly, else 0."""
+    """1 - residual over total sum of squares, averaged over targets.
+
+    Of a constant target 1 if met exactly, else 0.
+    """
     predicted, truth = _by_target(scored)
     residual = np.sum((truth - predicted) ** 2, axis=3)
     spread = np.sum((truth - truth.mean(axis=3, keepdims=True)) ** 2, axis=3)
     if truth.shape[3] < 2:
-        warnings.warn("R^2 score is not well-defined with less than two samples.", UndefinedMetricWarning, stacklevel=2)
+        warnings.warn(
+            "R^2 score is not well-defined with less than two samples.",
+            UndefinedMetricWarning,
+            stacklevel=2,
+        )
         return np.full(truth.shape[:2], np.nan)
     score = np.where(residual == 0, 1.0, 0.0)
-    np.subtract(1.0, np.divide(residual, spread, out=np.zeros_like(spread), where=spread > 0), out=score, where=spread > 0)
+    np.subtract(
+        1.0,
+        np.divide(residual, spread, out=np.zeros_like(spread), where=spread > 0),
+        out=score,
+        where=spread > 0,
+    )
     return np.asarray(score.mean(axis=2))
 
 
@@ -173,7 +205,10 @@ def neg_mean_absolute_error(scored: Scored) -> np.ndarray:
 
 
 def correlation(scored: Scored) -> np.ndarray:
-    """Pearson's correlation of targets and predictions, averaged over targets; NaN where either is constant."""
+    """Pearson's correlation of targets and predictions, averaged over targets.
+
+    NaN where either is constant.
+    """
     predicted, truth = (A - A.mean(axis=3, keepdims=True) for A in _by_target(scored))
     product = np.sum(predicted * truth, axis=3)
     norms = np.sqrt(np.sum(predicted**2, axis=3) * np.sum(truth**2, axis=3))
@@ -192,7 +227,11 @@ Metric = Callable[[Scored], np.ndarray]
 LABEL_METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
     "balanced_accuracy": balanced_accuracy,
-    **{f"{kind}_{average}": _f_beta(kind, average) for kind in ("f1", "precision", "recall") for average in ("macro", "micro", "weighted")},
+    **{
+        f"{kind}_{average}": _f_beta(kind, average)
+        for kind in ("f1", "precision", "recall")
+        for average in ("macro", "micro", "weighted")
+    },
     "confusion_matrix": confusion_matrix,
 }
 BINARY_METRICS: dict[str, Metric] = {
@@ -225,10 +264,14 @@ def pooled(runs: list[Outputs]) -> list[Outputs]:
     return [Outputs(joined([run.values for run in runs]), joined([run.truth for run in runs]))]
 
 
-def vectorised(name: Any, *, classifier: bool, classes: np.ndarray | None, has_posterior: bool) -> Metric | None:
-    """The batched form of a scikit-learn scoring name for this problem, or None where there is none.
+def vectorised(
+    name: Any, *, classifier: bool, classes: np.ndarray | None, has_posterior: bool
+) -> Metric | None:
+    """The batched form of a scikit-learn scoring name for this problem, or None where there is
+    none.
 
-    `has_posterior`: the estimator's probabilities are the softmax of its scores, with nothing calibrated in between.
+    `has_posterior`: the estimator's probabilities are the softmax of its scores, with nothing
+    calibrated in between.
     """
     if not isinstance(name, str):
         return None
@@ -241,5 +284,7 @@ def vectorised(name: Any, *, classifier: bool, classes: np.ndarray | None, has_p
         return LABEL_METRICS[name]
     if name not in BINARY_METRICS or len(classes) != 2:
         return None
-    positive = name == "roc_auc" or (classes.dtype.kind in "iufb" and classes[1] == 1)  # scikit-learn's pos_label is 1
+    positive = name == "roc_auc" or (
+        classes.dtype.kind in "iufb" and classes[1] == 1
+    )  # scikit-learn's pos_label is 1
     return BINARY_METRICS[name] if positive else None

@@ -1,4 +1,6 @@
-"""scikit-learn's `permutation_test_score`, with the labellings as right-hand sides of one decomposition."""
+"""scikit-learn's `permutation_test_score`, with the labellings as right-hand sides of one
+decomposition.
+"""
 
 from __future__ import annotations
 
@@ -48,16 +50,19 @@ def permutation_test_score(
     checkpoint: str | Path | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> PermutationTest:
-    """Evaluate the significance of a cross-validated score with permutations: scikit-learn's function, by the cheapest route.
+    """Evaluate the significance of a cross-validated score with permutations: scikit-learn's
+    function, by the cheapest route.
 
-    The decomposition of the rows and the factors of the folds do not see labels. They are computed once, and all permuted
-    labellings go through them as the columns of one matrix product. For the same `random_state` the labellings, and to rounding
-    the scores, are those of ``sklearn.model_selection.permutation_test_score``.
+    The decomposition of the rows and the factors of the folds do not see labels. They are computed
+    once, and all permuted labellings go through them as the columns of one matrix product. For the
+    same `random_state` the labellings, and to rounding the scores, are those of
+    ``sklearn.model_selection.permutation_test_score``.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other estimator is refitted, with a warning.
+        One of fitonce's, or a pipeline that ends in one. Any other estimator is refitted, with a
+        warning.
     X : array-like, sparse matrix or kernel matrix
         All rows. torch and CuPy arrays are worked on where they live.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
@@ -75,47 +80,53 @@ def permutation_test_score(
     verbose : int, default=0
         Above 0, progress on the terminal.
     scoring : str, callable, list, tuple, dict or None, default=None
-        One or several scores, all from the same pass; the three returned values are those of the first. Beside scikit-learn's
-        names: "correlation" (Pearson's, regression) and "confusion_matrix" (counts; not first). Accuracy, balanced accuracy,
-        ROC AUC, F1, precision, recall, log-loss without calibration, R², squared and absolute errors, correlation and confusion
-        matrix are computed for all permutations at once; other scorers are called for each.
+        One or several scores, all from the same pass; the three returned values are those of the
+        first. Beside scikit-learn's names: "correlation" (Pearson's, regression) and
+        "confusion_matrix" (counts; not first). Accuracy, balanced accuracy, ROC AUC, F1, precision,
+        recall, log-loss without calibration, R², squared and absolute errors, correlation and
+        confusion matrix are computed for all permutations at once; other scorers are called for
+        each.
     params : dict, default=None
         Parameters for `fit`; ``sample_weight`` stays with its row.
     permute : {"resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together. "resplit" splits again for every permuted y, as scikit-learn does; "within-folds" keeps the
-        folds and permutes within each test fold; "free" keeps the folds and permutes over all rows, which is valid only if the
-        folds were made without looking at y and is refused where they are known not to be. None takes "free" for splitters
-        that ignore y, "resplit" for others: in both cases scikit-learn's scores.
+        How labels and folds go together. "resplit" splits again for every permuted y, as
+        scikit-learn does; "within-folds" keeps the folds and permutes within each test fold; "free"
+        keeps the folds and permutes over all rows, which is valid only if the folds were made
+        without looking at y and is refused where they are known not to be. None takes "free" for
+        splitters that ignore y, "resplit" for others: in both cases scikit-learn's scores.
     exchange : {"within", "rows", "whole", "sign", "shift"} or None, default=None
-        What the null hypothesis makes interchangeable. "within": labels within each group (scikit-learn's meaning of `groups`, and the
-        default); "rows": labels over all rows, whatever the groups; "whole": groups trade their labels as units; "sign": the two
-        classes swap names within a pair (`groups`), or numbers change sign; "shift": the labels turn round in a circle, within
-        each group if given, for series.
+        What the null hypothesis makes interchangeable. "within": labels within each group
+        (scikit-learn's meaning of `groups`, and the default); "rows": labels over all rows,
+        whatever the groups; "whole": groups trade their labels as units; "sign": the two classes
+        swap names within a pair (`groups`), or numbers change sign; "shift": the labels turn round
+        in a circle, within each group if given, for series.
     pooled : bool, default=False
         One score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
-        Try every distinct labelling once instead of drawing: "auto" does so if there are no more than `n_permutations`.
+        Try every distinct labelling once instead of drawing: "auto" does so if there are no more
+        than `n_permutations`.
     stop_after : int, default=None
-        Stop once so many null scores have reached the observed one (Besag & Clifford 1991); the p-value is then stop_after over
-        the number drawn. 10 or 20 saves most of the work where nothing is there.
+        Stop once so many null scores have reached the observed one (Besag & Clifford 1991); the
+        p-value is then stop_after over the number drawn. 10 or 20 saves most of the work where
+        nothing is there.
     checkpoint : path, default=None
-        A file that is brought up to date after every block; a run with the same arguments goes on from it, with the
-        identical result. Needs an integer `random_state`.
+        A file that is brought up to date after every block; a run with the same arguments goes on
+        from it, with the identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
         Working memory beside the n×n matrices of the problem, whatever the number of permutations.
 
     Returns
     -------
     PermutationTest
-        A tuple (score, permutation_scores, pvalue) with further attributes. The p-value is (1 + b)/(1 + P) for b of P null
-        scores that reach the observed one, ties (to 1e-10) included.
+        A tuple (score, permutation_scores, pvalue) with further attributes. The p-value is (1 +
+        b)/(1 + P) for b of P null scores that reach the observed one, ties (to 1e-10) included.
 
-    Notes
-    -----
-    Exact: scores equal those of literal refits to rounding. Cost on route "one", n rows, P permutations of c classes: one Cholesky
-    factorisation and inverse, O(n³); one product of n×n with n×P(c-1); O(n m) per column for folds of m rows. "resplit" factors the
-    fold blocks again for every permutation: O(n m²) each. Training sets under some permutation without one of the classes are
-    fitted literally, as everything is that has no closed form (`route` says how many).
+    Notes ----- Exact: scores equal those of literal refits to rounding. Cost on route "one", n
+    rows, P permutations of c classes: one Cholesky factorisation and inverse, O(n³); one product of
+    n×n with n×P(c-1); O(n m) per column for folds of m rows. "resplit" factors the fold blocks
+    again for every permutation: O(n m²) each. Training sets under some permutation without one of
+    the classes are fitted literally, as everything is that has no closed form (`route` says how
+    many).
 
     Examples
     --------
@@ -131,20 +142,24 @@ def permutation_test_score(
     """
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(
-            "params with metadata routing enabled are not supported here: what they mean depends on who requests them. Switch routing off, "
+            "params with metadata routing enabled are not supported here: what they mean depends "
+            "on who requests them. Switch routing off, "
             "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
     if is_dask(X) or is_rows(X):
         raise ValueError(
-            "permutation_test_score needs the rows in memory: it goes over them many times. Gather them (X.compute() of a Dask "
+            "permutation_test_score needs the rows in memory: it goes over them many times. "
+            "Gather them (X.compute() of a Dask "
             "collection), or test a random part of them."
         )
     estimator = with_shared_landmarks(estimator, X, y, params)
     problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
     scoring_ = Scoring(
         estimator,
-        measures(final_step(estimator), scoring, classifier=problem.classifier, classes=problem.classes),
+        measures(
+            final_step(estimator), scoring, classifier=problem.classifier, classes=problem.classes
+        ),
         problem.classes,
         problem.y.ndim == 1,
         pooled,
@@ -159,7 +174,16 @@ def permutation_test_score(
             estimator, X, problem.y, groups, problem.splits, [m.name for m in scoring_.measures], scoring, params, problem.mode,
             problem.exchange_name, pooled, enumerated, stop_after, total, random_state, max_bytes,
         )  # fmt: skip
-    run = Run(test, total, enumerated, random_state, stop_after, Path(checkpoint) if checkpoint is not None else None, mark, verbose)
+    run = Run(
+        test,
+        total,
+        enumerated,
+        random_state,
+        stop_after,
+        Path(checkpoint) if checkpoint is not None else None,
+        mark,
+        verbose,
+    )
     scores, null, stopped = run.finish()
     done = len(next(iter(null.values())))
     logger.info("route %s", test.route)
@@ -175,20 +199,33 @@ def permutation_test_score(
 
 
 def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> Any:
-    """The estimator with landmarks that all rows choose, where it shares them; they must not be chosen by the labels under test."""
+    """The estimator with landmarks that all rows choose, where it shares them.
+
+    They must not be chosen by the labels under test.
+    """
     model = final_step(estimator)
-    shares = isinstance(getattr(model, "landmarks", None), (int, np.integer)) and getattr(model, "shared_landmarks", False) is not False
+    shares = (
+        isinstance(getattr(model, "landmarks", None), (int, np.integer))
+        and getattr(model, "shared_landmarks", False) is not False
+    )
     if shares and (model.shared_landmarks == "drop" or model.landmark_method == "greedy"):
         raise ValueError(
-            "a permutation test needs landmarks that are the same for all labellings and folds, got shared_landmarks="
-            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use shared_landmarks=True with another method "
-            "than 'greedy', which looks at the labels, or shared_landmarks=False, which chooses anew on every training set."
+            "a permutation test needs landmarks that are the same for all labellings and folds, "
+            "got shared_landmarks="
+            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use "
+            "shared_landmarks=True with another method "
+            "than 'greedy', which looks at the labels, or shared_landmarks=False, which chooses "
+            "anew on every training set."
         )
     return share_landmarks(estimator, X, y, params)[0]
 
 
 def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: Any) -> None:
-    for name, value in (("n_permutations", n_permutations), ("stop_after", stop_after), ("max_bytes", max_bytes)):
+    for name, value in (
+        ("n_permutations", n_permutations),
+        ("stop_after", stop_after),
+        ("max_bytes", max_bytes),
+    ):
         if name == "stop_after" and value is None:
             continue
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
@@ -201,23 +238,31 @@ def is_enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) ->
     count = exchange.count
     if count == 1:
         warnings.warn(
-            "no permutation changes the labels: every group (or fold) holds a single class, so the p-value is 1 whatever the data. "
+            "no permutation changes the labels: every group (or fold) holds a single class, so "
+            "the p-value is 1 whatever the data. "
             'Groups that have one label each are permuted by exchange="whole".',
             ValidityWarning,
             stacklevel=3,
         )
     if exact is True and count > 10_000_000:
-        raise ValueError(f"exact=True would try {float(count):.3g} labellings, more than 10 million: draw some of them (exact=False).")
+        raise ValueError(
+            f"exact=True would try {float(count):.3g} labellings, more than 10 million: draw some "
+            "of them (exact=False)."
+        )
     return exact is True or (exact == "auto" and count <= n_permutations)
 
 
 def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
     if not enumerated and not isinstance(random_state, (int, np.integer)):
         raise ValueError(
-            f"checkpoint needs an integer random_state, got {random_state!r} instead: only then can the same permutations be drawn again."
+            f"checkpoint needs an integer random_state, got {random_state!r} instead: only then "
+            "can the same permutations be drawn again."
         )
     if draws_anew(cv) or (getattr(cv, "shuffle", False) and getattr(cv, "random_state", 0) is None):
-        raise ValueError("checkpoint needs folds that can be made again: give the splitter an integer random_state.")
+        raise ValueError(
+            "checkpoint needs folds that can be made again: give the splitter an integer "
+            "random_state."
+        )
 
 
 __all__ = ["permutation_test_score"]

@@ -1,4 +1,7 @@
-"""What a permutation test is about: rows, labels, folds, and what the null hypothesis lets change places."""
+"""What a permutation test is about.
+
+Rows, labels, folds, and what the null hypothesis lets change places.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +50,37 @@ class Question:
     exchange_name: str
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, groups: Any, cv: Any, permute: str | None, exchange: str | None) -> Question:
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        groups: Any,
+        cv: Any,
+        permute: str | None,
+        exchange: str | None,
+    ) -> Question:
         given_y = to_numpy(y) if is_foreign_array(y) else y
         host = np.asarray(given_y)
         classifier = bool(is_classifier(estimator))
         groups = None if groups is None else np.asarray(to_numpy(groups))
         for name, values in (("y", host), ("groups", groups)):
             if values is not None and len(values) != n_rows(X):
-                raise ValueError(f"{name} must have one entry per row of X ({n_rows(X)}), got {len(values)} instead.")
+                raise ValueError(
+                    f"{name} must have one entry per row of X ({n_rows(X)}), got {len(values)} "
+                    "instead."
+                )
         classes, labels = np.unique(host, return_inverse=True, axis=None if host.ndim == 1 else 0)
         labels = labels.reshape(-1)
         cv = check_cv(cv, given_y, classifier=classifier)
         splits = split_rows(cv.split(X, given_y, groups), len(host))
-        mode = _mode(permute, cv, splits, labels if classifier else None, groups if exchange in (None, "within") else None)
+        mode = _mode(
+            permute,
+            cv,
+            splits,
+            labels if classifier else None,
+            groups if exchange in (None, "within") else None,
+        )
         atoms = None
         if mode == "within-folds":
             atoms = atoms_of(splits, len(host))
@@ -67,7 +88,19 @@ class Question:
         exchanged = make_exchange(exchange, labels, groups, atoms, classifier, len(classes))
         name = exchange or ("rows" if groups is None else "within")
         return cls(
-            estimator, X, given_y, host, classifier, classes if classifier else None, labels, groups, cv, splits, mode, exchanged, name
+            estimator,
+            X,
+            given_y,
+            host,
+            classifier,
+            classes if classifier else None,
+            labels,
+            groups,
+            cv,
+            splits,
+            mode,
+            exchanged,
+            name,
         )
 
     @property
@@ -93,7 +126,13 @@ class Question:
         return np.asarray(y) * (signs if self.y.ndim == 1 else signs[:, None])
 
 
-def _mode(permute: str | None, cv: Any, splits: list[Split], labels: np.ndarray | None, groups: np.ndarray | None) -> str:
+def _mode(
+    permute: str | None,
+    cv: Any,
+    splits: list[Split],
+    labels: np.ndarray | None,
+    groups: np.ndarray | None,
+) -> str:
     """The mode, with a warning where free permutations meet folds that look balanced."""
     listed = is_list_of_splits(cv)
     doubtful = labels is not None and permute in (None, "free") and ignores_y(cv) is not False

@@ -1,4 +1,7 @@
-"""What a permutation test returns: scikit-learn's three values, and everything else that was worked out on the way."""
+"""What a permutation test returns.
+
+Scikit-learn's three values, and everything else that was worked out on the way.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,16 @@ import scipy.special
 
 from ..model_selection.routes import Route
 
-TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not make a tie look like a smaller score
+# scores closer than this (relative) are equal: rounding must not make a tie look like a smaller
+# score
+TIE = 1e-10
 
 
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
     """Which null scores are at least the observed one, ties included.
 
-    An undefined score (NaN) on either side counts: what cannot be compared is no evidence. (Left out, as in scikit-learn, an observed
-    NaN would get the smallest p-value there is.)
+    An undefined score (NaN) on either side counts: what cannot be compared is no evidence. (Left
+    out, as in scikit-learn, an observed NaN would get the smallest p-value there is.)
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(~(null < observed - TIE * np.maximum(1.0, np.abs(observed))))
@@ -28,8 +33,8 @@ def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
 class Sequential:
     """How a p-value follows from b of P null scores that reach the observed one.
 
-    (1 + b)/(1 + P) for a fixed number P of draws, and for a complete list of labellings, where it is exact; h/P for draws that
-    stopped at the h-th that reached it (Besag & Clifford 1991).
+    (1 + b)/(1 + P) for a fixed number P of draws, and for a complete list of labellings, where it
+    is exact; h/P for draws that stopped at the h-th that reached it (Besag & Clifford 1991).
     """
 
     n_done: int
@@ -44,8 +49,8 @@ class Sequential:
     def interval(self, null: np.ndarray, observed: Any, level: float = 0.95) -> Any:
         """Monte-Carlo confidence interval of the p-value that all labellings would give.
 
-        Clopper and Pearson's for b of P; its counterpart for inverse sampling after early stopping; a point where the list was
-        complete.
+        Clopper and Pearson's for b of P; its counterpart for inverse sampling after early stopping;
+        a point where the list was complete.
         """
         if self.exact:
             p = self.pvalue(null, observed)
@@ -98,13 +103,25 @@ class PermutationTest(tuple[float, np.ndarray, float]):
     classes: np.ndarray | None
 
     @classmethod
-    def of(cls, scores: Mapping[str, Any], null: Mapping[str, np.ndarray], sequential: Sequential, **notes: Any) -> PermutationTest:
+    def of(
+        cls,
+        scores: Mapping[str, Any],
+        null: Mapping[str, np.ndarray],
+        sequential: Sequential,
+        **notes: Any,
+    ) -> PermutationTest:
         first = next(iter(scores))
         pvalues = {name: sequential.pvalue(null[name], scores[name]) for name in scores}
         result = cls((scores[first], null[first], pvalues[first]))
         result.scores, result.null, result.pvalues = dict(scores), dict(null), pvalues
-        result.pvalue_intervals = {name: sequential.interval(null[name], scores[name]) for name in scores}
-        result.n_permutations_done, result.exact, result.stopped = sequential.n_done, sequential.exact, sequential.stopped
+        result.pvalue_intervals = {
+            name: sequential.interval(null[name], scores[name]) for name in scores
+        }
+        result.n_permutations_done, result.exact, result.stopped = (
+            sequential.n_done,
+            sequential.exact,
+            sequential.stopped,
+        )
         for name, value in notes.items():
             setattr(result, name, value)
         return result
@@ -128,7 +145,8 @@ class PermutationTest(tuple[float, np.ndarray, float]):
     def __repr__(self) -> str:
         how = "every labelling tried" if self.exact else f"95 % interval {self.pvalue_interval}"
         return (
-            f"PermutationTest(score={self.score}, pvalue={self.pvalue}, {how}, {self.n_permutations_done} permutations, "
+            f"PermutationTest(score={self.score}, pvalue={self.pvalue}, {how}, "
+            f"{self.n_permutations_done} permutations, "
             f"mode={self.mode!r}, exchange={self.exchange!r}, route={self.route})"
         )
 

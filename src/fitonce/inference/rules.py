@@ -1,24 +1,28 @@
 r"""From held-out targets to decisions, for many labellings and folds at once.
 
-A rule knows how an estimator encodes labels and what it makes of predicted targets. Arrays carry labellings first, then
-folds: held-out targets are (B, k, t, m) for B labellings, k folds, t targets and m test rows.
+A rule knows how an estimator encodes labels and what it makes of predicted targets. Arrays carry
+labellings first, then folds: held-out targets are (B, k, t, m) for B labellings, k folds, t targets
+and m test rows.
 
-**Fewer columns.** With a free bias H1 = 1, so class indicators, which sum to one, keep that sum when fitted: one class's column
-follows from the others, and every product is c - 1 columns wide.
+**Fewer columns.** With a free bias H1 = 1, so class indicators, which sum to one, keep that sum
+when fitted: one class's column follows from the others, and every product is c - 1 columns wide.
 
-**No eigenproblem.** Let E = Y_Trᵀ(I - H_Tr)Y_Tr be the residual scatter of the training rows (c×c, E1 = 0), N their class
-sizes, π = N/n and G = E_r⁻¹ the inverse without the last class. Optimal scoring's axes satisfy Eθ = (1 - a²)Nθ, θᵀNθ = I, so that
-with all axes kept, and up to a constant that a row's class scores share, the LDA rule of
-`core.discriminant` (z·m_j - ½‖m_j‖² + log prior_j) for predicted indicators P is
+**No eigenproblem.** Let E = Y_Trᵀ(I - H_Tr)Y_Tr be the residual scatter of the training rows (c×c,
+E1 = 0), N their class sizes, π = N/n and G = E_r⁻¹ the inverse without the last class. Optimal
+scoring's axes satisfy Eθ = (1 - a²)Nθ, θᵀNθ = I, so that with all axes kept, and up to a constant
+that a row's class scores share, the LDA rule of `core.discriminant` (z·m_j - ½‖m_j‖² + log prior_j)
+for predicted indicators P is
 
     score_j = (n-c) (G P)_j - ½(n-c)(G_jj - 1/N_j) + log prior_j       j < c
     score_c =                + ½(n-c)/N_c + log prior_c
 
-For two classes, with e the only entry of E_r and p the predicted indicator of the second class, the decision is
+For two classes, with e the only entry of E_r and p the predicted indicator of the second class, the
+decision is
 
     (n-c) ((p - π₁)/e - ½(π₀ - π₁)(1/e - n/(n₀n₁))) + log(prior₁/prior₀)
 
-Axes with a² ≤ 0, which only indefinite kernels have, are dropped by a fit; there `core.discriminant` itself is used.
+Axes with a² ≤ 0, which only indefinite kernels have, are dropped by a fit; there
+`core.discriminant` itself is used.
 """
 
 from __future__ import annotations
@@ -38,14 +42,17 @@ class Rule(ABC):
 
     n_targets: int
     needs_scatter = False
-    completes = False  # whether a dropped column follows from the others, which sum to its negative in residuals
+    # whether a dropped column follows from the others, which sum to its negative in residuals
+    completes = False
 
     @abstractmethod
     def targets(self, values: Array) -> Array:
         """Targets (B, t, n) of labels (B, n), or of numbers (B, t, n)."""
 
     def regular(self, sizes: np.ndarray) -> np.ndarray:
-        """Which labellings (B,) leave every training set a model of the same shape, given class sizes (B, k, c)."""
+        """Which labellings (B,) leave every training set a model of the same shape, given class
+        sizes (B, k, c).
+        """
         return np.ones(sizes.shape[0], dtype=bool)
 
     @abstractmethod
@@ -106,12 +113,20 @@ class LeastSquaresRule(LabelRule):
 class FisherRule(LabelRule):
     """The kernel Fisher discriminant; see the module's docstring.
 
-    `definite` says that the kernel is; `comparable` adds what a row's scores share, for decisions that are compared between rows.
+    `definite` says that the kernel is; `comparable` adds what a row's scores share, for decisions
+    that are compared between rows.
     """
 
     needs_scatter = True
 
-    def __init__(self, n_classes: int, priors: np.ndarray | None, *, definite: bool = True, comparable: bool = False) -> None:
+    def __init__(
+        self,
+        n_classes: int,
+        priors: np.ndarray | None,
+        *,
+        definite: bool = True,
+        comparable: bool = False,
+    ) -> None:
         super().__init__(n_classes, free_bias=True)
         self.priors, self.definite, self.comparable = priors, definite, comparable
 
@@ -145,7 +160,9 @@ class FisherRule(LabelRule):
         n = n0 + n1
         kept = 1.0 - e * n / (n0 * n1) > NEGLIGIBLE  # a² of the only axis
         slope = xp.where(kept, (n - 2.0) / xp.where(kept, e, xp.ones_like(e)), xp.zeros_like(e))
-        middle = xp.where(kept, 0.5 * (n0 - n1) / n * (slope - (n - 2.0) * n / (n0 * n1)), xp.zeros_like(e))
+        middle = xp.where(
+            kept, 0.5 * (n0 - n1) / n * (slope - (n - 2.0) * n / (n0 * n1)), xp.zeros_like(e)
+        )
         offset = log_priors[..., 1] - log_priors[..., 0] - middle - slope * n1 / n
         return slope[..., None] * p + offset[..., None]
 
@@ -190,7 +207,10 @@ def _empty(shape: tuple[int, ...], like: Array) -> Array:
 
 
 def predicted_codes(decision: Array, binary: bool) -> Array:
-    """Class numbers (B, k, m): the second class where a two-class decision is positive, else the largest score."""
+    """Class numbers (B, k, m).
+
+    The second class where a two-class decision is positive, else the largest score.
+    """
     xp = namespace(decision)
     if binary:
         return xp.astype(decision > 0, xp.int8)
@@ -198,7 +218,9 @@ def predicted_codes(decision: Array, binary: bool) -> Array:
         return xp.argmax(decision, axis=2)
     best = decision[:, :, 0, :].copy()
     codes = np.zeros(best.shape, dtype=np.int16)
-    for number in range(1, decision.shape[2]):  # a running maximum: argmax over an inner axis is several times slower
+    for number in range(
+        1, decision.shape[2]
+    ):  # a running maximum: argmax over an inner axis is several times slower
         candidate = decision[:, :, number, :]
         better = candidate > best
         codes[better] = number

@@ -1,4 +1,7 @@
-"""From the first labelling to the last: blocks, early stopping, progress, and a file to go on from."""
+"""From the first labelling to the last.
+
+Blocks, early stopping, progress, and a file to go on from.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,18 @@ from .trained import TrainedEngine
 LONG = 5.0  # seconds; a run expected to take longer says so before it starts
 
 
-def labellings_of(question: Question, enumerated: bool, rng: np.random.RandomState) -> Iterator[Labelling]:
-    """The permuted labellings in order: all but the observed one where they are enumerated, endless draws otherwise."""
-    resplit = Resplitter(question.cv, question.X, question.groups, question.y, question.splits) if question.mode == "resplit" else None
+def labellings_of(
+    question: Question, enumerated: bool, rng: np.random.RandomState
+) -> Iterator[Labelling]:
+    """The permuted labellings in order.
+
+    All but the observed one where they are enumerated, endless draws otherwise.
+    """
+    resplit = (
+        Resplitter(question.cv, question.X, question.groups, question.y, question.splits)
+        if question.mode == "resplit"
+        else None
+    )
     drawn = (question.exchange.draw(rng) for _ in repeat(None))
     for rearrangement in question.exchange.others() if enumerated else drawn:
         # drawn, then split, as scikit-learn does: the two may share a generator
@@ -54,7 +66,12 @@ class Run:
         mark: str,
         verbose: int,
     ) -> None:
-        self.test, self.total, self.enumerated, self.stop_after = test, total, enumerated, stop_after
+        self.test, self.total, self.enumerated, self.stop_after = (
+            test,
+            total,
+            enumerated,
+            stop_after,
+        )
         self.rng = check_random_state(random_state)
         self.path, self.mark, self.verbose = path, mark, verbose
 
@@ -102,7 +119,8 @@ class Run:
         return int(np.flatnonzero(hit)[self.stop_after - hits - 1]) + 1
 
     def _announce(self, seconds: float, remaining: int, given: Labelling) -> None:
-        """About how long it will take, where that is long and blocks are not nearly free; `seconds` is what one labelling took.
+        """About how long it will take, where that is long and blocks are not nearly free; `seconds`
+        is what one labelling took.
 
         With decompositions shared by a block, two more labellings tell what each costs by itself.
         """
@@ -118,7 +136,8 @@ class Run:
             if estimate < LONG:
                 return
         print(
-            f"permutation_test_score: about {duration(estimate)} for {remaining} permutations ({self.test.route.name}: "
+            f"permutation_test_score: about {duration(estimate)} for {remaining} permutations "
+            f"({self.test.route.name}: "
             f"{self.test.route.reason})",
             file=sys.stderr,
             flush=True,
@@ -129,11 +148,20 @@ class Run:
             width = 30
             filled = width * done // self.total
             end = "\n" if done == self.total else ""
-            print(f"\rpermutations [{'#' * filled}{'.' * (width - filled)}] {done}/{self.total}", end=end, file=sys.stderr, flush=True)
+            print(
+                f"\rpermutations [{'#' * filled}{'.' * (width - filled)}] {done}/{self.total}",
+                end=end,
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return (
+        parts[0]
+        if len(parts) == 1
+        else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
 
 
 def _plain(score: Any) -> Any:

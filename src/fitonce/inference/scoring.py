@@ -1,7 +1,8 @@
-"""Scores of labellings: batched where a metric has a batched form, otherwise by scikit-learn's scorer on each labelling and fold.
+"""Scores of labellings: batched where a metric has a batched form, otherwise by scikit-learn's
+scorer on each labelling and fold.
 
-A scorer is handed a stand-in that holds the outputs already worked out. One that asks for more (calibrated probabilities, the
-fitted model) has every labelling fitted instead.
+A scorer is handed a stand-in that holds the outputs already worked out. One that asks for more
+(calibrated probabilities, the fitted model) has every labelling fitted instead.
 """
 
 from __future__ import annotations
@@ -43,15 +44,32 @@ class Measure:
         return self.name == "confusion_matrix"
 
 
-def measures(estimator: Any, scoring: Any, *, classifier: bool, classes: np.ndarray | None) -> list[Measure]:
-    """What is to be scored, in order; the first is the one that the result's three values are about."""
-    posterior = isinstance(estimator, KernelClassifier) and estimator._default_temperature == 1.0 and estimator.calibration is None
+def measures(
+    estimator: Any, scoring: Any, *, classifier: bool, classes: np.ndarray | None
+) -> list[Measure]:
+    """What is to be scored, in order.
+
+    The first is the one that the result's three values are about.
+    """
+    posterior = (
+        isinstance(estimator, KernelClassifier)
+        and estimator._default_temperature == 1.0
+        and estimator.calibration is None
+    )
     known = isinstance(estimator, KernelModel)
 
     def measure(name: str, given: Any) -> Measure:
-        metric = vectorised(given, classifier=classifier, classes=classes, has_posterior=posterior) if known else None
+        metric = (
+            vectorised(given, classifier=classifier, classes=classes, has_posterior=posterior)
+            if known
+            else None
+        )
         plain = given is None or isinstance(given, (str, _SCORER))
-        scorer = _scorer(estimator, given, classes) if metric is None else NamedScorer(estimator, given, classes)
+        scorer = (
+            _scorer(estimator, given, classes)
+            if metric is None
+            else NamedScorer(estimator, given, classes)
+        )
         return Measure(name, metric, scorer, plain)
 
     if isinstance(scoring, Mapping):
@@ -67,7 +85,8 @@ def measures(estimator: Any, scoring: Any, *, classifier: bool, classes: np.ndar
     result = [measure(name, given) for name, given in named.items()]
     if result[0].adds_up:
         raise ValueError(
-            'the first score must be a number, got "confusion_matrix" instead: the p-value is that of the first. '
+            'the first score must be a number, got "confusion_matrix" instead: the p-value is '
+            "that of the first. "
             'Put another score before it, for instance scoring=["accuracy", "confusion_matrix"].'
         )
     return result
@@ -113,14 +132,16 @@ class ConfusionScorer:
 
 def pearson(y_true: Any, y_pred: Any) -> float:
     """Pearson's correlation of targets and predictions, averaged over targets."""
-    truth, predicted = (np.asarray(y, dtype=np.float64).reshape(len(y), -1) for y in (y_true, y_pred))
+    truth, predicted = (
+        np.asarray(y, dtype=np.float64).reshape(len(y), -1) for y in (y_true, y_pred)
+    )
     truth, predicted = truth - truth.mean(axis=0), predicted - predicted.mean(axis=0)
     norms = np.sqrt(np.sum(truth**2, axis=0) * np.sum(predicted**2, axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(np.where(norms > 0, np.sum(truth * predicted, axis=0) / norms, np.nan).mean())
 
 
-# ---- outputs in, scores out ----------------------------------------------------------------------------------------
+# ---- outputs in, scores out ----------------------------------------------------------------------
 
 
 @dataclass
@@ -150,7 +171,10 @@ class Scoring:
         """Scores (B, …) of every measure that can be had from outputs alone."""
         runs = pooled(runs) if self.pooled else runs
         scored = [Scored(run, self.n_classes) for run in runs]
-        return {measure.name: _combined(measure, [self.of_run(measure, run) for run in scored]) for measure in self.batched}
+        return {
+            measure.name: _combined(measure, [self.of_run(measure, run) for run in scored])
+            for measure in self.batched
+        }
 
     def of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
         """Scores (B, k) of a run of folds."""
@@ -162,7 +186,9 @@ class Scoring:
         """The log-loss of a fold that lacks a class is scikit-learn's to define."""
         if measure.name != "neg_log_loss":
             return True
-        return bool(np.all([np.any(scored.truth == code, axis=2) for code in range(self.n_classes or 0)]))
+        return bool(
+            np.all([np.any(scored.truth == code, axis=2) for code in range(self.n_classes or 0)])
+        )
 
     def _by_scorer(self, measure: Measure, scored: Scored) -> np.ndarray:
         B, k = scored.truth.shape[:2]
@@ -172,29 +198,38 @@ class Scoring:
     def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
         values, truth = scored.values[b, fold], scored.truth[b, fold]
         if self.classes is not None:
-            stub: Any = HeldOutClassifier(self.estimator, self.classes, values if values.ndim == 1 else values.T)
+            stub: Any = HeldOutClassifier(
+                self.estimator, self.classes, values if values.ndim == 1 else values.T
+            )
             y = self.classes[truth]
         else:
             stub = HeldOutRegressor(values if values.ndim == 1 else values.T)
             y = truth[0] if self.single else truth.T
         return measure.scorer(stub, np.zeros((len(y), 1)), y)
 
-    def of_fits(self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]) -> dict[str, np.ndarray]:
+    def of_fits(
+        self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]
+    ) -> dict[str, np.ndarray]:
         """Scores (1, …) of one labelling from fitted models with their test rows and labels."""
         if self.pooled:
             y = np.concatenate([np.asarray(y) for _, _, y in folds])
             folds = [(Pooled(folds), np.zeros((len(y), 1)), y)]
-        scores = {measure.name: np.array([[measure.scorer(model, X, y) for model, X, y in folds]]) for measure in which}
+        scores = {
+            measure.name: np.array([[measure.scorer(model, X, y) for model, X, y in folds]])
+            for measure in which
+        }
         return {measure.name: _combined(measure, [scores[measure.name]]) for measure in which}
 
 
 def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
     """One score per labelling: the mean over folds, or the sum of confusion matrices."""
     by_fold = by_run[0] if len(by_run) == 1 else np.concatenate(by_run, axis=1)
-    return np.asarray(by_fold.sum(axis=1) if measure.adds_up else np.mean(np.ascontiguousarray(by_fold), axis=1))
+    return np.asarray(
+        by_fold.sum(axis=1) if measure.adds_up else np.mean(np.ascontiguousarray(by_fold), axis=1)
+    )
 
 
-# ---- stand-ins for fitted models -------------------------------------------------------------------------------------
+# ---- stand-ins for fitted models -----------------------------------------------------------------
 
 
 def _has(method: str) -> Any:
@@ -217,7 +252,11 @@ class HeldOutClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         if self.estimator.calibration is not None:
             raise NeedsFitError
-        scores = np.column_stack([np.zeros(len(self.decision)), self.decision]) if self.decision.ndim == 1 else self.decision
+        scores = (
+            np.column_stack([np.zeros(len(self.decision)), self.decision])
+            if self.decision.ndim == 1
+            else self.decision
+        )
         return np.asarray(scipy.special.softmax(scores, axis=1))
 
 

@@ -1,9 +1,11 @@
-"""Which way of permuting is valid with which splitter, and what a splitter's folds say about how they were made.
+"""Which way of permuting is valid with which splitter, and what a splitter's folds say about how
+they were made.
 
-A permutation test compares the observed score with scores of labellings that the null hypothesis makes equally likely, *given
-the folds*. Folds that were balanced with the help of y are part of the observed labelling: under free permutations they are
-unbalanced, the training priors lean away from each test fold, and the null scores are too low. Such a test rejects pure
-noise up to 73 % of the time at a nominal 5 %.
+A permutation test compares the observed score with scores of labellings that the null hypothesis
+makes equally likely, *given the folds*. Folds that were balanced with the help of y are part of the
+observed labelling: under free permutations they are unbalanced, the training priors lean away from
+each test fold, and the null scores are too low. Such a test rejects pure noise up to 73 % of the
+time at a nominal 5 %.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class ValidityWarning(UserWarning):
 
 
 def is_list_of_splits(cv: Any) -> bool:
-    """Whether a checked splitter is the wrapper of a list of splits, which has no splitter to ask."""
+    """Whether a checked splitter is the wrapper of a list of splits, which has no
+    splitter to ask.
+    """
     return type(cv) is type(check_cv([(np.array([0]), np.array([1]))]))
 
 
@@ -69,39 +73,58 @@ def ignores_y(cv: Any) -> bool | None:
 
 
 def draws_anew(cv: Any) -> bool:
-    """Whether each call of `split` gives other folds because the splitter shares a generator with its caller."""
-    return isinstance(getattr(cv, "random_state", None), np.random.RandomState) and getattr(cv, "shuffle", True) is not False
+    """Whether each call of `split` gives other folds because the splitter shares a generator with
+    its caller.
+    """
+    return (
+        isinstance(getattr(cv, "random_state", None), np.random.RandomState)
+        and getattr(cv, "shuffle", True) is not False
+    )
 
 
 def choose_mode(permute: str | None, cv: Any, balanced: bool) -> str:
-    """The way of permuting: the one asked for, refused where it is known to be invalid, or scikit-learn's where it is valid.
+    """The way of permuting: the one asked for, refused where it is known to be invalid, or
+    scikit-learn's where it is valid.
 
     `balanced` says that the folds hold the classes more evenly than chance would.
     """
     if permute is not None and permute not in MODES:
-        raise ValueError(f"permute must be None or one of {', '.join(map(repr, MODES))}, got {permute!r} instead.")
+        raise ValueError(
+            f"permute must be None or one of {', '.join(map(repr, MODES))}, got {permute!r} "
+            "instead."
+        )
     listed, free_of_y = is_list_of_splits(cv), ignores_y(cv)
     if permute == "resplit" and listed:
         raise ValueError(
-            'permute="resplit" needs a splitter, got a list of splits instead: a list cannot be made again for permuted labels. Pass the '
-            'splitter itself; or permute="within-folds", or permute="free" if the splits were made without looking at y.'
+            'permute="resplit" needs a splitter, got a list of splits instead: a list cannot be '
+            "made again for permuted labels. Pass the "
+            'splitter itself; or permute="within-folds", or permute="free" if the splits were '
+            "made without looking at y."
         )
     if permute == "free" and (free_of_y is False or (free_of_y is None and balanced)):
         raise ValueError(_refusal(cv, listed))
     if permute is not None:
         return permute
     if listed:
-        return "within-folds"  # a list does not say whether it was made from y; this is valid either way
+        # a list does not say whether it was made from y; this is valid either way
+        return "within-folds"
     return "free" if free_of_y and not draws_anew(cv) else "resplit"
 
 
 def _refusal(cv: Any, listed: bool) -> str:
     what = "these splits" if listed else type(cv).__name__
-    how = "hold the classes more evenly than chance would, as if made with the help of y" if listed else "makes its folds from y"
+    how = (
+        "hold the classes more evenly than chance would, as if made with the help of y"
+        if listed
+        else "makes its folds from y"
+    )
     return (
-        f'permute="free" is not valid here: {what} {how}. Labels permuted freely over all rows are then unbalanced in folds where the '
-        "observed ones are balanced, and the test rejects pure noise far more often than its level says (25–73 % at 5 % in "
-        'simulations). Use permute="within-folds" (fast), permute="resplit" (what scikit-learn does), or a splitter that ignores y.'
+        f'permute="free" is not valid here: {what} {how}. Labels permuted freely over all rows '
+        "are then unbalanced in folds where the "
+        "observed ones are balanced, and the test rejects pure noise far more often than its "
+        "level says (25–73 % at 5 % in "
+        'simulations). Use permute="within-folds" (fast), permute="resplit" (what scikit-learn '
+        "does), or a splitter that ignores y."
     )
 
 
@@ -109,22 +132,30 @@ def balance_message(listed: bool) -> str:
     """Why a warning is due although nothing was refused."""
     if listed:
         return (
-            "a list of splits does not say whether it was made from y, so labels are permuted within the test folds, which is valid either "
-            'way; scikit-learn permutes freely, which is not if the folds are stratified. Say permute="free" if the splits were made '
-            'without looking at y, permute="within-folds" to keep this, or pass the splitter itself.'
+            "a list of splits does not say whether it was made from y, so labels are permuted "
+            "within the test folds, which is valid either "
+            "way; scikit-learn permutes freely, which is not if the folds are stratified. Say "
+            'permute="free" if the splits were made '
+            'without looking at y, permute="within-folds" to keep this, or pass the splitter '
+            "itself."
         )
     return (
-        "the folds hold the classes more evenly than chance would although the splitter ignores y (an alternating or designed order of the "
+        "the folds hold the classes more evenly than chance would although the splitter ignores y "
+        "(an alternating or designed order of the "
         "rows). Free permutations do not keep that, and their p-value can be too small. "
         'Use permute="within-folds", or shuffle the rows.'
     )
 
 
-def more_even_than_chance(splits: Sequence[Split], labels: np.ndarray, groups: np.ndarray | None) -> bool:
-    """Whether the classes are spread over the test folds more evenly than in 99 % of random labellings.
+def more_even_than_chance(
+    splits: Sequence[Split], labels: np.ndarray, groups: np.ndarray | None
+) -> bool:
+    """Whether the classes are spread over the test folds more evenly than in 99 % of random
+    labellings.
 
-    The measure is Σ (count - expected)² over folds and classes; labels move within the groups, if given. One honest set of
-    folds in a hundred looks like this by chance; of stratified folds of a few dozen rows and more, nearly all do.
+    The measure is Σ (count - expected)² over folds and classes; labels move within the groups, if
+    given. One honest set of folds in a hundred looks like this by chance; of stratified folds of a
+    few dozen rows and more, nearly all do.
     """
     n, n_classes = len(labels), int(labels.max()) + 1
     if len(splits) < 2 or len(splits) > n // 2:
@@ -141,7 +172,9 @@ def more_even_than_chance(splits: Sequence[Split], labels: np.ndarray, groups: n
 
     observed = unevenness(labels)
     rng = np.random.RandomState(0)
-    blocks = None if groups is None else [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    blocks = (
+        None if groups is None else [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    )
     as_even = 0
     for _ in range(BALANCE_DRAWS):
         permuted = labels.copy()
@@ -159,7 +192,8 @@ def more_even_than_chance(splits: Sequence[Split], labels: np.ndarray, groups: n
 def atoms_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
     """Number the sets of rows that all splits treat alike: for a partition, the test folds.
 
-    Labels that move only inside such a set leave every training and test set with the class counts it had.
+    Labels that move only inside such a set leave every training and test set with the class counts
+    it had.
     """
     pattern = np.zeros((n_samples, len(splits)), dtype=np.int8)
     for number, (train, test) in enumerate(splits):
@@ -172,7 +206,9 @@ def check_atoms(atoms: np.ndarray) -> None:
     sizes = np.bincount(atoms)
     if sizes.max() == 1:
         raise ValueError(
-            'permute="within-folds" needs rows that all splits treat alike, but no two rows are tested together in the same splits '
-            "(leave-one-out, many repeated or overlapping splits): there is nothing to permute. Use a single partition into folds, "
+            'permute="within-folds" needs rows that all splits treat alike, but no two rows are '
+            "tested together in the same splits "
+            "(leave-one-out, many repeated or overlapping splits): there is nothing to permute. "
+            "Use a single partition into folds, "
             'permute="resplit", or "free" if the splitter ignores y.'
         )

@@ -18,7 +18,9 @@ from .validation import cross_val_predict
 
 @dataclass(frozen=True)
 class Optimism:
-    """Accuracy (R² for regression) of the chosen model's held-out predictions, and of nested ones that tune on each training set."""
+    """Accuracy (R² for regression) of the chosen model's held-out predictions, and of nested ones
+    that tune on each training set.
+    """
 
     tuned: float
     nested: float
@@ -32,13 +34,20 @@ class Optimism:
 
 
 def optimism(
-    estimator: KernelModel, X: Any, y: Any, *, groups: Any = None, cv: Any = None, params: Mapping[str, Any] | None = None
+    estimator: KernelModel,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    params: Mapping[str, Any] | None = None,
 ) -> Optimism:
     """The tuned score beside the nested one.
 
-    `tuned` is the score of the held-out predictions by which the parameters were chosen (leave-one-out, or the estimator's own cv): it
-    has seen all rows through that choice. `nested` tunes inside every training set of the outer `cv` and is honest; its folds also
-    train on fewer rows, so that a small difference is no optimism yet. Groups stay together in both.
+    `tuned` is the score of the held-out predictions by which the parameters were chosen
+    (leave-one-out, or the estimator's own cv): it has seen all rows through that choice. `nested`
+    tunes inside every training set of the outer `cv` and is honest; its folds also train on fewer
+    rows, so that a small difference is no optimism yet. Groups stay together in both.
 
     Examples
     --------
@@ -50,7 +59,8 @@ def optimism(
     """
     if not isinstance(estimator, KernelModel):
         raise TypeError(
-            f"estimator must be one of fitonce's, got {type(estimator).__name__} instead: its held-out predictions are compared."
+            f"estimator must be one of fitonce's, got {type(estimator).__name__} instead: its "
+            "held-out predictions are compared."
         )
     fit_params = dict(params or {}) if groups is None else {**(params or {}), "groups": groups}
     model = clone(estimator).fit(X, y, **fit_params)
@@ -58,6 +68,9 @@ def optimism(
     held_out, truth = to_numpy(model._held_out), np.asarray(to_numpy(y))
     tested = np.isfinite(held_out).reshape(len(held_out), -1).any(axis=1)
     if model._multi_output:
-        return Optimism(float(r2_score(truth[tested], held_out[tested])), float(r2_score(truth, to_numpy(nested))))
+        return Optimism(
+            float(r2_score(truth[tested], held_out[tested])),
+            float(r2_score(truth, to_numpy(nested))),
+        )
     tuned = accuracy_score(truth[tested], labels_of(held_out[tested], model.classes_))
     return Optimism(float(tuned), float(accuracy_score(truth, to_numpy(nested))))

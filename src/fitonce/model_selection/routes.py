@@ -1,8 +1,9 @@
 """Which way leads to the same answer as refitting, and at what price.
 
 - `one`: a single decomposition of all rows; every training set's model follows in closed form.
-- `per-fold`: one decomposition per training set, for whatever depends on the training rows: pipelines, tuning, balanced
-  class weights. Everything inside a training set is still in closed form.
+- `per-fold`: one decomposition per training set, for whatever depends on the training rows:
+  pipelines, tuning, balanced class weights. Everything inside a training set is still in closed
+  form.
 - `refit`: the estimator is not ours; it is refitted, as scikit-learn does, and a warning says so.
 """
 
@@ -30,10 +31,12 @@ class RefitWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Route:
-    """The way that was taken: "one", "per-fold" or "refit", why, and how many folds of route one had to be fitted after all.
+    """The way that was taken: "one", "per-fold" or "refit", why, and how many folds of route one
+    had to be fitted after all.
 
-    A fold is fitted literally where the closed form does not apply: classes missing from the training rows, repeated rows,
-    fewer training than deleted rows, or an output that needs more than held-out values (probabilities).
+    A fold is fitted literally where the closed form does not apply: classes missing from the
+    training rows, repeated rows, fewer training than deleted rows, or an output that needs more
+    than held-out values (probabilities).
     """
 
     name: str
@@ -45,13 +48,25 @@ class Route:
         return f"{self.name} ({self.reason}{fitted})"
 
 
-ENCODED = ("decision_function", "predict_proba", "predict_log_proba")  # before these scikit-learn numbers the labels anew
+ENCODED = (
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+)  # before these scikit-learn numbers the labels anew
 
 
-def choose_route(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any = None, method: str = "predict") -> Route:
+def choose_route(
+    estimator: Any,
+    X: Any,
+    params: Mapping[str, Any] | None,
+    scoring: Any = None,
+    method: str = "predict",
+) -> Route:
     """The cheapest route for this estimator, these fit parameters and these scorers."""
     if not isinstance(estimator, KernelModel):
-        if isinstance(estimator, Pipeline) and isinstance(estimator.steps[-1][1], (KernelModel, ReducedTraining)):
+        if isinstance(estimator, Pipeline) and isinstance(
+            estimator.steps[-1][1], (KernelModel, ReducedTraining)
+        ):
             return Route("per-fold", "preprocessing is refitted on each training set")
         if isinstance(estimator, ReducedTraining):
             return Route("per-fold", "rows are averaged or drawn on each training set")
@@ -75,11 +90,18 @@ def _dependence_on_labels(estimator: Any, method: str) -> str | None:
 
 
 def _dependence_on_order(estimator: Any, X: Any) -> str | None:
-    """A precomputed kernel that is symmetric only nearly: which triangle counts depends on the order of the rows."""
+    """A precomputed kernel that is symmetric only nearly.
+
+    Which triangle counts depends on the order of the rows.
+    """
     if not (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
         return None
     K = X if is_foreign_array(X) else np.asarray(X)
-    square = K.ndim == 2 and 0 < K.shape[0] == K.shape[1] and namespace(K).isdtype(K.dtype, ("real floating", "integral"))
+    square = (
+        K.ndim == 2
+        and 0 < K.shape[0] == K.shape[1]
+        and namespace(K).isdtype(K.dtype, ("real floating", "integral"))
+    )
     if square and asymmetry(K) > 1e-13 * float(namespace(K).max(namespace(K).abs(K))):
         return "the precomputed kernel is not symmetric to the last digits"
     return None
@@ -99,7 +121,9 @@ def _requests(estimator: Any) -> Mapping[str, Any]:
 
 
 def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
-    if sklearn.get_config()["enable_metadata_routing"] and isinstance(_requests(estimator).get("sample_weight"), str):
+    if sklearn.get_config()["enable_metadata_routing"] and isinstance(
+        _requests(estimator).get("sample_weight"), str
+    ):
         return "sample_weight is routed under another name"
     if set(params or ()) - {"sample_weight", "groups"}:
         return "fit is given parameters that only a fit can judge"
@@ -112,18 +136,27 @@ def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) 
     return None
 
 
-def share_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> tuple[Any, np.ndarray | None]:
-    """With `shared_landmarks`, the estimator with the points that all rows choose, and the rows that a fold drops with its test rows.
+def share_landmarks(
+    estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None
+) -> tuple[Any, np.ndarray | None]:
+    """With `shared_landmarks`, the estimator with the points that all rows choose, and the rows
+    that a fold drops with its test rows.
 
-    The rows are None where nothing is dropped. What all rows together refuse is left to the folds to complain of.
+    The rows are None where nothing is dropped. What all rows together refuse is left to the folds
+    to complain of.
     """
     last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-    chooses = isinstance(last, KernelModel) and isinstance(last.landmarks, (int, np.integer)) and last.shared_landmarks is not False
+    chooses = (
+        isinstance(last, KernelModel)
+        and isinstance(last.landmarks, (int, np.integer))
+        and last.shared_landmarks is not False
+    )
     if not chooses:
         return estimator, None
     if last is not estimator:
         raise ValueError(
-            "shared_landmarks needs points that all training sets share, but the steps before the estimator are refitted on each of them. "
+            "shared_landmarks needs points that all training sets share, but the steps before the "
+            "estimator are refitted on each of them. "
             "Preprocess once beforehand, or use shared_landmarks=False."
         )
     try:
@@ -142,7 +175,10 @@ _SCORER = type(make_scorer(accuracy_score))
 
 
 def _dependence_on_scoring(scoring: Any) -> str | None:
-    """Scorers made by scikit-learn only call the estimator's methods; a user's own function may look at anything."""
+    """Scorers made by scikit-learn only call the estimator's methods.
+
+    A user's own function may look at anything.
+    """
     if isinstance(scoring, Mapping):
         scorers = list(scoring.values())
     elif isinstance(scoring, (list, tuple, set)):

@@ -1,8 +1,9 @@
-"""The estimator that scikit-learn's functions are given instead of ours, so that their meaning is theirs to the letter.
+"""The estimator that scikit-learn's functions are given instead of ours, so that their meaning is
+theirs to the letter.
 
-scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect as always. The rows
-they pass around are row numbers, and the estimator they clone, fit and call is a `StandIn` that looks up, in one shared
-decomposition, what a refit on those rows would give.
+scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect
+as always. The rows they pass around are row numbers, and the estimator they clone, fit and call is
+a `StandIn` that looks up, in one shared decomposition, what a refit on those rows would give.
 """
 
 from __future__ import annotations
@@ -24,14 +25,19 @@ from ..scale.rows import is_rows
 
 
 class Shared:
-    """What all folds have in common: the data, and on route one the decomposition and the fit of all rows."""
+    """What all folds have in common.
+
+    The data, and on route one the decomposition and the fit of all rows.
+    """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
         self.transform_dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         self.model: Any = None
-        self.landmark_rows: np.ndarray | None = None  # of landmarks that are left out where they are test rows
+        self.landmark_rows: np.ndarray | None = (
+            None  # of landmarks that are left out where they are test rows
+        )
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
@@ -47,7 +53,10 @@ class Shared:
         self.row_weights = to_numpy(problem.row_weights)[:, 0]
 
     def estimator_of(self, train: np.ndarray) -> Any:
-        """An unfitted estimator for these training rows; without the landmarks that are not among them, where these are dropped."""
+        """An unfitted estimator for these training rows.
+
+        Without the landmarks that are not among them, where these are dropped.
+        """
         if self.landmark_rows is None:
             return clone(self.estimator)
         kept = np.flatnonzero((self.landmark_rows < 0) | np.isin(self.landmark_rows, train))
@@ -60,13 +69,21 @@ class Shared:
         n = self.problem.n_samples
         deleted = complement(train, n)
         repeated = len(deleted) + len(train) != n
-        if repeated or not self.problem.smoother.can_leave_out(len(deleted)) or not self._regular(train) or self._identical(train):
+        if (
+            repeated
+            or not self.problem.smoother.can_leave_out(len(deleted))
+            or not self._regular(train)
+            or self._identical(train)
+        ):
             return None
         without: Without = self.problem.without(self.fitted, deleted, self.mu)
         return without
 
     def _identical(self, train: np.ndarray) -> bool:
-        """Whether all training rows are the same, which a fit warns of; two of them tell at once in most cases."""
+        """Whether all training rows are the same, which a fit warns of.
+
+        Two of them tell at once in most cases.
+        """
         X = self.problem.X
         if X is None or sp.issparse(X) or X.shape[0] != self.problem.n_samples:
             return False
@@ -74,19 +91,29 @@ class Shared:
         return all(bool(namespace(X).all(take(X, rows) == first)) for rows in (train[1:2], train))
 
     def _regular(self, train: np.ndarray) -> bool:
-        """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
+        """Whether a refit on these rows has the shape of the whole.
+
+        Every class, and rows enough.
+        """
         if self.codes is None or self.model is None:
             return len(train) > 1
-        sizes = np.bincount(self.codes[train], weights=self.row_weights[train], minlength=len(self.model.classes_))
+        sizes = np.bincount(
+            self.codes[train], weights=self.row_weights[train], minlength=len(self.model.classes_)
+        )
         return bool(self.model._regular(sizes))
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The sorted labels in y, which may be an encoding of the original ones, by where each class first occurs."""
+        """The sorted labels in y, which may be an encoding of the original ones, by where each
+        class first occurs.
+        """
         assert self.codes is not None
         return np.ravel(y)[np.unique(self.codes[train], return_index=True)[1]]
 
     def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
-        """Real data for a real estimator: rows of X, and only the training columns of a precomputed kernel."""
+        """Real data for a real estimator.
+
+        Rows of X, and only the training columns of a precomputed kernel.
+        """
         X = subset(self.X, rows)
         return subset(X.T, train).T if self.pairwise else X
 
@@ -121,7 +148,10 @@ def stand_in(shared: Shared) -> StandIn:
 
 
 class StandIn(BaseEstimator):
-    """Fitted on row numbers, it predicts row numbers; `fitted()` is the real estimator, fitted when first needed."""
+    """Fitted on row numbers, it predicts row numbers.
+
+    `fitted()` is the real estimator, fitted when first needed.
+    """
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
@@ -139,7 +169,9 @@ class StandIn(BaseEstimator):
 
     @property
     def _metadata_request(self) -> Any:
-        """Where the default scorer of older scikit-learn versions looks for what `score` asks for."""
+        """Where the default scorer of older scikit-learn versions looks for what
+        `score` asks for.
+        """
         return self.shared.estimator._metadata_request
 
     def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> StandIn:
@@ -150,12 +182,19 @@ class StandIn(BaseEstimator):
         if self._without is None:
             self.fitted()
         if is_classifier(self):
-            self.classes_ = self.fitted().classes_ if self._without is None else self.shared.classes(self._train, y)
+            self.classes_ = (
+                self.fitted().classes_
+                if self._without is None
+                else self.shared.classes(self._train, y)
+            )
         self._failed = False
         return self
 
     def returned(self) -> Any:
-        """What `cross_validate` hands out: the fitted estimator, or an unfitted one where its fit failed."""
+        """What `cross_validate` hands out.
+
+        The fitted estimator, or an unfitted one where its fit failed.
+        """
         return clone(self.shared.estimator) if self._failed else self.fitted()
 
     def fitted(self) -> Any:

@@ -26,7 +26,9 @@ logger = logging.getLogger("fitonce")
 
 
 class CrossValidation(dict[str, Any]):
-    """The dictionary of scikit-learn's `cross_validate`, with the `route` that was taken as an attribute."""
+    """The dictionary of scikit-learn's `cross_validate`, with the `route` that was taken as an
+    attribute.
+    """
 
     route: Route
 
@@ -35,16 +37,31 @@ class _Plan:
     """An estimator and data to hand to scikit-learn's function, by the route chosen."""
 
     def __init__(
-        self, estimator: Any, X: Any, y: Any, cv: Any, params: Mapping[str, Any] | None, scoring: Any = None, method: str = "predict"
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        cv: Any,
+        params: Mapping[str, Any] | None,
+        scoring: Any = None,
+        method: str = "predict",
     ) -> None:
         if not hasattr(estimator, "fit"):
-            raise TypeError(f"estimator must be an estimator with a method fit, got {estimator!r} instead.")
+            raise TypeError(
+                f"estimator must be an estimator with a method fit, got {estimator!r} instead."
+            )
         if is_dask(X):
             X = DaskRows(X)
         y = X.y if y is None and is_rows(X) else gathered(y)
         self.y = to_numpy(y) if is_foreign_array(y) else y
-        params = None if params is None else {name: gathered(value) for name, value in params.items()}
-        self.params = None if params is None else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
+        params = (
+            None if params is None else {name: gathered(value) for name, value in params.items()}
+        )
+        self.params = (
+            None
+            if params is None
+            else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
+        )
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
@@ -54,7 +71,8 @@ class _Plan:
         self._shared: Shared | None = None
         if self._route.name == "refit":
             warnings.warn(
-                f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on every training set, as scikit-learn does. "
+                f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on "
+                "every training set, as scikit-learn does. "
                 "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
                 RefitWarning,
                 stacklevel=3,
@@ -70,7 +88,8 @@ class _Plan:
             try:
                 shared.decompose(fit_weights(self.estimator, params))
             except (ValueError, TypeError) as error:
-                # each fold meets the same complaint, or is spared it, and scikit-learn decides what becomes of that
+                # each fold meets the same complaint, or is spared it, and scikit-learn decides what
+                # becomes of that
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
                 if _sliceable(self.X):
                     return
@@ -81,7 +100,9 @@ class _Plan:
     @property
     def route(self) -> Route:
         """The route, with the folds that were fitted literally on the way."""
-        fitted = 0 if self._shared is None or self._route.name != "one" else self._shared.fitted_folds
+        fitted = (
+            0 if self._shared is None or self._route.name != "one" else self._shared.fitted_folds
+        )
         return Route(self._route.name, self._route.reason, fitted)
 
     def n_jobs(self, n_jobs: int | None) -> int | None:
@@ -97,7 +118,10 @@ class _Plan:
 
 
 def _sliceable(X: Any) -> bool:
-    """Whether scikit-learn can cut rows out of X: not of other namespaces' arrays, nor of rows in blocks."""
+    """Whether scikit-learn can cut rows out of X.
+
+    Not of other namespaces' arrays, nor of rows in blocks.
+    """
     return not (is_foreign_array(X) or is_rows(X))
 
 
@@ -120,8 +144,9 @@ def cross_validate(
 ) -> CrossValidation:
     """`sklearn.model_selection.cross_validate`, by the cheapest route that gives the same numbers.
 
-    Parameters and result are scikit-learn's; the dictionary also has an attribute ``route``. `n_jobs` and `pre_dispatch` matter
-    only where folds are fitted one by one. Splits whose test rows are inside their own training set are refused.
+    Parameters and result are scikit-learn's; the dictionary also has an attribute ``route``.
+    `n_jobs` and `pre_dispatch` matter only where folds are fitted one by one. Splits whose test
+    rows are inside their own training set are refused.
 
     Examples
     --------
@@ -154,7 +179,9 @@ def cross_validate(
     )
     plan.share_time(results)
     if return_estimator:
-        results["estimator"] = [fold.returned() if isinstance(fold, StandIn) else fold for fold in results["estimator"]]
+        results["estimator"] = [
+            fold.returned() if isinstance(fold, StandIn) else fold for fold in results["estimator"]
+        ]
     results.route = plan.route
     plan.log()
     return results
@@ -216,11 +243,12 @@ def cross_val_predict(
     method: str = "predict",
     by_fold: bool = False,
 ) -> Any:
-    """`sklearn.model_selection.cross_val_predict`, by the cheapest route that gives the same numbers.
+    """`sklearn.model_selection.cross_val_predict`, by the cheapest route that gives the same
+    numbers.
 
-    Two things are added: ``method="transform"`` gives the projections of a discriminant, and ``by_fold=True`` returns a list of
-    (test rows, outputs) pairs, one per split, for splitters whose test sets overlap or leave rows out (repeated splits, shuffle
-    splits, time series).
+    Two things are added: ``method="transform"`` gives the projections of a discriminant, and
+    ``by_fold=True`` returns a list of (test rows, outputs) pairs, one per split, for splitters
+    whose test sets overlap or leave rows out (repeated splits, shuffle splits, time series).
 
     Examples
     --------
@@ -236,7 +264,9 @@ def cross_val_predict(
     if by_fold or method == "transform":
         pairs = _outputs_by_fold(plan, groups, method)
         outputs = (
-            [(test, _returned(output, X)) for test, output in pairs] if by_fold else _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
+            [(test, _returned(output, X)) for test, output in pairs]
+            if by_fold
+            else _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
         )
     else:
         predictions = sklearn.model_selection.cross_val_predict(
@@ -257,14 +287,21 @@ def cross_val_predict(
 
 
 def _outputs_by_fold(plan: _Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
-    """Each split's test rows and their outputs: the loop that scikit-learn's function does not offer."""
+    """Each split's test rows and their outputs.
+
+    The loop that scikit-learn's function does not offer.
+    """
     shared = plan._shared or Shared(plan.estimator, plan.X, plan.y)
     model = stand_in(shared)
     fit_params, split_params = _routed(model, plan.cv, groups, dict(plan.params or {}))
     n = n_rows(shared.X)
     rows = np.arange(n)[:, None]
     y = None if plan.y is None else np.asarray(plan.y)
-    per_row = {name: np.asarray(to_numpy(value)) for name, value in fit_params.items() if _n_values(value) == n}
+    per_row = {
+        name: np.asarray(to_numpy(value))
+        for name, value in fit_params.items()
+        if _n_values(value) == n
+    }
     pairs = []
     for train, test in plan.cv.split(None, plan.y, **split_params):
         train, test = rows[train, 0], rows[test, 0]
@@ -274,7 +311,9 @@ def _outputs_by_fold(plan: _Plan, groups: Any, method: str) -> list[tuple[np.nda
     return pairs
 
 
-def _routed(model: StandIn, cv: CheckedSplitter, groups: Any, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _routed(
+    model: StandIn, cv: CheckedSplitter, groups: Any, params: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What goes to fit and what to the splitter, as in scikit-learn's function."""
     if not sklearn.get_config()["enable_metadata_routing"]:
         return params, {"groups": groups}
@@ -292,14 +331,22 @@ def _n_values(value: Any) -> int:
 def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:
     tested = np.concatenate([test for test, _ in pairs])
     if len(tested) != n_samples or len(np.unique(tested)) != n_samples:
-        raise ValueError("cross_val_predict only works for partitions; use by_fold=True for splits that overlap or leave rows out.")
+        raise ValueError(
+            "cross_val_predict only works for partitions; use by_fold=True for splits that "
+            "overlap or leave rows out."
+        )
     outputs = np.concatenate([output for _, output in pairs])
     return outputs[np.argsort(tested)]
 
 
 def _returned(outputs: Any, X: Any) -> Any:
     """Numbers in the namespace and on the device of X."""
-    if is_dask(X) or not is_foreign_array(X) or not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in "iuf":
+    if (
+        is_dask(X)
+        or not is_foreign_array(X)
+        or not isinstance(outputs, np.ndarray)
+        or outputs.dtype.kind not in "iuf"
+    ):
         return outputs
     return asarray_like(outputs, X, dtype=getattr(namespace(X), str(outputs.dtype)))
 

@@ -1,4 +1,5 @@
-"""Display classes in scikit-learn's manner: one line to call, ``ax_`` and ``figure_`` to go on with. They need matplotlib.
+"""Display classes in scikit-learn's manner: one line to call, ``ax_`` and ``figure_`` to go on
+with. They need matplotlib.
 
 >>> import matplotlib; matplotlib.use("Agg")
 >>> from sklearn.datasets import load_iris

@@ -17,13 +17,15 @@ EACH_CLASS_UP_TO = 6  # classes; above, only the top label's curve can be read
 class CalibrationDisplay:
     """Reliability curves of two or many classes, with 95 % intervals of the observed shares.
 
-    Two classes: one curve, of the second class. Up to six: one curve for each class against the rest. More: the curve of the top label,
-    how often the most probable class was right. scikit-learn's display of this name draws the first kind.
+    Two classes: one curve, of the second class. Up to six: one curve for each class against the
+    rest. More: the curve of the top label, how often the most probable class was right.
+    scikit-learn's display of this name draws the first kind.
 
     Parameters
     ----------
     curves : list of dict
-        One for each curve: ``name``, mean ``predicted`` probability, ``observed`` share, ``lower``, ``upper`` and ``count`` by bin.
+        One for each curve: ``name``, mean ``predicted`` probability, ``observed`` share, ``lower``,
+        ``upper`` and ``count`` by bin.
 
     Attributes
     ----------
@@ -34,13 +36,22 @@ class CalibrationDisplay:
         self.curves = curves
 
     @classmethod
-    def from_estimator(cls, estimator: Any, y: Any = None, *, n_bins: int = 10, strategy: str = "quantile", ax: Any = None) -> Self:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        y: Any = None,
+        *,
+        n_bins: int = 10,
+        strategy: str = "quantile",
+        ax: Any = None,
+    ) -> Self:
         """Held-out probabilities of the training rows of a fitted classifier.
 
         Parameters
         ----------
         estimator : fitted classifier, or a Pipeline that ends in one
-            With ``calibration="temperature"``: the one number fitted on these rows does not make them look much better than they are.
+            With ``calibration="temperature"``: the one number fitted on these rows does not make
+            them look much better than they are.
         y : array, default=None
             The training labels; needed for models that were loaded from a file.
         n_bins : int, default=10
@@ -62,7 +73,9 @@ class CalibrationDisplay:
         model = classifier_of(estimator, "CalibrationDisplay")
         labels = training_targets(model, y)
         p = held_out_probabilities(model)
-        return cls.from_predictions(labels, p, classes=model.classes_, n_bins=n_bins, strategy=strategy, ax=ax)
+        return cls.from_predictions(
+            labels, p, classes=model.classes_, n_bins=n_bins, strategy=strategy, ax=ax
+        )
 
     @classmethod
     def from_predictions(
@@ -75,13 +88,16 @@ class CalibrationDisplay:
         strategy: str = "quantile",
         ax: Any = None,
     ) -> Self:
-        """From labels and probabilities (n, c), one column for each of the sorted classes, or (n,) for the second of two."""
+        """From labels and probabilities (n, c), one column for each of the sorted classes, or (n,)
+        for the second of two.
+        """
         y, p = np.asarray(y), np.asarray(to_numpy(probabilities), dtype=float)
         p = np.column_stack([1.0 - p, p]) if p.ndim == 1 else p
         classes = np.unique(y) if classes is None else np.asarray(classes)
         if p.shape != (len(y), len(classes)):
             raise ValueError(
-                f"probabilities must have a row for each of the {len(y)} labels and a column for each of the {len(classes)} classes, "
+                f"probabilities must have a row for each of the {len(y)} labels and a column for "
+                f"each of the {len(classes)} classes, "
                 f"got shape {p.shape} instead."
             )
         if strategy not in ("quantile", "uniform"):
@@ -93,7 +109,9 @@ class CalibrationDisplay:
         if len(classes) == 2:
             pairs = [(literal(classes[1]), p[:, 1], y == classes[1])]
         elif len(classes) <= EACH_CLASS_UP_TO:
-            pairs = [(literal(label), p[:, index], y == label) for index, label in enumerate(classes)]
+            pairs = [
+                (literal(label), p[:, index], y == label) for index, label in enumerate(classes)
+            ]
         else:
             pairs = [("most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y)]
         return cls(curves=[_curve(*pair, n_bins, strategy) for pair in pairs]).plot(ax=ax)
@@ -105,10 +123,18 @@ class CalibrationDisplay:
         plain(ax)
         ax.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1.0)
         ax.annotate(
-            "dashed: as often as said", (0.98, 0.02), xycoords="axes fraction", ha="right", va="bottom", fontsize="x-small", color="#666666"
+            "dashed: as often as said",
+            (0.98, 0.02),
+            xycoords="axes fraction",
+            ha="right",
+            va="bottom",
+            fontsize="x-small",
+            color="#666666",
         )
         for index, curve in enumerate(self.curves):
-            bars = np.stack([curve["observed"] - curve["lower"], curve["upper"] - curve["observed"]])
+            bars = np.stack(
+                [curve["observed"] - curve["lower"], curve["upper"] - curve["observed"]]
+            )
             style = look(index)
             ax.errorbar(
                 curve["predicted"], curve["observed"], np.clip(bars, 0, None), capsize=2, elinewidth=0.9, linewidth=1.5, markersize=5,
@@ -124,14 +150,33 @@ class CalibrationDisplay:
         return self
 
 
-def _curve(name: str, p: np.ndarray, happened: np.ndarray, n_bins: int, strategy: str) -> dict[str, Any]:
-    """Mean predicted probability, observed share and its Clopper–Pearson interval in each bin that has rows."""
-    edges = np.quantile(p, np.linspace(0, 1, n_bins + 1)) if strategy == "quantile" else np.linspace(0, 1, n_bins + 1)
+def _curve(
+    name: str, p: np.ndarray, happened: np.ndarray, n_bins: int, strategy: str
+) -> dict[str, Any]:
+    """Mean predicted probability, observed share and its Clopper–Pearson interval in each bin that
+    has rows.
+    """
+    edges = (
+        np.quantile(p, np.linspace(0, 1, n_bins + 1))
+        if strategy == "quantile"
+        else np.linspace(0, 1, n_bins + 1)
+    )
     position = np.searchsorted(np.unique(edges)[1:-1], p, side="right")
     count = np.bincount(position)
     kept = count > 0
     predicted = np.bincount(position, weights=p)[kept] / count[kept]
     hits, n = np.bincount(position, weights=happened)[kept], count[kept]
-    lower = np.where(hits > 0, scipy.special.betaincinv(np.maximum(hits, 0.5), n - hits + 1.0, 0.025), 0.0)
-    upper = np.where(hits < n, scipy.special.betaincinv(hits + 1.0, np.maximum(n - hits, 0.5), 0.975), 1.0)
-    return {"name": name, "predicted": predicted, "observed": hits / n, "lower": lower, "upper": upper, "count": n}
+    lower = np.where(
+        hits > 0, scipy.special.betaincinv(np.maximum(hits, 0.5), n - hits + 1.0, 0.025), 0.0
+    )
+    upper = np.where(
+        hits < n, scipy.special.betaincinv(hits + 1.0, np.maximum(n - hits, 0.5), 0.975), 1.0
+    )
+    return {
+        "name": name,
+        "predicted": predicted,
+        "observed": hits / n,
+        "lower": lower,
+        "upper": upper,
+        "count": n,
+    }

@@ -13,7 +13,10 @@ from ._style import COLOURS, STRONG, axes_of, legend, literal, names_of, plain
 
 
 def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Decision for the own class less the best other one: positive where the row is classified correctly."""
+    """Decision for the own class less the best other one.
+
+    Positive where the row is classified correctly.
+    """
     if decision.ndim == 1:
         return np.asarray(np.where(codes == 1, decision, -decision))
     rows = np.arange(len(codes))
@@ -25,8 +28,9 @@ def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
 class InfluenceDisplay:
     """Leverage of every row against its held-out margin (for regression: its held-out residual).
 
-    Leverage is the share of its own fitted value that a row supplies. Rows below zero are misclassified when left out; rows far to
-    the right are fitted mostly by themselves. The rows with the largest |held-out value| × leverage are named: they move the model most.
+    Leverage is the share of its own fitted value that a row supplies. Rows below zero are
+    misclassified when left out; rows far to the right are fitted mostly by themselves. The rows
+    with the largest |held-out value| × leverage are named: they move the model most.
 
     Parameters
     ----------
@@ -57,14 +61,25 @@ class InfluenceDisplay:
         row_names: Sequence[Any] | None = None,
         n_named: int = 5,
     ) -> None:
-        self.leverage, self.values, self.kind = np.asarray(leverage, dtype=float), np.asarray(values, dtype=float), kind
+        self.leverage, self.values, self.kind = (
+            np.asarray(leverage, dtype=float),
+            np.asarray(values, dtype=float),
+            kind,
+        )
         self.row_names, self.n_named = row_names, n_named
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, y: Any = None, *, row_names: Sequence[Any] | None = None, n_named: int = 5, ax: Any = None
+        cls,
+        estimator: Any,
+        y: Any = None,
+        *,
+        row_names: Sequence[Any] | None = None,
+        n_named: int = 5,
+        ax: Any = None,
     ) -> Self:
-        """From a fitted estimator (or a pipeline that ends in one) and its training targets, which it usually still knows.
+        """From a fitted estimator (or a pipeline that ends in one) and its training targets, which
+        it usually still knows.
 
         Examples
         --------
@@ -89,20 +104,45 @@ class InfluenceDisplay:
             values, kind = margins(held_out, np.searchsorted(model.classes_, targets)), "margin"
         else:
             residual = targets - held_out
-            values, kind = residual if residual.ndim == 1 else np.linalg.norm(residual, axis=1), "residual"
-        return cls(leverage=leverage, values=values, kind=kind, row_names=row_names, n_named=n_named).plot(ax=ax)
+            values, kind = (
+                residual if residual.ndim == 1 else np.linalg.norm(residual, axis=1),
+                "residual",
+            )
+        return cls(
+            leverage=leverage, values=values, kind=kind, row_names=row_names, n_named=n_named
+        ).plot(ax=ax)
 
     @classmethod
     def from_predictions(
-        cls, leverage: Any, values: Any, *, kind: str = "margin", row_names: Sequence[Any] | None = None, n_named: int = 5, ax: Any = None
+        cls,
+        leverage: Any,
+        values: Any,
+        *,
+        kind: str = "margin",
+        row_names: Sequence[Any] | None = None,
+        n_named: int = 5,
+        ax: Any = None,
     ) -> Self:
         """From leverages and held-out margins or residuals of your own."""
-        return cls(leverage=to_numpy(leverage), values=to_numpy(values), kind=kind, row_names=row_names, n_named=n_named).plot(ax=ax)
+        return cls(
+            leverage=to_numpy(leverage),
+            values=to_numpy(values),
+            kind=kind,
+            row_names=row_names,
+            n_named=n_named,
+        ).plot(ax=ax)
 
     @property
     def influence(self) -> np.ndarray:
-        """|held-out value| × leverage; for margins only what a misclassified or nearly misclassified row loses counts."""
-        lost = np.abs(self.values) if self.kind == "residual" else np.maximum(np.nanmedian(self.values) - self.values, 0.0)
+        """|held-out value| × leverage.
+
+        For margins only what a misclassified or nearly misclassified row loses counts.
+        """
+        lost = (
+            np.abs(self.values)
+            if self.kind == "residual"
+            else np.maximum(np.nanmedian(self.values) - self.values, 0.0)
+        )
         return np.asarray(np.nan_to_num(lost * self.leverage))
 
     def plot(self, ax: Any = None) -> Self:
@@ -116,21 +156,34 @@ class InfluenceDisplay:
         wrong = self.values < 0 if self.kind == "margin" else np.zeros(len(self.values), dtype=bool)
         style = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
         label = "right when left out" if self.kind == "margin" else None
-        ax.scatter(self.leverage[~wrong], self.values[~wrong], color=COLOURS[0], label=label, **style)
+        ax.scatter(
+            self.leverage[~wrong], self.values[~wrong], color=COLOURS[0], label=label, **style
+        )
         if wrong.any():
             ax.scatter(
-                self.leverage[wrong], self.values[wrong], color=COLOURS[1], marker="X", label="wrong when left out", **{**style, "s": 42}
+                self.leverage[wrong],
+                self.values[wrong],
+                color=COLOURS[1],
+                marker="X",
+                label="wrong when left out",
+                **{**style, "s": 42},
             )
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
         self._name(names)
         ax.set_xlabel("leverage (share of its own fitted value)")
-        ax.set_ylabel("held-out margin (own class less best other)" if self.kind == "margin" else "held-out residual")
+        ax.set_ylabel(
+            "held-out margin (own class less best other)"
+            if self.kind == "margin"
+            else "held-out residual"
+        )
         legend(ax, 2 if wrong.any() else 0, fontsize="small")
         return self
 
     def _name(self, names: list[str]) -> None:
-        """Names beside their points, on alternating sides of the middle so that they stay inside."""
+        """Names beside their points, on alternating sides of the middle so that they
+        stay inside.
+        """
         middle = np.mean(self.ax_.get_xlim())
         taken: list[tuple[float, float]] = []
         span = np.ptp(self.ax_.get_xlim()) or 1.0, np.ptp(self.ax_.get_ylim()) or 1.0
@@ -138,7 +191,9 @@ class InfluenceDisplay:
             x, y = self.leverage[row], self.values[row]
             if not (np.isfinite(x) and np.isfinite(y)) or self.influence[row] == 0:
                 continue
-            crowded = any(abs(x - a) / span[0] < 0.16 and abs(y - b) / span[1] < 0.05 for a, b in taken)
+            crowded = any(
+                abs(x - a) / span[0] < 0.16 and abs(y - b) / span[1] < 0.05 for a, b in taken
+            )
             if crowded:
                 continue
             taken.append((x, y))

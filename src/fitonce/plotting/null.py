@@ -42,11 +42,17 @@ class PermutationNullDisplay:
         pvalue_interval: tuple[float, float] | None = None,
         name: str = "score",
     ) -> None:
-        self.null, self.score, self.pvalue = np.asarray(null, dtype=float), float(score), float(pvalue)
+        self.null, self.score, self.pvalue = (
+            np.asarray(null, dtype=float),
+            float(score),
+            float(pvalue),
+        )
         self.pvalue_interval, self.name = pvalue_interval, name
 
     @classmethod
-    def from_predictions(cls, test: Any, *, metric: str | None = None, name: str | None = None, ax: Any = None) -> Self:
+    def from_predictions(
+        cls, test: Any, *, metric: str | None = None, name: str | None = None, ax: Any = None
+    ) -> Self:
         """From what `permutation_test_score` returned, scikit-learn's included.
 
         Parameters
@@ -73,20 +79,43 @@ class PermutationNullDisplay:
         if isinstance(test, PermutationTest):
             metric = next(iter(test.scores)) if metric is None else metric
             if metric not in test.scores:
-                raise ValueError(f"metric must be one of {list(test.scores)}, got {metric!r} instead.")
+                raise ValueError(
+                    f"metric must be one of {list(test.scores)}, got {metric!r} instead."
+                )
             if np.ndim(test.scores[metric]) != 0:
-                raise ValueError(f"{metric!r} is not one number per labelling; a histogram needs one.")
-            values = {"null": test.null[metric], "score": test.scores[metric], "pvalue": test.pvalues[metric]}
-            display = cls(**values, pvalue_interval=test.pvalue_intervals[metric], name=name or metric.replace("_", " "))
+                raise ValueError(
+                    f"{metric!r} is not one number per labelling; a histogram needs one."
+                )
+            values = {
+                "null": test.null[metric],
+                "score": test.scores[metric],
+                "pvalue": test.pvalues[metric],
+            }
+            display = cls(
+                **values,
+                pvalue_interval=test.pvalue_intervals[metric],
+                name=name or metric.replace("_", " "),
+            )
         else:
             score, null, pvalue = test
             display = cls(null=null, score=score, pvalue=pvalue, name=name or "score")
         return display.plot(ax=ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, name: str | None = None, ax: Any = None, **keywords: Any) -> Self:
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+        **keywords: Any,
+    ) -> Self:
         """Run `permutation_test_score` with the given keywords, and draw it."""
-        return cls.from_predictions(permutation_test_score(estimator, X, y, **keywords), name=name, ax=ax)
+        return cls.from_predictions(
+            permutation_test_score(estimator, X, y, **keywords), name=name, ax=ax
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
@@ -94,7 +123,9 @@ class PermutationNullDisplay:
         ax = self.ax_
         plain(ax)
         null = self.null[np.isfinite(self.null)]
-        _, _, self.histogram_ = ax.hist(null, bins=self._bins(null), color=QUIET, edgecolor="white", linewidth=0.4)
+        _, _, self.histogram_ = ax.hist(
+            null, bins=self._bins(null), color=QUIET, edgecolor="white", linewidth=0.4
+        )
         self.line_ = ax.axvline(self.score, color=COLOURS[1], linewidth=2.2)
         ax.margins(x=0.08)
         ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the words
@@ -102,7 +133,10 @@ class PermutationNullDisplay:
         right = self.score > 0.5 * (low + high)
         text = f"observed {rounded(self.score)}\np = {rounded(self.pvalue)}"
         if self.pvalue_interval is not None and self.pvalue_interval[0] != self.pvalue_interval[1]:
-            text += f"\n(95 % of p: {rounded(self.pvalue_interval[0])} to {rounded(self.pvalue_interval[1])})"
+            text += (
+                f"\n(95 % of p: {rounded(self.pvalue_interval[0])} to "
+                f"{rounded(self.pvalue_interval[1])})"
+            )
         ax.annotate(
             text,
             (self.score, 0.98),
@@ -112,7 +146,12 @@ class PermutationNullDisplay:
             ha="right" if right else "left",
             va="top",
             fontsize="small",
-            bbox={"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "none", "alpha": 0.85},
+            bbox={
+                "boxstyle": "round,pad=0.3",
+                "facecolor": "white",
+                "edgecolor": "none",
+                "alpha": 0.85,
+            },
         )
         ax.set_xlabel(self.name)
         ax.set_ylabel(f"labellings (of {len(self.null):,})")
@@ -120,9 +159,15 @@ class PermutationNullDisplay:
 
     @staticmethod
     def _bins(null: np.ndarray) -> Any:
-        """One bar per value where scores are few and discrete, as accuracies of small samples are."""
+        """One bar per value where scores are few and discrete, as accuracies of
+        small samples are.
+        """
         values = np.unique(np.round(null, 12))
         if not 2 <= len(values) <= 40:
             return min(40, max(5, int(np.sqrt(len(null))))) if len(null) else 1
         step = np.min(np.diff(values))
-        return np.arange(values[0] - step / 2, values[-1] + step, step) if (values[-1] - values[0]) / step <= 60 else 30
+        return (
+            np.arange(values[0] - step / 2, values[-1] + step, step)
+            if (values[-1] - values[0]) / step <= 60
+            else 30
+        )

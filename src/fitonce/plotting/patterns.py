@@ -1,4 +1,7 @@
-"""Weights of a linear kernel and the activation patterns that say what they mean (Haufe et al. 2014)."""
+"""Weights of a linear kernel and the activation patterns that say what they mean (Haufe et al.
+
+2014).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def _filters(model: Any) -> tuple[np.ndarray, list[str]]:
     """Weights (p, q) of the outputs, and what the outputs are called."""
     if not hasattr(model, "coef_"):
         raise ValueError(
-            f'weights and patterns need kernel="linear", got kernel={model.kernel!r} instead: other kernels have no weight for a feature.'
+            f'weights and patterns need kernel="linear", got kernel={model.kernel!r} instead: '
+            "other kernels have no weight for a feature."
         )
     classes = getattr(model, "classes_", None)
     if isinstance(model, KernelFisherDiscriminant) and len(model.classes_) > 2:
@@ -28,14 +32,18 @@ def _filters(model: Any) -> tuple[np.ndarray, list[str]]:
     W = coef[:, None] if coef.ndim == 1 else coef.T
     if W.shape[1] == 1:
         return W, ["" if classes is None else f"towards {literal(classes[1])}"]
-    return W, [literal(label) for label in classes] if classes is not None else [f"target {index}" for index in range(W.shape[1])]
+    return W, [literal(label) for label in classes] if classes is not None else [
+        f"target {index}" for index in range(W.shape[1])
+    ]
 
 
 def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
-    r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of a linear model's weights W, with ŝ = XW (Haufe et al. 2014, eq. 6).
+    r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of a linear model's weights W, with ŝ = XW (Haufe et al.
+    2014, eq. 6).
 
-    A weight says how the model uses a feature, also to cancel noise that it shares with others; a pattern says how the feature varies with
-    what the model reads out, and is what may be interpreted. Cost: O(n p q); the p×p covariance is not formed.
+    A weight says how the model uses a feature, also to cancel noise that it shares with others; a
+    pattern says how the feature varies with what the model reads out, and is what may be
+    interpreted. Cost: O(n p q); the p×p covariance is not formed.
 
     Parameters
     ----------
@@ -46,7 +54,8 @@ def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
     Returns
     -------
     array of shape (n_features, n_outputs)
-        A column for the decision of two classes, for each discriminant axis of more, or for each target.
+        A column for the decision of two classes, for each discriminant axis of more, or for each
+        target.
 
     Examples
     --------
@@ -66,11 +75,16 @@ def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
     X = np.asarray(to_numpy(X.toarray() if hasattr(X, "toarray") else X), dtype=float)
     if X.ndim != 2 or X.shape[1] != W.shape[0]:
-        raise ValueError(f"X must have the {W.shape[0]} features of the model, got shape {X.shape} instead.")
+        raise ValueError(
+            f"X must have the {W.shape[0]} features of the model, got shape {X.shape} instead."
+        )
     centred = X - X.mean(axis=0)
     outputs = centred @ W
-    # outputs of one class against the rest are dependent: the pseudo-inverse keeps to what they span
-    return np.asarray((centred.T @ outputs) @ np.linalg.pinv(outputs.T @ outputs, rcond=1e-10, hermitian=True))
+    # outputs of one class against the rest are dependent: the pseudo-inverse keeps to what they
+    # span
+    return np.asarray(
+        (centred.T @ outputs) @ np.linalg.pinv(outputs.T @ outputs, rcond=1e-10, hermitian=True)
+    )
 
 
 class WeightsDisplay:
@@ -108,13 +122,26 @@ class WeightsDisplay:
         n_features: int = 20,
     ) -> None:
         self.weights, self.patterns = weights, patterns
-        self.feature_names, self.output_names, self.output, self.n_features = feature_names, output_names, output, n_features
+        self.feature_names, self.output_names, self.output, self.n_features = (
+            feature_names,
+            output_names,
+            output,
+            n_features,
+        )
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, *, feature_names: Sequence[Any] | None = None, output: int = 0, n_features: int = 20, ax: Any = None
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        feature_names: Sequence[Any] | None = None,
+        output: int = 0,
+        n_features: int = 20,
+        ax: Any = None,
     ) -> Self:
-        """From a fitted estimator with ``kernel="linear"`` (or a pipeline that ends in one) and its training rows.
+        """From a fitted estimator with ``kernel="linear"`` (or a pipeline that ends in one) and its
+        training rows.
 
         Examples
         --------
@@ -134,32 +161,50 @@ class WeightsDisplay:
             feature_names = getattr(model, "feature_names_in_", None)
         names = names_of(feature_names, W.shape[0], "feature_names", "x")
         patterns = activation_patterns(estimator, X)
-        values: dict[str, Any] = {"weights": W, "patterns": patterns, "feature_names": names, "output_names": output_names}
+        values: dict[str, Any] = {
+            "weights": W,
+            "patterns": patterns,
+            "feature_names": names,
+            "output_names": output_names,
+        }
         return cls(**values, output=output, n_features=n_features).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw both side by side on a pair of axes, or on a new figure."""
         if not 0 <= self.output < self.weights.shape[1]:
-            raise ValueError(f"output must be from 0 to {self.weights.shape[1] - 1}, got {self.output!r} instead.")
+            raise ValueError(
+                f"output must be from 0 to {self.weights.shape[1] - 1}, got {self.output!r} "
+                "instead."
+            )
         w, a = self.weights[:, self.output], self.patterns[:, self.output]
-        order = np.argsort(-np.maximum(np.abs(w) / (np.abs(w).max() or 1.0), np.abs(a) / (np.abs(a).max() or 1.0)))[: self.n_features][::-1]
+        order = np.argsort(
+            -np.maximum(np.abs(w) / (np.abs(w).max() or 1.0), np.abs(a) / (np.abs(a).max() or 1.0))
+        )[: self.n_features][::-1]
         if ax is None:
             height = 1.2 + 0.24 * len(order)
-            self.figure_, self.axes_ = pyplot().subplots(1, 2, figsize=(6.8, height), sharey=True, layout="constrained")
+            self.figure_, self.axes_ = pyplot().subplots(
+                1, 2, figsize=(6.8, height), sharey=True, layout="constrained"
+            )
         else:
             axes = np.atleast_1d(ax)
             if len(axes) != 2:
-                raise ValueError(f"ax must be a pair of axes, for weights and patterns, got {len(axes)} instead.")
+                raise ValueError(
+                    f"ax must be a pair of axes, for weights and patterns, got {len(axes)} instead."
+                )
             self.figure_, self.axes_ = axes[0].figure, axes
         self.ax_ = self.axes_[0]
-        for axis, values, title, colour in zip(self.axes_, (w, a), ("weight", "activation pattern"), COLOURS, strict=False):
+        for axis, values, title, colour in zip(
+            self.axes_, (w, a), ("weight", "activation pattern"), COLOURS, strict=False
+        ):
             axes_of(axis)
             plain(axis)
             axis.barh(np.arange(len(order)), values[order], color=colour, height=0.7)
             axis.axvline(0.0, color="#222222", linewidth=0.8)
             name = self.output_names[self.output]
             axis.set_xlabel(title + (f", {name}" if name else ""))
-        self.axes_[0].set_yticks(np.arange(len(order)), [literal(self.feature_names[row]) for row in order])
+        self.axes_[0].set_yticks(
+            np.arange(len(order)), [literal(self.feature_names[row]) for row in order]
+        )
         self.axes_[1].tick_params(labelleft=False)
         if len(order) < len(w):
             self.axes_[0].set_ylabel(f"{len(order)} of {len(w)} features")

@@ -1,4 +1,7 @@
-"""Displays of decoding over positions: the time course with what is significant, and the generalisation matrix."""
+"""Displays of decoding over positions.
+
+The time course with what is significant, and the generalisation matrix.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,32 @@ import scipy.stats
 from ..positions import GroupTest, PositionTest, generalize, permutation_test
 from ._style import COLOURS, QUIET, STRONG, axes_of, plain, rounded
 
-CORRECTIONS = {"cluster": "pvalue_cluster", "max": "pvalue_max", "fdr": "pvalue_fdr", "none": "pvalue"}
-NAMES = {"cluster": "clusters", "max": "maximum statistic", "fdr": "false discovery rate", "none": "uncorrected"}
+CORRECTIONS = {
+    "cluster": "pvalue_cluster",
+    "max": "pvalue_max",
+    "fdr": "pvalue_fdr",
+    "none": "pvalue",
+}
+NAMES = {
+    "cluster": "clusters",
+    "max": "maximum statistic",
+    "fdr": "false discovery rate",
+    "none": "uncorrected",
+}
 
 
 def _significance(test: Any, correction: str, level: float) -> np.ndarray:
     """Where a test is significant, by the named correction."""
     if correction not in CORRECTIONS:
-        raise ValueError(f"correction must be one of {', '.join(map(repr, CORRECTIONS))}, got {correction!r} instead.")
+        raise ValueError(
+            f"correction must be one of {', '.join(map(repr, CORRECTIONS))}, got {correction!r} "
+            "instead."
+        )
     pvalue = getattr(test, CORRECTIONS[correction])
     if pvalue is None:
         raise ValueError(
-            'correction="cluster" needs a test that knows which positions are adjacent, got one without: give adjacency to it.'
+            'correction="cluster" needs a test that knows which positions are adjacent, got one '
+            "without: give adjacency to it."
         )
     return np.asarray(pvalue <= level)
 
@@ -30,7 +47,10 @@ def _places(times: Any, n: int, name: str = "times") -> np.ndarray:
     """The places of n positions on an axis."""
     places = np.arange(n, dtype=float) if times is None else np.asarray(times, dtype=float)
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
-        raise ValueError(f"{name} must be {n} increasing numbers, one per position, got shape {places.shape} instead.")
+        raise ValueError(
+            f"{name} must be {n} increasing numbers, one per position, got shape {places.shape} "
+            "instead."
+        )
     return places
 
 
@@ -93,11 +113,20 @@ class TimeCourseDisplay:
     ) -> None:
         self.score = np.asarray(score, dtype=float)
         if self.score.ndim != 1:
-            raise ValueError(f"a time course has one score per position, got shape {self.score.shape} instead: take one row of a grid.")
+            raise ValueError(
+                f"a time course has one score per position, got shape {self.score.shape} instead: "
+                "take one row of a grid."
+            )
         n = len(self.score)
         self.times = _places(times, n)
-        self.chance = None if chance is None else np.broadcast_to(np.asarray(chance, dtype=float), (n,))
-        self.band = None if band is None else (np.asarray(band[0], dtype=float), np.asarray(band[1], dtype=float))
+        self.chance = (
+            None if chance is None else np.broadcast_to(np.asarray(chance, dtype=float), (n,))
+        )
+        self.band = (
+            None
+            if band is None
+            else (np.asarray(band[0], dtype=float), np.asarray(band[1], dtype=float))
+        )
         self.band_name, self.significance_name, self.name = band_name, significance_name, name
         self.significant = None if significant is None else np.asarray(significant, dtype=bool)
 
@@ -118,8 +147,9 @@ class TimeCourseDisplay:
         Parameters
         ----------
         test : PositionTest, GroupTest or array of shape (n_positions, n_folds)
-            The band is where 95 % of the permutations are; the 95 % confidence interval of the mean over subjects (Student's); or the
-            mean ± one standard error over folds, for scores of `cross_val_score`, which come without significance.
+            The band is where 95 % of the permutations are; the 95 % confidence interval of the mean
+            over subjects (Student's); or the mean ± one standard error over folds, for scores of
+            `cross_val_score`, which come without significance.
         times : array of shape (n_positions,), default=None
             Where the positions are.
         chance : float, default=None
@@ -144,7 +174,10 @@ class TimeCourseDisplay:
         1
         """
         if isinstance(test, (PositionTest, GroupTest)):
-            values: dict[str, Any] = {"score": test.score, "chance": test.chance if chance is None else chance}
+            values: dict[str, Any] = {
+                "score": test.score,
+                "chance": test.chance if chance is None else chance,
+            }
             values |= _null_band(test) if isinstance(test, PositionTest) else _group_band(test)
             values |= {
                 "significant": _significance(test, correction, level),
@@ -153,11 +186,21 @@ class TimeCourseDisplay:
         else:
             scores = np.asarray(test, dtype=float)
             if scores.ndim != 2:
-                raise ValueError(f"scores must have shape (n_positions, n_folds), got {scores.shape} instead.")
-            mean, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1]) if scores.shape[1] > 1 else None
+                raise ValueError(
+                    f"scores must have shape (n_positions, n_folds), got {scores.shape} instead."
+                )
+            mean, error = (
+                scores.mean(axis=1),
+                scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+                if scores.shape[1] > 1
+                else None,
+            )
             values = {"score": mean, "chance": chance}
             if error is not None:
-                values |= {"band": (mean - error, mean + error), "band_name": "± standard error over folds"}
+                values |= {
+                    "band": (mean - error, mean + error),
+                    "band_name": "± standard error over folds",
+                }
         return cls(**values, times=times, name=name).plot(ax=ax)
 
     @classmethod
@@ -176,7 +219,9 @@ class TimeCourseDisplay:
     ) -> Self:
         """Run `fitonce.positions.permutation_test` with the given keywords, and draw it."""
         test = permutation_test(estimator, X, y, **keywords)
-        return cls.from_predictions(test, times=times, correction=correction, level=level, name=name, ax=ax)
+        return cls.from_predictions(
+            test, times=times, correction=correction, level=level, name=name, ax=ax
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
@@ -186,10 +231,21 @@ class TimeCourseDisplay:
         self.band_, self.chance_ = None, None
         self.bars_: list[Any] = []
         if self.band is not None:
-            self.band_ = ax.fill_between(self.times, *self.band, color=QUIET, alpha=0.25, linewidth=0, label=self.band_name)
+            self.band_ = ax.fill_between(
+                self.times, *self.band, color=QUIET, alpha=0.25, linewidth=0, label=self.band_name
+            )
         if self.chance is not None:
-            (self.chance_,) = ax.plot(self.times, self.chance, color=STRONG, linewidth=1.0, linestyle=(0, (4, 3)), label="chance")
-        (self.line_,) = ax.plot(self.times, self.score, color=COLOURS[0], linewidth=1.8, label=self.name)
+            (self.chance_,) = ax.plot(
+                self.times,
+                self.chance,
+                color=STRONG,
+                linewidth=1.0,
+                linestyle=(0, (4, 3)),
+                label="chance",
+            )
+        (self.line_,) = ax.plot(
+            self.times, self.score, color=COLOURS[0], linewidth=1.8, label=self.name
+        )
         borders = _borders(self.times)
         ax.set_xlim(borders[0], borders[-1])
         if self.significant is not None:
@@ -206,10 +262,14 @@ class TimeCourseDisplay:
         low, high = self.ax_.get_ylim()
         height = 0.022 * (high - low)
         self.ax_.set_ylim(low - 3 * height, high)
-        for first, last in _runs(self.significant if self.significant is not None else np.zeros(0, dtype=bool)):
+        for first, last in _runs(
+            self.significant if self.significant is not None else np.zeros(0, dtype=bool)
+        ):
             label = None if self.bars_ else self.significance_name
             corner = (borders[first], low - 2 * height)
-            patch = self.ax_.add_patch(_rectangle(corner, borders[last + 1] - borders[first], height, label))
+            patch = self.ax_.add_patch(
+                _rectangle(corner, borders[last + 1] - borders[first], height, label)
+            )
             self.bars_.append(patch)
 
 
@@ -227,11 +287,15 @@ def _null_band(test: PositionTest) -> dict[str, Any]:
 def _group_band(test: GroupTest) -> dict[str, Any]:
     n = len(test.scores)
     reach = scipy.stats.t.ppf(0.975, n - 1) * test.scores.std(axis=0, ddof=1) / np.sqrt(n)
-    return {"band": (test.score - reach, test.score + reach), "band_name": "95 % interval of the mean"}
+    return {
+        "band": (test.score - reach, test.score + reach),
+        "band_name": "95 % interval of the mean",
+    }
 
 
 class GeneralizationDisplay:
-    """Scores by training position (rows) and test position (columns), coloured from the chance level.
+    """Scores by training position (rows) and test position (columns), coloured from the chance
+    level.
 
     Parameters
     ----------
@@ -240,7 +304,8 @@ class GeneralizationDisplay:
     times : array of shape (n_positions,), default=None
         Where the positions are; their numbers by default.
     chance : float, default=None
-        The score in the middle of the colours; without it colours go from the lowest to the highest.
+        The score in the middle of the colours; without it colours go from the lowest to the
+        highest.
     significant : array of bool of shape (n_positions, n_positions), default=None
         Outlined.
     name : str, default="score"
@@ -255,12 +320,19 @@ class GeneralizationDisplay:
     """
 
     def __init__(
-        self, *, scores: Any, times: Any = None, chance: float | None = None, significant: Any = None, name: str = "score"
+        self,
+        *,
+        scores: Any,
+        times: Any = None,
+        chance: float | None = None,
+        significant: Any = None,
+        name: str = "score",
     ) -> None:
         self.scores = np.asarray(scores, dtype=float)
         if self.scores.ndim != 2 or self.scores.shape[0] != self.scores.shape[1]:
             raise ValueError(
-                f"scores must be a square matrix, training positions by test positions, got shape {self.scores.shape} instead."
+                "scores must be a square matrix, training positions by test positions, got shape "
+                f"{self.scores.shape} instead."
             )
         self.times = _places(times, len(self.scores))
         self.chance, self.name = chance, name
@@ -280,10 +352,10 @@ class GeneralizationDisplay:
     ) -> Self:
         """From what `generalize` returned, or a `GroupTest` over such matrices.
 
-        Parameters
-        ----------
-        scores : array of shape (n_positions, n_positions, n_folds) or (n_positions, n_positions), or GroupTest
-            The mean over folds is drawn; of a test its mean over subjects, with an outline around what is significant.
+        Parameters ---------- scores : array of shape (n_positions, n_positions, n_folds) or
+        (n_positions, n_positions), or GroupTest
+            The mean over folds is drawn; of a test its mean over subjects, with an outline around
+            what is significant.
         times : array of shape (n_positions,), default=None
             Where the positions are.
         chance : float, default=None
@@ -306,10 +378,21 @@ class GeneralizationDisplay:
         if isinstance(scores, (GroupTest, PositionTest)):
             level_of_chance = float(np.mean(scores.chance)) if chance is None else chance
             significant = _significance(scores, correction, level)
-            display = cls(scores=scores.score, times=times, chance=level_of_chance, significant=significant, name=name)
+            display = cls(
+                scores=scores.score,
+                times=times,
+                chance=level_of_chance,
+                significant=significant,
+                name=name,
+            )
         else:
             values = np.asarray(scores, dtype=float)
-            display = cls(scores=values.mean(axis=2) if values.ndim == 3 else values, times=times, chance=chance, name=name)
+            display = cls(
+                scores=values.mean(axis=2) if values.ndim == 3 else values,
+                times=times,
+                chance=chance,
+                name=name,
+            )
         return display.plot(ax=ax)
 
     @classmethod
@@ -326,7 +409,9 @@ class GeneralizationDisplay:
         **keywords: Any,
     ) -> Self:
         """Run `fitonce.positions.generalize` with the given keywords, and draw it."""
-        return cls.from_predictions(generalize(estimator, X, y, **keywords), times=times, chance=chance, name=name, ax=ax)
+        return cls.from_predictions(
+            generalize(estimator, X, y, **keywords), times=times, chance=chance, name=name, ax=ax
+        )
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on the given axes, or on new ones."""
@@ -338,11 +423,18 @@ class GeneralizationDisplay:
             limits = {"cmap": "RdBu_r", "vmin": self.chance - reach, "vmax": self.chance + reach}
         self.im_ = ax.pcolormesh(borders, borders, self.scores, **limits)
         self.im_.set_rasterized(True)
-        ax.plot(borders[[0, -1]], borders[[0, -1]], color=STRONG, linewidth=0.8, linestyle=(0, (4, 3)))
+        ax.plot(
+            borders[[0, -1]], borders[[0, -1]], color=STRONG, linewidth=0.8, linestyle=(0, (4, 3))
+        )
         self.outline_ = None
         if self.significant is not None and self.significant.any() and len(self.times) > 1:
             self.outline_ = ax.contour(
-                self.times, self.times, self.significant.astype(float), levels=[0.5], colors=[STRONG], linewidths=1.2
+                self.times,
+                self.times,
+                self.significant.astype(float),
+                levels=[0.5],
+                colors=[STRONG],
+                linewidths=1.2,
             )
         ax.set_aspect("equal")
         ax.set_xlabel("test position")

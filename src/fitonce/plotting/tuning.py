@@ -12,14 +12,25 @@ from ._style import COLOURS, QUIET, STRONG, axes_of, plain, pyplot, rounded
 
 
 def _columns(results: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """gamma (NaN where the kernel has none, or one per feature), alpha and score of every candidate."""
+    """gamma (NaN where the kernel has none, or one per feature), alpha and score of every
+    candidate.
+    """
     alpha = np.asarray([entry["alpha"] for entry in results["params"]], dtype=float)
-    gamma = np.asarray([entry.get("gamma", np.nan) if np.ndim(entry.get("gamma")) == 0 else np.nan for entry in results["params"]])
+    gamma = np.asarray(
+        [
+            entry.get("gamma", np.nan) if np.ndim(entry.get("gamma")) == 0 else np.nan
+            for entry in results["params"]
+        ]
+    )
     return gamma.astype(float), alpha, np.asarray(results["mean_test_score"], dtype=float)
 
 
 def _score_name(model: Any) -> str:
-    criterion = model.criterion if isinstance(model.criterion, str) else getattr(model.criterion, "__name__", "criterion")
+    criterion = (
+        model.criterion
+        if isinstance(model.criterion, str)
+        else getattr(model.criterion, "__name__", "criterion")
+    )
     known = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"}
     return known.get(criterion, criterion.replace("_", " ")) + ", held out"
 
@@ -27,7 +38,8 @@ def _score_name(model: Any) -> str:
 class RegularizationPathDisplay:
     """The criterion along alpha for every kernel width that was tried, the chosen model marked.
 
-    Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use `from_estimator`.
+    Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use
+    `from_estimator`.
 
     Parameters
     ----------
@@ -106,13 +118,35 @@ class RegularizationPathDisplay:
         for width in widths:
             rows = self._same(self.gammas, width)
             if np.sum(rows) > 1 and not np.array_equal(rows, chosen):
-                self._line(rows, color=QUIET, linewidth=0.9, alpha=0.7, label="other widths" if width == widths[0] else None)
+                self._line(
+                    rows,
+                    color=QUIET,
+                    linewidth=0.9,
+                    alpha=0.7,
+                    label="other widths" if width == widths[0] else None,
+                )
         if not chosen.any():
-            chosen = np.ones(len(self.alphas), dtype=bool) if not len(widths) else np.zeros(len(self.alphas), dtype=bool)
+            chosen = (
+                np.ones(len(self.alphas), dtype=bool)
+                if not len(widths)
+                else np.zeros(len(self.alphas), dtype=bool)
+            )
         label = f"gamma = {rounded(self.gamma)}" if np.isfinite(self.gamma) else "criterion"
         self.line_ = self._line(chosen, color=COLOURS[0], linewidth=2.0, label=label)
-        marker = {"marker": "o", "markersize": 9, "markerfacecolor": "white", "markeredgewidth": 2, "color": COLOURS[1]}
-        self.chosen_ = ax.plot([self.alpha], [self.value], linestyle="none", label=f"chosen: alpha = {rounded(self.alpha)}", **marker)[0]
+        marker = {
+            "marker": "o",
+            "markersize": 9,
+            "markerfacecolor": "white",
+            "markeredgewidth": 2,
+            "color": COLOURS[1],
+        }
+        self.chosen_ = ax.plot(
+            [self.alpha],
+            [self.value],
+            linestyle="none",
+            label=f"chosen: alpha = {rounded(self.alpha)}",
+            **marker,
+        )[0]
         ax.set_xscale("log", base=10)
         ax.set_xlabel("alpha (regularisation)")
         ax.set_ylabel(self.name)
@@ -121,7 +155,9 @@ class RegularizationPathDisplay:
 
     @staticmethod
     def _same(gammas: np.ndarray, gamma: float) -> np.ndarray:
-        return np.asarray(np.isnan(gammas) if np.isnan(gamma) else np.isclose(gammas, gamma, rtol=1e-9, atol=0.0))
+        return np.asarray(
+            np.isnan(gammas) if np.isnan(gamma) else np.isclose(gammas, gamma, rtol=1e-9, atol=0.0)
+        )
 
     def _line(self, rows: np.ndarray, **style: Any) -> Any:
         rows = np.flatnonzero(rows & np.isfinite(self.values))
@@ -188,7 +224,8 @@ class CriterionMapDisplay:
         several = len(np.unique(gammas[np.isfinite(gammas)])) > 1
         if not several or np.ndim(getattr(model, "gamma_", [])) != 0:
             raise ValueError(
-                'CriterionMapDisplay needs a model whose gamma was chosen among several (gamma="tune"): cv_results_ has one width or none. '
+                "CriterionMapDisplay needs a model whose gamma was chosen among several "
+                '(gamma="tune"): cv_results_ has one width or none. '
                 "Use RegularizationPathDisplay."
             )
         higher = model.criterion in ("auc", "r2") or callable(model.criterion)
@@ -212,16 +249,41 @@ class CriterionMapDisplay:
         self.figure_, self.ax_ = axes_of(ax)
         ax = self.ax_
         usable = np.isfinite(self.values) & np.isfinite(self.gammas)
-        x, y, values = np.log2(self.gammas[usable]), np.log2(self.alphas[usable]), self.values[usable]
-        # the neighbours of a lattice point are one or two powers of two away; a tile reaches half-way to each
-        tiles = [Rectangle((left, b - 0.5), right - left, 1.0) for (left, right), b in zip(self._edges(x), y, strict=True)]
-        self.tiles_ = PatchCollection(tiles, cmap="cividis" if self.lower_is_better else "cividis_r", edgecolor="face", linewidth=0.4)
+        x, y, values = (
+            np.log2(self.gammas[usable]),
+            np.log2(self.alphas[usable]),
+            self.values[usable],
+        )
+        # the neighbours of a lattice point are one or two powers of two away; a tile reaches
+        # half-way to each
+        tiles = [
+            Rectangle((left, b - 0.5), right - left, 1.0)
+            for (left, right), b in zip(self._edges(x), y, strict=True)
+        ]
+        self.tiles_ = PatchCollection(
+            tiles,
+            cmap="cividis" if self.lower_is_better else "cividis_r",
+            edgecolor="face",
+            linewidth=0.4,
+        )
         self.tiles_.set_array(values)
-        low, high = np.quantile(values, [0.0, 0.9]) if self.lower_is_better else np.quantile(values, [0.1, 1.0])
+        low, high = (
+            np.quantile(values, [0.0, 0.9])
+            if self.lower_is_better
+            else np.quantile(values, [0.1, 1.0])
+        )
         self.tiles_.set_clim(low, max(high, low + 1e-12))
         ax.add_collection(self.tiles_)
-        mark = {"marker": "X", "markersize": 12, "markerfacecolor": COLOURS[1], "markeredgecolor": "white", "markeredgewidth": 1.6}
-        ax.plot([np.log2(self.gamma)], [np.log2(self.alpha)], linestyle="none", label="chosen", **mark)
+        mark = {
+            "marker": "X",
+            "markersize": 12,
+            "markerfacecolor": COLOURS[1],
+            "markeredgecolor": "white",
+            "markeredgewidth": 1.6,
+        }
+        ax.plot(
+            [np.log2(self.gamma)], [np.log2(self.alpha)], linestyle="none", label="chosen", **mark
+        )
         ax.autoscale_view()
         ax.set_xlabel("log₂ gamma (small: smooth kernel)")
         ax.set_ylabel("log₂ alpha (regularisation)")
@@ -230,7 +292,14 @@ class CriterionMapDisplay:
         extend = "max" if self.lower_is_better else "min"
         self.colorbar_ = self.figure_.colorbar(self.tiles_, ax=ax, label=self.name, extend=extend)
         self.colorbar_.outline.set_visible(False)
-        ax.legend(frameon=True, framealpha=0.85, edgecolor="none", loc="upper right", fontsize="small", labelcolor=STRONG)
+        ax.legend(
+            frameon=True,
+            framealpha=0.85,
+            edgecolor="none",
+            loc="upper right",
+            fontsize="small",
+            labelcolor=STRONG,
+        )
         return self
 
     @staticmethod

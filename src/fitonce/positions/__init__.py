@@ -1,4 +1,7 @@
-"""Decoding at many positions: times, searchlights, wavelengths. X is (n_samples, n_features, n_positions)."""
+"""Decoding at many positions: times, searchlights, wavelengths.
+
+X is (n_samples, n_features, n_positions).
+"""
 
 from .adjacency import spheres
 from .corrections import Cluster

@@ -11,7 +11,9 @@ from scipy.spatial import KDTree
 
 
 def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
-    """Pairs (e, 2) of positions next to each other along one axis of a grid, in the order of its flat index."""
+    """Pairs (e, 2) of positions next to each other along one axis of a grid, in the order of its
+    flat index.
+    """
     number = np.arange(int(np.prod(shape))).reshape(shape)
     pairs = []
     for axis in range(len(shape)):
@@ -21,11 +23,15 @@ def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
-    """Pairs (e, 2) from a square matrix, sparse or not, or a list of index arrays; neighbours in one direction are neighbours."""
+    """Pairs (e, 2) from a square matrix, sparse or not, or a list of index arrays.
+
+    Neighbours in one direction are neighbours.
+    """
     if sp.issparse(adjacency) or (hasattr(adjacency, "ndim") and adjacency.ndim == 2):
         if tuple(adjacency.shape) != (n_positions, n_positions):
             raise ValueError(
-                f"adjacency must be a square matrix with a row per position ({n_positions}), got shape {tuple(adjacency.shape)} instead."
+                f"adjacency must be a square matrix with a row per position ({n_positions}), got "
+                f"shape {tuple(adjacency.shape)} instead."
             )
         matrix = sp.coo_matrix(adjacency)
         present = matrix.data != 0
@@ -33,23 +39,39 @@ def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
     else:
         lists = index_lists(adjacency, n_positions, "adjacency", "positions")
         if len(lists) != n_positions:
-            raise ValueError(f"adjacency must have one list of indices per position ({n_positions}), got {len(lists)} instead.")
+            raise ValueError(
+                f"adjacency must have one list of indices per position ({n_positions}), got "
+                f"{len(lists)} instead."
+            )
         first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
         second = np.concatenate(lists) if lists else np.empty(0, dtype=np.intp)
     apart = first != second
-    pairs = np.stack([np.minimum(first, second)[apart], np.maximum(first, second)[apart]], axis=1).astype(np.intp)
+    pairs = np.stack(
+        [np.minimum(first, second)[apart], np.maximum(first, second)[apart]], axis=1
+    ).astype(np.intp)
     return np.unique(pairs, axis=0)
 
 
 def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.ndarray]:
-    """A boolean matrix (rows, n_indices), sparse or not, or a sequence of index arrays, as index arrays."""
-    if sp.issparse(given) or (isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool):
+    """A boolean matrix (rows, n_indices), sparse or not, or a sequence of index arrays, as index
+    arrays.
+    """
+    if sp.issparse(given) or (
+        isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
+    ):
         if given.shape[1] != n_indices:
-            raise ValueError(f"{name} must have a column for each of the {n_indices} {what}, got {given.shape[1]} instead.")
-        return [np.flatnonzero(row.toarray() if sp.issparse(row) else row) for row in (given.tocsr() if sp.issparse(given) else given)]
+            raise ValueError(
+                f"{name} must have a column for each of the {n_indices} {what}, got "
+                f"{given.shape[1]} instead."
+            )
+        return [
+            np.flatnonzero(row.toarray() if sp.issparse(row) else row)
+            for row in (given.tocsr() if sp.issparse(given) else given)
+        ]
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
-            f"{name} must be a list of index arrays or a boolean matrix with a column for each of the {n_indices} {what}, got "
+            f"{name} must be a list of index arrays or a boolean matrix with a column for each of "
+            f"the {n_indices} {what}, got "
             f"{type(given).__name__} instead."
         )
     lists = []
@@ -60,9 +82,15 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
         if indices.size == 0:
             indices = indices.astype(np.intp).reshape(0)
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
-            raise ValueError(f"{name}[{number}] must be a one-dimensional array of indices, got {entry!r} instead.")
+            raise ValueError(
+                f"{name}[{number}] must be a one-dimensional array of indices, got {entry!r} "
+                "instead."
+            )
         if indices.size and (indices.min() < 0 or indices.max() >= n_indices):
-            raise ValueError(f"{name}[{number}] must hold indices from 0 to {n_indices - 1} ({what}), got {indices.tolist()} instead.")
+            raise ValueError(
+                f"{name}[{number}] must hold indices from 0 to {n_indices - 1} ({what}), got "
+                f"{indices.tolist()} instead."
+            )
         if len(np.unique(indices)) != len(indices):
             raise ValueError(f"{name}[{number}] names an index twice, got {indices.tolist()}.")
         lists.append(indices.astype(np.intp))
@@ -70,10 +98,11 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
 
 
 def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
-    """Neighbourhoods by distance: for every point the indices of all points at most `radius` away, itself included.
+    """Neighbourhoods by distance: for every point the indices of all points at most `radius` away,
+    itself included.
 
-    The result serves as `neighbours` (the features of a searchlight) and, with a radius of one step between neighbouring points,
-    as `adjacency`.
+    The result serves as `neighbours` (the features of a searchlight) and, with a radius of one step
+    between neighbouring points, as `adjacency`.
 
     Parameters
     ----------
@@ -90,7 +119,10 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     """
     points = np.asarray(coordinates, dtype=np.float64)
     if points.ndim != 2 or not np.all(np.isfinite(points)):
-        raise ValueError(f"coordinates must be a finite array of shape (n_points, n_dimensions), got shape {points.shape} instead.")
+        raise ValueError(
+            "coordinates must be a finite array of shape (n_points, n_dimensions), got shape "
+            f"{points.shape} instead."
+        )
     if not radius > 0:
         raise ValueError(f"radius must be positive, got {radius!r} instead.")
     found = KDTree(points).query_ball_point(points, radius * (1.0 + 1e-12), return_sorted=True)

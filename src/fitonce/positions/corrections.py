@@ -1,15 +1,17 @@
 r"""From a joint null distribution to p-values that hold over all positions.
 
-Every permutation is scored at every position, so that the null scores (P, q) of q positions keep the positions' dependence. The
-observed scores are one more row: under the null hypothesis all P + 1 rows are equally likely. Whatever is worked out from the rows
-alike, the observed one included, and compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
+Every permutation is scored at every position, so that the null scores (P, q) of q positions keep
+the positions' dependence. The observed scores are one more row: under the null hypothesis all P + 1
+rows are equally likely. Whatever is worked out from the rows alike, the observed one included, and
+compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
 
 - `pvalue`: each position by itself, not corrected;
-- `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols & Holmes 2002); controls the
-  probability of any false positive, position by position;
-- clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the sum of its standardised scores,
-  against the largest mass of every permutation (Maris & Oostenveld 2007; Bullmore et al. 1999). It says that there is an effect
-  about there; it does not date its beginning (Sassenhagen & Draschkow 2019);
+- `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols
+  & Holmes 2002); controls the probability of any false positive, position by position;
+- clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the
+  sum of its standardised scores, against the largest mass of every permutation (Maris & Oostenveld
+  2007; Bullmore et al. 1999). It says that there is an effect about there; it does not date its
+  beginning (Sassenhagen & Draschkow 2019);
 - `pvalue_fdr`: false discovery rate over the uncorrected p-values (Benjamini & Hochberg 1995).
 """
 
@@ -37,11 +39,13 @@ class Cluster:
     Attributes
     ----------
     positions : array of int, or tuple of them
-        Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a grid): ``score[cluster.positions]``.
+        Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a
+        grid): ``score[cluster.positions]``.
     mass : float
         The sum of the standardised scores; negative for a cluster below chance.
     pvalue : float
-        Corrected for all positions: how often a permutation's largest cluster is at least as massive.
+        Corrected for all positions: how often a permutation's largest cluster is at least as
+        massive.
     """
 
     positions: Any
@@ -60,8 +64,9 @@ class Cluster:
 class Rules:
     """What counts as an effect, and what makes a cluster.
 
-    `edges` (e, 2) are the pairs of adjacent positions, None where nothing is known of them. Exactly one of `cluster_pvalue` (a position's
-    own p-value at most this) and `cluster_value` (a score at least this far) is a number.
+    `edges` (e, 2) are the pairs of adjacent positions, None where nothing is known of them. Exactly
+    one of `cluster_pvalue` (a position's own p-value at most this) and `cluster_value` (a score at
+    least this far) is a number.
     """
 
     alternative: str
@@ -70,17 +75,37 @@ class Rules:
     edges: np.ndarray | None
 
     @classmethod
-    def of(cls, alternative: str, cluster_pvalue: Any, cluster_value: Any, edges: np.ndarray | None, name: str) -> Rules:
-        """Checked; `name` is the parameter that `cluster_value` was given by, which takes precedence over the p-value."""
+    def of(
+        cls,
+        alternative: str,
+        cluster_pvalue: Any,
+        cluster_value: Any,
+        edges: np.ndarray | None,
+        name: str,
+    ) -> Rules:
+        """Checked.
+
+        `name` is the parameter that `cluster_value` was given by, which takes precedence over the
+        p-value.
+        """
         if alternative not in ALTERNATIVES:
-            raise ValueError(f"alternative must be one of {', '.join(map(repr, ALTERNATIVES))}, got {alternative!r} instead.")
+            raise ValueError(
+                f"alternative must be one of {', '.join(map(repr, ALTERNATIVES))}, got "
+                f"{alternative!r} instead."
+            )
         if cluster_value is not None:
             if not np.isscalar(cluster_value) or not np.isfinite(cluster_value):
-                raise ValueError(f"{name} must be None or a finite number, got {cluster_value!r} instead.")
+                raise ValueError(
+                    f"{name} must be None or a finite number, got {cluster_value!r} instead."
+                )
             return cls(alternative, None, float(cluster_value), edges)  # type: ignore[arg-type]
-        if not isinstance(cluster_pvalue, (int, float, np.number)) or not 0.0 < cluster_pvalue < 1.0:
+        if (
+            not isinstance(cluster_pvalue, (int, float, np.number))
+            or not 0.0 < cluster_pvalue < 1.0
+        ):
             raise ValueError(
-                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} instead: positions whose own p-value is at most "
+                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} "
+                "instead: positions whose own p-value is at most "
                 f"this form clusters. Or give the threshold as {name}."
             )
         return cls(alternative, float(cluster_pvalue), None, edges)
@@ -89,11 +114,14 @@ class Rules:
 class Joint:
     """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme."""
 
-    def __init__(self, score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool) -> None:
+    def __init__(
+        self, score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+    ) -> None:
         """`standardised`: the scores already are (t values), and their chance level is zero."""
         self.rules = rules
         undefined = np.isnan(null)
-        # what cannot be compared is no evidence: as a null score it counts as extreme, as the observed one it does not
+        # what cannot be compared is no evidence: as a null score it counts as extreme, as the
+        # observed one it does not
         both = np.vstack([score[None, :], null])
         if standardised:
             centre, scale = np.zeros(len(score)), np.ones(len(score))
@@ -118,7 +146,7 @@ class Joint:
             return np.abs(values - self.centre)
         return values if self.rules.alternative == "greater" else -values
 
-    # ---- position by position -----------------------------------------------------------------------------------
+    # ---- position by position --------------------------------------------------------------------
 
     @cached_property
     def pvalue(self) -> np.ndarray:
@@ -133,14 +161,15 @@ class Joint:
     def pvalue_fdr(self) -> np.ndarray:
         return np.asarray(scipy.stats.false_discovery_control(self.pvalue))
 
-    # ---- clusters -----------------------------------------------------------------------------------------------
+    # ---- clusters --------------------------------------------------------------------------------
 
     @cached_property
     def bound(self) -> np.ndarray:
         """What an oriented score must exceed to enter a cluster (q,).
 
-        For a p-value a: the (k+1)-th largest of all P + 1 scores with k = ⌊a (P + 1)⌋; exceeding it is the same as having k or
-        fewer scores that reach one's own, itself included, which is p ≤ a.
+        For a p-value a: the (k+1)-th largest of all P + 1 scores with k = ⌊a (P + 1)⌋; exceeding it
+        is the same as having k or fewer scores that reach one's own, itself included, which is p ≤
+        a.
         """
         rules = self.rules
         if rules.cluster_pvalue is not None:
@@ -155,14 +184,20 @@ class Joint:
         above = rules.cluster_value - self.centre
         if rules.alternative == "two-sided" and np.any(above <= 0):
             raise ValueError(
-                f"the threshold of a two-sided test must lie above the chance level ({self.centre.max():.4g}), got "
+                "the threshold of a two-sided test must lie above the chance level "
+                f"({self.centre.max():.4g}), got "
                 f"{rules.cluster_value:.4g} instead: it is mirrored there for effects below chance."
             )
-        return np.asarray(value - 2 * TIE * np.maximum(1.0, np.abs(value)))  # a score equal to the threshold passes
+        return np.asarray(
+            value - 2 * TIE * np.maximum(1.0, np.abs(value))
+        )  # a score equal to the threshold passes
 
     def _passes(self, oriented: np.ndarray) -> np.ndarray:
         with np.errstate(invalid="ignore"):  # infinite ones
-            return np.asarray((oriented - TIE * np.maximum(1.0, np.abs(oriented)) > self.bound) | (oriented == np.inf))
+            return np.asarray(
+                (oriented - TIE * np.maximum(1.0, np.abs(oriented)) > self.bound)
+                | (oriented == np.inf)
+            )
 
     @property
     def threshold(self) -> np.ndarray:
@@ -187,24 +222,36 @@ class Joint:
             for label in np.unique(labels[active]):
                 members = np.flatnonzero((labels == label) & active)
                 mass = float(np.sum(self.observed_z[members]))
-                found.append((members, mass, float(rank_pvalue(np.array([abs(mass)]), largest[:, None])[0])))
+                found.append(
+                    (members, mass, float(rank_pvalue(np.array([abs(mass)]), largest[:, None])[0]))
+                )
         return sorted(found, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
 
 
 def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """(1 + #{null ≥ observed})/(1 + P) for null (P, q) or (P, 1), ties included; in blocks of positions."""
+    """(1 + #{null ≥ observed})/(1 + P) for null (P, q) or (P, 1), ties included.
+
+    In blocks of positions.
+    """
     counts = np.empty(len(observed))
     with np.errstate(invalid="ignore"):  # infinite ones
-        reached = np.where(np.isfinite(observed), observed - TIE * np.maximum(1.0, np.abs(observed)), observed)
+        reached = np.where(
+            np.isfinite(observed), observed - TIE * np.maximum(1.0, np.abs(observed)), observed
+        )
     step = max(1, BLOCK_ELEMENTS // len(null))
     for start in range(0, len(observed), step):
         part = slice(start, start + step)
-        counts[part] = np.sum((null if null.shape[1] == 1 else null[:, part]) >= reached[part], axis=0)
+        counts[part] = np.sum(
+            (null if null.shape[1] == 1 else null[:, part]) >= reached[part], axis=0
+        )
     return np.asarray((1.0 + counts) / (1.0 + len(null)))
 
 
 def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Connected sets of active positions (B, q), numbered over all rows; inactive positions are sets of their own."""
+    """Connected sets of active positions (B, q), numbered over all rows.
+
+    Inactive positions are sets of their own.
+    """
     B, q = active.shape
     row, edge = np.nonzero(active[:, edges[:, 0]] & active[:, edges[:, 1]])
     first, second = row * q + edges[edge, 0], row * q + edges[edge, 1]
@@ -212,8 +259,13 @@ def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.asarray(sp.csgraph.connected_components(graph, directed=False)[1]).reshape(B, q)
 
 
-def largest_masses(passing: np.ndarray, z: np.ndarray, sides: Iterable[int], edges: np.ndarray) -> np.ndarray:
-    """The largest cluster mass, without its sign, of every row (B,); 0 where there is no cluster."""
+def largest_masses(
+    passing: np.ndarray, z: np.ndarray, sides: Iterable[int], edges: np.ndarray
+) -> np.ndarray:
+    """The largest cluster mass, without its sign, of every row (B,).
+
+    0 where there is no cluster.
+    """
     B, q = passing.shape
     largest = np.zeros(B)
     step = max(1, BLOCK_ELEMENTS // max(q, len(edges), 1))

@@ -1,12 +1,12 @@
 r"""Train at one position, test at every other, on rows that the model has not seen.
 
-With the decomposition of position s, the model of a training set is, for a refit without the deleted rows (MATHS: α of the remaining
-residuals),
+With the decomposition of position s, the model of a training set is, for a refit without the
+deleted rows (MATHS: α of the remaining residuals),
 
     decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
 
-All folds' coefficients stand side by side, so that the rows of all positions t go through one product with them; a row's value
-counts only in the fold that holds it out.
+All folds' coefficients stand side by side, so that the rows of all positions t go through one
+product with them; a row's value counts only in the fold that holds it out.
 """
 
 from __future__ import annotations
@@ -53,15 +53,17 @@ def generalize(
     params: Mapping[str, Any] | None = None,
     verbose: int = 0,
 ) -> np.ndarray:
-    """Scores of models trained at each position and tested at every position, on held-out rows only (King & Dehaene 2014).
+    """Scores of models trained at each position and tested at every position, on held-out rows only
+    (King & Dehaene 2014).
 
-    Equal to fitting the estimator on ``X[train, :, s]`` and scoring it on ``X[test, :, t]`` for all folds and pairs of positions, to
-    rounding. The diagonal is `cross_val_score`.
+    Equal to fitting the estimator on ``X[train, :, s]`` and scoring it on ``X[test, :, t]`` for all
+    folds and pairs of positions, to rounding. The diagonal is `cross_val_score`.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other is refitted on every training set and position, with a warning.
+        One of fitonce's, or a pipeline that ends in one. Any other is refitted on every training
+        set and position, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
         Epochs by channels by times. Or (n_samples, n_features) with `neighbours` of equal size.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
@@ -84,12 +86,12 @@ def generalize(
     Returns
     -------
     array of shape (n_positions, n_positions, n_folds)
-        Training position, test position, fold. (MNE's ``cross_val_multiscore`` with a ``GeneralizingEstimator`` has the folds first.)
+        Training position, test position, fold. (MNE's ``cross_val_multiscore`` with a
+        ``GeneralizingEstimator`` has the folds first.)
 
-    Notes
-    -----
-    Cost for T positions, n rows, p features: T decompositions; then T² products of n rows with the folds' weights (linear kernel), or T²
-    kernel matrices of n×n. Tuned parameters and pipelines are fitted on every training set, T times the number of folds.
+    Notes ----- Cost for T positions, n rows, p features: T decompositions; then T² products of n
+    rows with the folds' weights (linear kernel), or T² kernel matrices of n×n. Tuned parameters and
+    pipelines are fitted on every training set, T times the number of folds.
 
     Examples
     --------
@@ -108,20 +110,34 @@ def generalize(
     """
     slices = Slices.of(X, neighbours)
     if isinstance(scoring, (list, tuple, set, Mapping)):
-        raise ValueError(f"scoring must be one score, got {scoring!r} instead. Call again for another.")
+        raise ValueError(
+            f"scoring must be one score, got {scoring!r} instead. Call again for another."
+        )
     if sklearn.get_config()["enable_metadata_routing"] and params:
-        raise ValueError("params with metadata routing enabled are not supported here. Switch routing off.")
+        raise ValueError(
+            "params with metadata routing enabled are not supported here. Switch routing off."
+        )
     if getattr(final_step(estimator), "kernel", None) == "precomputed":
         raise ValueError(
-            'kernel="precomputed" cannot generalise: kernels between rows of different positions are needed. Pass features and a kernel.'
+            'kernel="precomputed" cannot generalise: kernels between rows of different positions '
+            "are needed. Pass features and a kernel."
         )
     labels = to_numpy(y) if is_foreign_array(y) else y
     splits = shared_splits(estimator, slices, X, labels, groups, cv)
     _check_equal_sizes(slices)
     host = np.asarray(labels)
     classes = np.unique(host) if is_classifier(estimator) else None
-    chosen = measures(final_step(estimator), scoring, classifier=classes is not None, classes=classes)
-    work = Work(estimator, slices, labels, splits, Scoring(estimator, chosen, classes, host.ndim == 1, pooled=False), params)
+    chosen = measures(
+        final_step(estimator), scoring, classifier=classes is not None, classes=classes
+    )
+    work = Work(
+        estimator,
+        slices,
+        labels,
+        splits,
+        Scoring(estimator, chosen, classes, host.ndim == 1, pooled=False),
+        params,
+    )
     found = at_every_position(work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose)
     return np.concatenate(list(found)).reshape(*slices.shape, *slices.shape, len(splits))
 
@@ -130,7 +146,8 @@ def _check_equal_sizes(slices: Slices) -> None:
     sizes = {len(place) for place in slices.places if isinstance(place, np.ndarray)}
     if len(sizes) > 1:
         raise ValueError(
-            f"neighbours must have equal sizes here, got sizes from {min(sizes)} to {max(sizes)}: a model trained at one position must fit "
+            f"neighbours must have equal sizes here, got sizes from {min(sizes)} to {max(sizes)}: "
+            "a model trained at one position must fit "
             "the features of all others."
         )
 
@@ -155,7 +172,8 @@ class Work:
         route = choose_route(self.estimator, X, self.params)
         if route.name == "refit":
             warnings.warn(
-                f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted on every training set and position. Pass "
+                f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "
+                "on every training set and position. Pass "
                 "one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
                 RefitWarning,
                 stacklevel=2,
@@ -164,7 +182,11 @@ class Work:
         fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
         closed = {}
         if self.scoring.measures[0].plain:
-            closed = {fold: w for fold, (train, _) in enumerate(self.splits) if (w := shared.without(train)) is not None}
+            closed = {
+                fold: w
+                for fold, (train, _) in enumerate(self.splits)
+                if (w := shared.without(train)) is not None
+            }
         scores = np.full((len(self.slices), len(self.splits)), np.nan)
         try:
             for start, outputs in self._closed_outputs(shared, closed):
@@ -182,14 +204,20 @@ class Work:
         if route.name == "one":
             try:
                 shared.decompose(fit_weights(self.estimator, self.params))
-            except (ValueError, TypeError):  # all rows together are refused; each training set meets the same, or is spared it
+            except (
+                ValueError,
+                TypeError,
+            ):  # all rows together are refused; each training set meets the same, or is spared it
                 shared.model = None
         return shared
 
-    # ---- closed form ------------------------------------------------------------------------------------------------
+    # ---- closed form -----------------------------------------------------------------------------
 
     def _closed_outputs(self, shared: Shared, closed: Mapping[int, Without]) -> Any:
-        """For blocks of test positions: the first, and for every fold what its model says about its test rows, (B, m) or (B, c, m)."""
+        """For blocks of test positions.
+
+        The first, and for every fold what its model says about its test rows, (B, m) or (B, c, m).
+        """
         if not closed:
             return
         problem = shared.problem
@@ -202,17 +230,25 @@ class Work:
             values = namespace(values).reshape(values, (-1, n, len(closed), t))
             yield (
                 start,
-                {fold: self._read(shared, without, values[:, :, place, :], fold) for place, (fold, without) in enumerate(closed.items())},
+                {
+                    fold: self._read(shared, without, values[:, :, place, :], fold)
+                    for place, (fold, without) in enumerate(closed.items())
+                },
             )
 
     def _rows(self, n_features: int) -> Iterator[tuple[int, Array]]:
-        """The rows of all positions one below the other, in blocks with the position that each begins with; kept if that is one block."""
+        """The rows of all positions one below the other, in blocks with the position that each
+        begins with; kept if that is one block.
+        """
         if self._stacked is not None:
             yield 0, self._stacked
             return
         step = max(1, BLOCK_ELEMENTS // (self.slices.n_samples * n_features))
         for start in range(0, len(self.slices), step):
-            parts = [self.slices.at(number) for number in range(start, min(start + step, len(self.slices)))]
+            parts = [
+                self.slices.at(number)
+                for number in range(start, min(start + step, len(self.slices)))
+            ]
             xp = namespace(parts[0])
             rows = xp.concat([xp.astype(part, xp.float64) for part in parts], axis=0)
             if len(parts) == len(self.slices):
@@ -225,11 +261,13 @@ class Work:
         host = to_numpy(values)[:, test, :]
         B, m, t = host.shape
         like = without.fitted.Y
-        flat = namespace(like).asarray(np.ascontiguousarray(host.reshape(B * m, t)), device=getattr(like, "device", None))
+        flat = namespace(like).asarray(
+            np.ascontiguousarray(host.reshape(B * m, t)), device=getattr(like, "device", None)
+        )
         output = to_numpy(shared.model._read_without(without, flat, self.method))
         return np.moveaxis(output.reshape(B, m, *output.shape[1:]), 1, -1)
 
-    # ---- fitted -----------------------------------------------------------------------------------------------------
+    # ---- fitted ----------------------------------------------------------------------------------
 
     def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
         """Scores (positions,) of one training set's model, fitted literally."""
@@ -239,8 +277,12 @@ class Work:
         ours = isinstance(final_step(self.estimator), KernelModel) and measure.metric is not None
         if not ours or not self._same_classes(model):
             X = self.slices
-            return np.array([measure.scorer(model, subset(X.at(number), test), y) for number in range(len(X))])
-        return np.concatenate([self._scored(values, fold) for values in self._fitted_outputs(model, test)])
+            return np.array(
+                [measure.scorer(model, subset(X.at(number), test), y) for number in range(len(X))]
+            )
+        return np.concatenate(
+            [self._scored(values, fold) for values in self._fitted_outputs(model, test)]
+        )
 
     def _same_classes(self, model: Any) -> bool:
         return self.scoring.classes is None or np.array_equal(model.classes_, self.scoring.classes)
@@ -250,11 +292,16 @@ class Work:
         first = subset(self.slices.at(0), test)
         step = max(1, BLOCK_ELEMENTS // max(1, int(first.shape[0] * first.shape[1])))
         for start in range(0, len(self.slices), step):
-            parts = [subset(self.slices.at(number), test) for number in range(start, min(start + step, len(self.slices)))]
-            output = to_numpy(getattr(model, self.method)(namespace(parts[0]).concat(parts, axis=0)))
+            parts = [
+                subset(self.slices.at(number), test)
+                for number in range(start, min(start + step, len(self.slices)))
+            ]
+            output = to_numpy(
+                getattr(model, self.method)(namespace(parts[0]).concat(parts, axis=0))
+            )
             yield np.moveaxis(output.reshape(len(parts), len(test), *output.shape[1:]), 1, -1)
 
-    # ---- scores -----------------------------------------------------------------------------------------------------
+    # ---- scores ----------------------------------------------------------------------------------
 
     def _scored(self, values: np.ndarray, fold: int) -> np.ndarray:
         """Scores (B,) of outputs (B, m) or (B, c, m) at the test rows of a fold."""

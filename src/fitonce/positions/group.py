@@ -1,7 +1,9 @@
-r"""A test over subjects: under the null hypothesis each subject's deviation from chance is as likely positive as negative.
+r"""A test over subjects: under the null hypothesis each subject's deviation from chance is as
+likely positive as negative.
 
-Scores less chance, X (subjects, q), are flipped subject by subject with signs s, the same at all positions. Sums of squares do not
-change, so that the t values of all flips are one product S X away:
+Scores less chance, X (subjects, q), are flipped subject by subject with signs s, the same at all
+positions. Sums of squares do not change, so that the t values of all flips are one product S X
+away:
 
     m = SX/n,     t = m / sqrt((Σx²/n - m²)/(n - 1)).
 """
@@ -38,14 +40,16 @@ def group_test(
     exact: bool | str = "auto",
     random_state: Any = 0,
 ) -> GroupTest:
-    """Do subjects score better than chance at any position? Sign flips over subjects, corrected for all positions.
+    """Do subjects score better than chance at any position? Sign flips over subjects, corrected for
+    all positions.
 
     Parameters
     ----------
     scores : array-like of shape (n_subjects, n_positions), or list of PositionTest
         One score per subject and position; more axes make a grid (generalisation matrices).
     chance : float or array of shape (n_positions,), default=None
-        The score without any effect: 0.5 for AUC and balanced classes. Of a list of tests, None takes each subject's own null mean.
+        The score without any effect: 0.5 for AUC and balanced classes. Of a list of tests, None
+        takes each subject's own null mean.
     n_permutations : int, default=10,000
         How many flips to draw.
     alternative : {"greater", "less", "two-sided"}, default="greater"
@@ -66,10 +70,9 @@ def group_test(
     GroupTest
         `score` (the mean), `t`, and p-values as in `permutation_test`.
 
-    Notes
-    -----
-    The test assumes that scores are symmetric about chance where there is no effect. As a true score is never below chance, rejecting
-    says that some subjects carry information, not that most do (Allefeld, Görgen & Haynes 2016).
+    Notes ----- The test assumes that scores are symmetric about chance where there is no effect. As
+    a true score is never below chance, rejecting says that some subjects carry information, not
+    that most do (Allefeld, Görgen & Haynes 2016).
 
     Examples
     --------
@@ -110,7 +113,10 @@ def group_test(
 
 
 def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """One-sample t values (P, q) of flipped rows; infinite where all flipped values are equal, 0 where they are zero."""
+    """One-sample t values (P, q) of flipped rows.
+
+    Infinite where all flipped values are equal, 0 where they are zero.
+    """
     n = len(X)
     mean = signs @ X / n
     mean_square = np.mean(X**2, axis=0)
@@ -123,29 +129,48 @@ def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
     """Scores (subjects, …) and the chance level beside them."""
-    if isinstance(scores, Sequence) and scores and all(isinstance(entry, PositionTest) for entry in scores):
+    if (
+        isinstance(scores, Sequence)
+        and scores
+        and all(isinstance(entry, PositionTest) for entry in scores)
+    ):
         shapes = {entry.score.shape for entry in scores}
         if len(shapes) > 1:
-            raise ValueError(f"all subjects must have the same positions, got shapes {sorted(shapes)} instead.")
+            raise ValueError(
+                f"all subjects must have the same positions, got shapes {sorted(shapes)} instead."
+            )
         values = np.stack([entry.score for entry in scores])
-        level = np.stack([entry.chance for entry in scores]) if chance is None else np.asarray(chance, dtype=np.float64)
+        level = (
+            np.stack([entry.chance for entry in scores])
+            if chance is None
+            else np.asarray(chance, dtype=np.float64)
+        )
     else:
         values = np.asarray(scores, dtype=np.float64)
         if chance is None:
             raise ValueError(
-                "chance must be given with scores, got None instead: it is what deviations are measured from. It is 0.5 for AUC and the "
-                "accuracy of two balanced classes; pass the subjects' PositionTest results to use their null means."
+                "chance must be given with scores, got None instead: it is what deviations are "
+                "measured from. It is 0.5 for AUC and the "
+                "accuracy of two balanced classes; pass the subjects' PositionTest results to use "
+                "their null means."
             )
         level = np.asarray(chance, dtype=np.float64)
     if values.ndim < 2 or len(values) < 2 or values.size == 0:
-        raise ValueError(f"scores must have shape (n_subjects, n_positions) with at least two subjects, got {values.shape} instead.")
+        raise ValueError(
+            "scores must have shape (n_subjects, n_positions) with at least two subjects, got "
+            f"{values.shape} instead."
+        )
     if not np.all(np.isfinite(values)):
-        raise ValueError("scores must be finite, got undefined ones instead: leave out those positions or subjects.")
+        raise ValueError(
+            "scores must be finite, got undefined ones instead: leave out those positions or "
+            "subjects."
+        )
     try:
         np.broadcast_to(level, values.shape)
     except ValueError:
         raise ValueError(
-            f"chance must be a number or have a value per position {values.shape[1:]}, got shape {level.shape} instead."
+            f"chance must be a number or have a value per position {values.shape[1:]}, got shape "
+            f"{level.shape} instead."
         ) from None
     return values, level
 
@@ -154,7 +179,8 @@ def _warn_if_hopeless(n_subjects: int, alternative: str) -> None:
     smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n_subjects
     if smallest > LEVEL:
         warnings.warn(
-            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so that no p-value can be smaller than {smallest:.3g}: nothing can "
+            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so that no p-value can be "
+            f"smaller than {smallest:.3g}: nothing can "
             "become significant at 5 %. Test each subject by itself, or add subjects.",
             ValidityWarning,
             stacklevel=3,

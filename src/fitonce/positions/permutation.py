@@ -56,19 +56,22 @@ def permutation_test(
     max_bytes: int = MAX_BYTES,
     verbose: int = 0,
 ) -> PositionTest:
-    """Is the cross-validated score of any position better than chance? Permutation tests with corrections for looking everywhere.
+    """Is the cross-validated score of any position better than chance? Permutation tests with
+    corrections for looking everywhere.
 
-    Every position gets the scores of ``fitonce.permutation_test_score(estimator, X[:, :, position], y, ...)`` with the same
-    `random_state`. Folds and permutations are made once and shared by all positions, so that the null scores are a joint distribution:
-    that of the maximum over positions, or of the mass of clusters, corrects for the number of positions whatever their dependence.
+    Every position gets the scores of ``fitonce.permutation_test_score(estimator, X[:, :, position],
+    y, ...)`` with the same `random_state`. Folds and permutations are made once and shared by all
+    positions, so that the null scores are a joint distribution: that of the maximum over positions,
+    or of the mass of clusters, corrects for the number of positions whatever their dependence.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other is refitted for every permutation, with a warning.
+        One of fitonce's, or a pipeline that ends in one. Any other is refitted for every
+        permutation, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by times, as MNE's ``epochs.get_data()``; more axes after the second make a grid of positions. Or
-        (n_samples, n_features) with `neighbours`.
+        Epochs by channels by times, as MNE's ``epochs.get_data()``; more axes after the second make
+        a grid of positions. Or (n_samples, n_features) with `neighbours`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
@@ -80,34 +83,41 @@ def permutation_test(
     scoring : str, callable or None, default=None
         One score; None is accuracy, or R² for regression.
     neighbours : list of index arrays or boolean matrix, default=None
-        For every position the features that are used there, for X of two dimensions (a searchlight); the positions whose features
-        are joined there, for X of three (a sliding window). See `spheres`.
+        For every position the features that are used there, for X of two dimensions (a
+        searchlight); the positions whose features are joined there, for X of three (a sliding
+        window). See `spheres`.
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        Which effects count: scores above chance, below, or either. Two-sided tests measure from the mean of all labellings' scores.
+        Which effects count: scores above chance, below, or either. Two-sided tests measure from the
+        mean of all labellings' scores.
     cluster_pvalue : float, default=0.05
         Adjacent positions whose own (uncorrected) p-value is at most this form clusters.
     cluster_score : float, default=None
-        Instead of `cluster_pvalue`: adjacent positions whose score is at least this form clusters (at most, for "less").
+        Instead of `cluster_pvalue`: adjacent positions whose score is at least this form clusters
+        (at most, for "less").
     adjacency : sparse matrix, array or list of index arrays, default=None
-        Which positions are neighbours, (n_positions, n_positions). None: those next to each other on the last axis (axes, for a grid);
-        of a searchlight nothing is known, and no clusters are formed.
+        Which positions are neighbours, (n_positions, n_positions). None: those next to each other
+        on the last axis (axes, for a grid); of a searchlight nothing is known, and no clusters are
+        formed.
     permute : {"resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together, as in `fitonce.permutation_test_score`. For stratified folds "within-folds" is the fast one.
+        How labels and folds go together, as in `fitonce.permutation_test_score`. For stratified
+        folds "within-folds" is the fast one.
     exchange : {"within", "rows", "whole", "sign", "shift"} or None, default=None
         What the null hypothesis makes interchangeable, as there.
     pooled : bool, default=False
         One score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
-        Try every distinct labelling once: "auto" does so if there are no more than `n_permutations`.
+        Try every distinct labelling once: "auto" does so if there are no more than
+        `n_permutations`.
     params : dict, default=None
         Parameters for `fit`; ``sample_weight`` stays with its row.
     random_state : int, RandomState or None, default=0
         Seed of the permutations.
     n_jobs : int, default=None
-        Positions worked on at the same time, through joblib's current backend. With one process the matrix products have all cores.
+        Positions worked on at the same time, through joblib's current backend. With one process the
+        matrix products have all cores.
     checkpoint : path, default=None
-        A file that is brought up to date as positions are finished; a run with the same arguments goes on from it, with the
-        identical result. Needs an integer `random_state`.
+        A file that is brought up to date as positions are finished; a run with the same arguments
+        goes on from it, with the identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
         Working memory at one position beside its n×n matrices, whatever the number of permutations.
     verbose : int, default=0
@@ -116,13 +126,12 @@ def permutation_test(
     Returns
     -------
     PositionTest
-        `score`, `null`, `pvalue`, `pvalue_max`, `pvalue_fdr`, `pvalue_cluster`, `clusters` and more; ``corrected`` judges the same
-        permutations by other rules.
+        `score`, `null`, `pvalue`, `pvalue_max`, `pvalue_fdr`, `pvalue_cluster`, `clusters` and
+        more; ``corrected`` judges the same permutations by other rules.
 
-    Notes
-    -----
-    Exact: scores equal those of literal refits to rounding. Cost per position, n rows, p features, P permutations of two classes, k folds
-    kept for all permutations: O(n p²) and O(n³/k²) once, one product of n×n with n×P, and P n²/k.
+    Notes ----- Exact: scores equal those of literal refits to rounding. Cost per position, n rows,
+    p features, P permutations of two classes, k folds kept for all permutations: O(n p²) and
+    O(n³/k²) once, one product of n×n with n×P, and P n²/k.
 
     Examples
     --------
@@ -144,7 +153,9 @@ def permutation_test(
     _check_routing(params)
     check_counts(n_permutations, None, max_bytes, exact)
     slices = Slices.of(X, neighbours)
-    rules = Rules.of(alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score")
+    rules = Rules.of(
+        alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
+    )
     question = Question.of(estimator, X, y, groups, cv, permute, exchange)
     scoring_ = one_score(question, scoring, pooled)
     enumerated = is_enumerated(question.exchange, n_permutations, exact)
@@ -157,11 +168,19 @@ def permutation_test(
             question.exchange_name, pooled, enumerated, total, random_state, max_bytes, list(slices.places),
         )  # fmt: skip
     drawn = islice(labellings_of(question, enumerated, check_random_state(random_state)), total)
-    work = Work(replace(question, X=None, cv=None), [unpermuted(question), *drawn], scoring_, params, max_bytes)
+    work = Work(
+        replace(question, X=None, cv=None),
+        [unpermuted(question), *drawn],
+        scoring_,
+        params,
+        max_bytes,
+    )
     table = _finish(work, slices, path, mark, n_jobs, verbose)
     scores, routes, fitted = table[:, :-2], table[:, -2], table[:, -1]
     slowest = int(routes.max())
-    reason = work.reasons.get(slowest, "positions differ" if work.reasons else "known from the checkpoint")
+    reason = work.reasons.get(
+        slowest, "positions differ" if work.reasons else "known from the checkpoint"
+    )
     route = Route(ROUTES[slowest], reason, int(fitted.sum()))
     logger.info("route %s", route)
     score, null = scores[:, 0].reshape(slices.shape), scores[:, 1:].T.reshape(-1, *slices.shape)
@@ -180,7 +199,10 @@ def permutation_test(
 
 @dataclass
 class Work:
-    """All labellings scored at one position. Labels, folds and their layouts are worked out at the first and kept."""
+    """All labellings scored at one position.
+
+    Labels, folds and their layouts are worked out at the first and kept.
+    """
 
     question: Question
     labellings: list[Labelling]
@@ -191,11 +213,17 @@ class Work:
     _batches: dict[int, list[Batch]] = field(default_factory=dict)
 
     def __call__(self, X: Any, position: int) -> np.ndarray:
-        """The scores of all labellings, the number of the route, and how many were fitted one by one."""
+        """The scores of all labellings, the number of the route, and how many were fitted one by
+        one.
+        """
         scoring = replace(self.scoring, literal=set())
-        evaluation = Evaluation(replace(self.question, X=X), scoring, self.params, None, self.max_bytes)
+        evaluation = Evaluation(
+            replace(self.question, X=X), scoring, self.params, None, self.max_bytes
+        )
         name = scoring.measures[0].name
-        scores = np.concatenate([evaluation.scores_of(batch)[name] for batch in self.batches(evaluation.block_size)])
+        scores = np.concatenate(
+            [evaluation.scores_of(batch)[name] for batch in self.batches(evaluation.block_size)]
+        )
         route = ROUTES.index(evaluation.route.name)
         self.reasons.setdefault(route, evaluation.route.reason)
         return np.append(scores, [route, evaluation.fitted_one_by_one])
@@ -203,16 +231,22 @@ class Work:
     def batches(self, size: int) -> list[Batch]:
         if size not in self._batches:
             parts = range(0, len(self.labellings), size)
-            self._batches[size] = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
+            self._batches[size] = [
+                Batch(self.question, self.labellings[start : start + size]) for start in parts
+            ]
         return self._batches[size]
 
 
-def _finish(work: Work, slices: Slices, path: Path | None, mark: str, n_jobs: int | None, verbose: int) -> np.ndarray:
+def _finish(
+    work: Work, slices: Slices, path: Path | None, mark: str, n_jobs: int | None, verbose: int
+) -> np.ndarray:
     """The table of all positions, brought up to date on file after every round."""
     known = checkpoints.load(path, mark) if path is not None else None
     parts = [] if known is None else [known[1]["positions"]]
     done = 0 if known is None else known[0]
-    for found in at_every_position(work, slices, name="permutation_test", n_jobs=n_jobs, verbose=verbose, start=done):
+    for found in at_every_position(
+        work, slices, name="permutation_test", n_jobs=n_jobs, verbose=verbose, start=done
+    ):
         parts.append(found)
         done += len(found)
         if path is not None:
@@ -225,14 +259,21 @@ def one_score(question: Question, scoring: Any, pooled: bool) -> Scoring:
     """The scoring of a test over positions, which is about one number."""
     if isinstance(scoring, (list, tuple, set, Mapping)):
         raise ValueError(
-            f"scoring must be one score, got {scoring!r} instead: corrections over positions are about one. Call again for another."
+            f"scoring must be one score, got {scoring!r} instead: corrections over positions are "
+            "about one. Call again for another."
         )
-    chosen = measures(final_step(question.estimator), scoring, classifier=question.classifier, classes=question.classes)
+    chosen = measures(
+        final_step(question.estimator),
+        scoring,
+        classifier=question.classifier,
+        classes=question.classes,
+    )
     return Scoring(question.estimator, chosen, question.classes, question.y.ndim == 1, pooled)
 
 
 def _check_routing(params: Mapping[str, Any] | None) -> None:
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(
-            "params with metadata routing enabled are not supported here: what they mean depends on who requests them. Switch routing off."
+            "params with metadata routing enabled are not supported here: what they mean depends "
+            "on who requests them. Switch routing off."
         )

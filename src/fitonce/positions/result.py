@@ -1,4 +1,7 @@
-"""What tests over positions return: scores, their joint null distribution, and significance in four currencies."""
+"""What tests over positions return.
+
+Scores, their joint null distribution, and significance in four currencies.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from .corrections import Cluster, Joint, Rules
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointTest:
-    """Shared by the tests over positions; positions have the shape of `score`, (positions,) or a grid.
+    """Shared by the tests over positions; positions have the shape of `score`, (positions,) or a
+    grid.
 
     Attributes
     ----------
@@ -29,8 +33,8 @@ class JointTest:
     pvalue_fdr : array of shape (positions,)
         Adjusted to the false discovery rate (Benjamini & Hochberg).
     pvalue_cluster : array of shape (positions,) or None
-        The p-value of the cluster that a position belongs to, 1 outside clusters; None where it is not known which positions are
-        adjacent (a searchlight without `adjacency`).
+        The p-value of the cluster that a position belongs to, 1 outside clusters; None where it is
+        not known which positions are adjacent (a searchlight without `adjacency`).
     clusters : tuple of Cluster or None
         The observed clusters, most massive first.
     threshold : array of shape (positions,)
@@ -72,7 +76,8 @@ class JointTest:
         alternative : {"greater", "less", "two-sided"}, default=None
             None keeps what the test was asked for; so it does for all parameters.
         cluster_pvalue, cluster_value : float, default=None
-            The threshold of clusters, as a position's own p-value or as a score (a t value for a group).
+            The threshold of clusters, as a position's own p-value or as a score (a t value for a
+            group).
         adjacency : sparse matrix, array or list of index arrays, default=None
             Which positions are neighbours.
 
@@ -84,8 +89,14 @@ class JointTest:
         edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.size)
         if cluster_pvalue is None and cluster_value is None:
             cluster_pvalue, cluster_value = rules.cluster_pvalue, rules.cluster_value
-        chosen = Rules.of(alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value")
-        return replace(self, rules=chosen, **significance(self._statistic, self.null, chosen, self._standardised))
+        chosen = Rules.of(
+            alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value"
+        )
+        return replace(
+            self,
+            rules=chosen,
+            **significance(self._statistic, self.null, chosen, self._standardised),
+        )
 
     @property
     def _statistic(self) -> np.ndarray:
@@ -99,7 +110,10 @@ class JointTest:
         if self.clusters:
             smallest += f", {min(cluster.pvalue for cluster in self.clusters):.4g} (cluster)"
         how = "all" if self.exact else "drawn"
-        return f"{type(self).__name__}({self.score.shape} positions, {self.n_permutations_done} permutations ({how}), {smallest})"
+        return (
+            f"{type(self).__name__}({self.score.shape} positions, {self.n_permutations_done} "
+            f"permutations ({how}), {smallest})"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +131,8 @@ class PositionTest(JointTest):
     exchange : str
         What moved: "rows", "within", "whole", "sign" or "shift".
     route : Route
-        The way the numbers were computed, and how many labellings had to be fitted one by one, over all positions.
+        The way the numbers were computed, and how many labellings had to be fitted one by one, over
+        all positions.
     classes : array or None
         The classes of y.
     """
@@ -136,7 +151,8 @@ class PositionTest(JointTest):
 class GroupTest(JointTest):
     """A test over subjects at every position, with the same flips of signs at all of them.
 
-    The attributes of `JointTest`, where `score` is the mean over subjects, `null` holds the t values of the flips, and:
+    The attributes of `JointTest`, where `score` is the mean over subjects, `null` holds the t
+    values of the flips, and:
 
     Attributes
     ----------
@@ -159,13 +175,17 @@ class GroupTest(JointTest):
         return self.t
 
 
-def significance(score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool) -> dict[str, Any]:
+def significance(
+    score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+) -> dict[str, Any]:
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
     joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardised)
     clusters, by_position = None, None
     if joint.clusters is not None:
-        clusters = tuple(Cluster(_places(members, shape), mass, p) for members, mass, p in joint.clusters)
+        clusters = tuple(
+            Cluster(_places(members, shape), mass, p) for members, mass, p in joint.clusters
+        )
         by_position = np.ones(shape)
         for members, _, p in joint.clusters:
             by_position.flat[members] = p

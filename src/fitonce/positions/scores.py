@@ -35,14 +35,16 @@ def cross_val_score(
 ) -> np.ndarray:
     """Cross-validated scores at every position, all with the same folds.
 
-    Every position gets what ``fitonce.cross_val_score(estimator, X[:, :, position], y, ...)`` gives.
+    Every position gets what ``fitonce.cross_val_score(estimator, X[:, :, position], y, ...)``
+    gives.
 
     Parameters
     ----------
     estimator : estimator
         One of fitonce's, or a pipeline that ends in one. Any other is refitted, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by times; more axes after the second make a grid of positions. Or (n_samples, n_features) with `neighbours`.
+        Epochs by channels by times; more axes after the second make a grid of positions. Or
+        (n_samples, n_features) with `neighbours`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
@@ -52,7 +54,8 @@ def cross_val_score(
     scoring : str, callable or None, default=None
         As in scikit-learn.
     neighbours : list of index arrays or boolean matrix, default=None
-        For every position the features (X of two dimensions) or positions (three) that are joined there; see `permutation_test`.
+        For every position the features (X of two dimensions) or positions (three) that are joined
+        there; see `permutation_test`.
     n_jobs : int, default=None
         Positions worked on at the same time, through joblib's current backend.
     params : dict, default=None
@@ -65,7 +68,8 @@ def cross_val_score(
     Returns
     -------
     array of shape (n_positions, n_folds)
-        ``scores.mean(axis=-1)`` is the time course. (MNE's ``cross_val_multiscore`` has the folds first: ``scores.T``.)
+        ``scores.mean(axis=-1)`` is the time course. (MNE's ``cross_val_multiscore`` has the folds
+        first: ``scores.T``.)
 
     Examples
     --------
@@ -87,11 +91,19 @@ def cross_val_score(
     return np.concatenate(list(found)).reshape(*slices.shape, len(splits))
 
 
-def shared_splits(estimator: Any, slices: Slices, X: Any, y: Any, groups: Any, cv: Any) -> list[Split]:
-    """The folds of all positions, made once: a splitter that shuffles without a seed gives other ones every time it is asked."""
+def shared_splits(
+    estimator: Any, slices: Slices, X: Any, y: Any, groups: Any, cv: Any
+) -> list[Split]:
+    """The folds of all positions, made once.
+
+    A splitter that shuffles without a seed gives other ones every time it is asked.
+    """
     for name, values in (("y", y), ("groups", groups)):
         if values is not None and len(values) != slices.n_samples:
-            raise ValueError(f"{name} must have one entry per row of X ({slices.n_samples}), got {len(values)} instead.")
+            raise ValueError(
+                f"{name} must have one entry per row of X ({slices.n_samples}), got {len(values)} "
+                "instead."
+            )
     splitter = check_cv(cv, y, classifier=is_classifier(estimator))
     splits = split_rows(splitter.split(X, y, groups), slices.n_samples)
     if not splits:
@@ -112,5 +124,11 @@ class Work:
 
     def __call__(self, X: Any, position: int) -> np.ndarray:
         return model_selection.cross_val_score(
-            self.estimator, X, self.y, cv=self.splits, scoring=self.scoring, params=self.params, error_score=self.error_score
+            self.estimator,
+            X,
+            self.y,
+            cv=self.splits,
+            scoring=self.scoring,
+            params=self.params,
+            error_score=self.error_score,
         )

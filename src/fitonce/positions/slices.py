@@ -1,4 +1,7 @@
-"""X at each position: a slice of an array (n, features, positions), or a neighbourhood of its features or positions."""
+"""X at each position.
+
+A slice of an array (n, features, positions), or a neighbourhood of its features or positions.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ from .adjacency import edges_of, grid_edges, index_lists
 
 @dataclass(frozen=True)
 class Slices:
-    """X (n, features, positions) and, for every place asked for, a position or the positions whose features it joins.
+    """X (n, features, positions) and, for every place asked for, a position or the positions whose
+    features it joins.
 
-    `shape` is how positions are arranged; `lattice` says that places next to each other in it are neighbours.
+    `shape` is how positions are arranged; `lattice` says that places next to each other in it are
+    neighbours.
     """
 
     X: Array
@@ -31,24 +36,35 @@ class Slices:
         X = _array(X)
         if X.ndim == 2 and neighbours is None:
             raise ValueError(
-                f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} instead. For a searchlight over the columns "
+                f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
+                "instead. For a searchlight over the columns "
                 "of X give neighbours; to decode from each column by itself pass X[:, None, :]."
             )
         if X.ndim < 2:
-            raise ValueError(f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} instead.")
+            raise ValueError(
+                f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
+                "instead."
+            )
         searchlight = X.ndim == 2
         shape = tuple(int(size) for size in X.shape[2:]) or (int(X.shape[1]),)
         n_positions = int(np.prod(shape))
         if min(X.shape) == 0:
-            raise ValueError(f"X must have samples, features and positions, got shape {tuple(X.shape)} instead.")
+            raise ValueError(
+                f"X must have samples, features and positions, got shape {tuple(X.shape)} instead."
+            )
         X = namespace(X).reshape(X, (X.shape[0], 1 if searchlight else X.shape[1], n_positions))
         if neighbours is None:
             return cls(X, range(n_positions), shape, True)
-        lists = index_lists(neighbours, n_positions, "neighbours", "features" if searchlight else "positions")
+        lists = index_lists(
+            neighbours, n_positions, "neighbours", "features" if searchlight else "positions"
+        )
         empty = [number for number, indices in enumerate(lists) if not len(indices)]
         if empty or not lists:
             where = f"neighbourhood {empty[0]} is empty" if empty else "there is none"
-            raise ValueError(f"neighbours must name at least one index for every position, but {where}: nothing can be decoded there.")
+            raise ValueError(
+                f"neighbours must name at least one index for every position, but {where}: "
+                "nothing can be decoded there."
+            )
         lattice = not searchlight and len(lists) == n_positions
         return cls(X, lists, shape if lattice else (len(lists),), lattice)
 
@@ -66,7 +82,9 @@ class Slices:
             X = self.X[:, :, place]
         else:
             xp = namespace(self.X)
-            X = xp.reshape(xp.take(self.X, index_like(place, self.X), axis=2), (self.X.shape[0], -1))
+            X = xp.reshape(
+                xp.take(self.X, index_like(place, self.X), axis=2), (self.X.shape[0], -1)
+            )
         return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
 
     def part(self, start: int, stop: int) -> Slices:
@@ -74,7 +92,10 @@ class Slices:
         return Slices(self.X, self.places[start:stop], (stop - start,), False)
 
     def edges(self, adjacency: Any) -> np.ndarray | None:
-        """Pairs of neighbouring places; None where neither an adjacency nor an arrangement says which they are."""
+        """Pairs of neighbouring places.
+
+        None where neither an adjacency nor an arrangement says which they are.
+        """
         if adjacency is not None:
             return edges_of(adjacency, len(self))
         return grid_edges(self.shape) if self.lattice else None
@@ -84,7 +105,10 @@ def _array(X: Any) -> Array:
     if is_foreign_array(X):
         return X
     if sp.issparse(X):
-        raise TypeError("X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part of it that neighbours name.")
+        raise TypeError(
+            "X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part "
+            "of it that neighbours name."
+        )
     X = np.asarray(X)
     if X.dtype.kind not in "iufb":
         raise ValueError(f"X must hold numbers, got dtype {X.dtype} instead.")

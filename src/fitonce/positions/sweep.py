@@ -1,4 +1,7 @@
-"""The same work at every position: in blocks, in parallel, with progress, and with every warning given once."""
+"""The same work at every position.
+
+In blocks, in parallel, with progress, and with every warning given once.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,9 @@ from ..estimators.validation import _depth_inside_package
 from ..inference.run import LONG, duration
 from .slices import Slices
 
-ROUNDS = 32  # looks at the clock, and at most so many times that what all positions share travels to every worker
+# looks at the clock, and at most so many times that what all positions share travels to every
+# worker
+ROUNDS = 32
 
 Work = Callable[[Any, int], np.ndarray]  # X at a place, or all slices, and the number of the place
 
@@ -38,10 +43,13 @@ class Complaint:
         return self.category, re.sub(r"[-+]?\d[\d.e+-]*", "#", self.text)
 
 
-def at_every_position(work: Work, slices: Slices, *, name: str, n_jobs: int | None, verbose: int, start: int = 0) -> Iterator[np.ndarray]:
+def at_every_position(
+    work: Work, slices: Slices, *, name: str, n_jobs: int | None, verbose: int, start: int = 0
+) -> Iterator[np.ndarray]:
     """Yield the results of `work` for the places from `start` on, stacked block by block, in order.
 
-    The first place is done here, before anything is sent to workers: what `work` finds out on the way and keeps is sent along.
+    The first place is done here, before anything is sent to workers: what `work` finds out on the
+    way and keeps is sent along.
     """
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
@@ -50,8 +58,14 @@ def at_every_position(work: Work, slices: Slices, *, name: str, n_jobs: int | No
         for results, warned in _rounds(work, slices, start, n_jobs, workers):
             complaints += warned
             seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
-            if not announced and (not first or seconds > LONG):  # the first place also does what all share
-                announced = _announce(name, seconds / len(results) / (workers if first else 1) * (total - done), total - done)
+            if not announced and (
+                not first or seconds > LONG
+            ):  # the first place also does what all share
+                announced = _announce(
+                    name,
+                    seconds / len(results) / (workers if first else 1) * (total - done),
+                    total - done,
+                )
             yield results
             _show(done, total, verbose)
             began = time.perf_counter()
@@ -59,7 +73,9 @@ def at_every_position(work: Work, slices: Slices, *, name: str, n_jobs: int | No
         _complain(complaints)
 
 
-def _rounds(work: Work, slices: Slices, start: int, n_jobs: int | None, workers: int) -> Iterator[tuple[np.ndarray, list[Complaint]]]:
+def _rounds(
+    work: Work, slices: Slices, start: int, n_jobs: int | None, workers: int
+) -> Iterator[tuple[np.ndarray, list[Complaint]]]:
     """Results of one place; then of as many blocks at a time as there are workers."""
     total = len(slices)
     if start < total:
@@ -71,21 +87,37 @@ def _rounds(work: Work, slices: Slices, start: int, n_jobs: int | None, workers:
             yield _round([_block(work, slices.part(first, min(first + size, total)), first)])
         return
     with Parallel(n_jobs=n_jobs) as parallel:
-        for chosen in (starts[number : number + workers] for number in range(0, len(starts), workers)):
-            blocks = (delayed(_block)(work, slices.part(first, min(first + size, total)), first, os.getpid()) for first in chosen)
-            with warnings.catch_warnings(record=True) as caught:  # of threads, where each catching its own would not be safe
+        for chosen in (
+            starts[number : number + workers] for number in range(0, len(starts), workers)
+        ):
+            blocks = (
+                delayed(_block)(
+                    work, slices.part(first, min(first + size, total)), first, os.getpid()
+                )
+                for first in chosen
+            )
+            with warnings.catch_warnings(
+                record=True
+            ) as caught:  # of threads, where each catching its own would not be safe
                 warnings.simplefilter("always")
                 found = parallel(blocks)
             yield _round(found, _complaints(caught))
 
 
-def _round(found: list[Any], caught: Sequence[Complaint] = ()) -> tuple[np.ndarray, list[Complaint]]:
+def _round(
+    found: list[Any], caught: Sequence[Complaint] = ()
+) -> tuple[np.ndarray, list[Complaint]]:
     complaints = [*caught, *(complaint for _, others in found for complaint in others)]
     return np.concatenate([np.stack(results) for results, _ in found]), complaints
 
 
-def _block(work: Work, slices: Slices, first: int, elsewhere: int | None = None) -> tuple[list[np.ndarray], list[Complaint]]:
-    """Results of one block and its warnings; those of a thread of the process `elsewhere` are caught there."""
+def _block(
+    work: Work, slices: Slices, first: int, elsewhere: int | None = None
+) -> tuple[list[np.ndarray], list[Complaint]]:
+    """Results of one block and its warnings.
+
+    Those of a thread of the process `elsewhere` are caught there.
+    """
     if os.getpid() == elsewhere:
         return [_at(work, slices, number, first + number) for number in range(len(slices))], []
     with warnings.catch_warnings(record=True) as caught:
@@ -120,7 +152,11 @@ def _complain(complaints: list[Complaint]) -> None:
 def _announce(name: str, estimate: float, remaining: int) -> bool:
     """About how long it will take, where that is long."""
     if estimate > LONG:
-        print(f"{name}: about {duration(estimate)} for {remaining} more positions", file=sys.stderr, flush=True)
+        print(
+            f"{name}: about {duration(estimate)} for {remaining} more positions",
+            file=sys.stderr,
+            flush=True,
+        )
     return True
 
 
@@ -129,4 +165,9 @@ def _show(done: int, total: int, verbose: int) -> None:
         width = 30
         filled = width * done // total
         end = "\n" if done == total else ""
-        print(f"\rpositions [{'#' * filled}{'.' * (width - filled)}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+        print(
+            f"\rpositions [{'#' * filled}{'.' * (width - filled)}] {done}/{total}",
+            end=end,
+            file=sys.stderr,
+            flush=True,
+        )

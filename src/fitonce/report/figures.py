@@ -1,4 +1,7 @@
-"""Plots of the page: displays drawn by matplotlib, inlined as SVG that follows the page's colours and fonts."""
+"""Plots of the page.
+
+Displays drawn by matplotlib, inlined as SVG that follows the page's colours and fonts.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ import numpy as np
 
 from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot
 
-# matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing serves light, dark and print
+# matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
+# serves light, dark and print
 FOLLOWING = {
     "#000000": "var(--ink)",
     "#222222": "var(--ink)",
@@ -49,19 +53,26 @@ def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure
     """Call a function that returns a display, and take its figure as SVG."""
     plt = pyplot()
     with plt.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")  # text stays text: the reader's fonts draw it
+        warnings.filterwarnings(
+            "ignore", message="Glyph .* missing from font"
+        )  # text stays text: the reader's fonts draw it
         display = draw()
         for axes in display.figure_.axes:
             for collection in axes.collections:
                 collection.set_rasterized(len(collection.get_offsets()) > MOST_MARKS)
         buffer = io.StringIO()
-        display.figure_.savefig(buffer, format="svg", dpi=144, metadata={"Date": None, "Creator": None})
+        display.figure_.savefig(
+            buffer, format="svg", dpi=144, metadata={"Date": None, "Creator": None}
+        )
         plt.close(display.figure_)
     return Figure(name, _inline(buffer.getvalue(), name), alt, caption)
 
 
 def _inline(svg: str, name: str) -> str:
-    """The svg element alone: ids made unique on the page, colours that follow it, a size that fits its container."""
+    """The svg element alone.
+
+    Ids made unique on the page, colours that follow it, a size that fits its container.
+    """
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
@@ -70,7 +81,10 @@ def _inline(svg: str, name: str) -> str:
         svg = re.sub(rf"(fill|stroke): {colour}", rf"\g<1>: {variable}", svg)
     svg = re.sub(r"font: ([^;\"']*?)'[^\"]*?sans-serif", r"font: \g<1>sans-serif", svg)
     return re.sub(
-        r'<svg ([^>]*?)width="[\d.]+pt" ', r'<svg \g<1>aria-hidden="true" ', re.sub(r' height="[\d.]+pt"', "", svg, count=1), count=1
+        r'<svg ([^>]*?)width="[\d.]+pt" ',
+        r'<svg \g<1>aria-hidden="true" ',
+        re.sub(r' height="[\d.]+pt"', "", svg, count=1),
+        count=1,
     )
 
 
@@ -82,6 +96,14 @@ class FitDisplay:
         plain(ax)
         low, high = np.nanmin([observed, predicted]), np.nanmax([observed, predicted])
         ax.plot([low, high], [low, high], color=QUIET, linestyle="--", linewidth=1.0)
-        ax.scatter(observed, predicted, s=16, color=COLOURS[0], edgecolors="#ffffff", linewidths=0.4, alpha=0.85)
+        ax.scatter(
+            observed,
+            predicted,
+            s=16,
+            color=COLOURS[0],
+            edgecolors="#ffffff",
+            linewidths=0.4,
+            alpha=0.85,
+        )
         ax.set_xlabel("observed")
         ax.set_ylabel("predicted, held out")

@@ -17,7 +17,19 @@ from .explorer import Explorer, build_explorer
 from .panel import explorer_context
 from .subject import Subject, shortened
 from .tables import TABLE_ROWS, confusion, metrics, rows_table
-from .words import SIZE, cards, choice_text, default_title, doubts, footer, methods_text, performance_text, settings, subtitle, summary
+from .words import (
+    SIZE,
+    cards,
+    choice_text,
+    default_title,
+    doubts,
+    footer,
+    methods_text,
+    performance_text,
+    settings,
+    subtitle,
+    summary,
+)
 
 BYTES_PER_ENTRY = 16.0 / 3.0  # of V: four bytes in base64
 OVERHEAD = 2.0  # megabytes left to everything but the explorer
@@ -38,10 +50,11 @@ def write_report(
     verification: Any = None,
     max_megabytes: float = 20.0,
 ) -> Path:
-    """Write one HTML file that explains a fitted model and, where data may go along, lets its reader try others.
+    """Write one HTML file that explains a fitted model and, where data may go along, lets its
+    reader try others.
 
-    The file needs no network and no other file. It is complete before it appears under its name: an interrupted call leaves
-    nothing, or the file that was there before.
+    The file needs no network and no other file. It is complete before it appears under its name: an
+    interrupted call leaves nothing, or the file that was there before.
 
     Parameters
     ----------
@@ -50,24 +63,26 @@ def write_report(
     model : fitted estimator
         One of fitonce's, or a Pipeline that ends in one.
     X, y : arrays or tables
-        What the model was fitted on, in the same order. A pipeline's columns are shown as given, its explorer works on what the
-        pipeline makes of them.
+        What the model was fitted on, in the same order. A pipeline's columns are shown as given,
+        its explorer works on what the pipeline makes of them.
     assessment : Assessment, default=None
-        What `fitonce.assess` returned: nested scores with intervals, baseline, calibration, permutation test. Without it the page shows
-        held-out results of the chosen settings and says that they are optimistic.
+        What `fitonce.assess` returned: nested scores with intervals, baseline, calibration,
+        permutation test. Without it the page shows held-out results of the chosen settings and says
+        that they are optimistic.
     feature_names, row_names : sequences, default=None
         Names of columns and rows; those of a data frame by default.
     title : str, default=None
         Heading of the page.
     include_data : bool, default=True
-        Whether the training rows go into the page. Without them it has no table of rows, no plot of single rows, and its explorer
-        shows errors only.
+        Whether the training rows go into the page. Without them it has no table of rows, no plot of
+        single rows, and its explorer shows errors only.
     sample_weight : array, default=None
         The weights the model was fitted with; needed only for models that were read from a file.
     verification : Verification, default=None
         What ``model.verify()`` returned, quoted among the methods.
     max_megabytes : float, default=20
-        The page does not become larger than this: fewer kernel widths and, for many rows, fewer directions are embedded.
+        The page does not become larger than this: fewer kernel widths and, for many rows, fewer
+        directions are embedded.
 
     Returns
     -------
@@ -91,7 +106,9 @@ def write_report(
     subject = Subject.of(model, X, y, sample_weight, assessment, feature_names, row_names)
     target = Path(path)
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"the folder {str(target.parent)!r} does not exist: create it first.")
+        raise FileNotFoundError(
+            f"the folder {str(target.parent)!r} does not exist: create it first."
+        )
     if not max_megabytes > 0:
         raise ValueError(f"max_megabytes must be positive, got {max_megabytes!r} instead.")
     page = render(subject, title, include_data, verification, max_megabytes)
@@ -99,19 +116,32 @@ def write_report(
     return target
 
 
-def render(subject: Subject, title: str | None, include_data: bool, verification: Any, max_megabytes: float) -> str:
+def render(
+    subject: Subject, title: str | None, include_data: bool, verification: Any, max_megabytes: float
+) -> str:
     """The page as text, not larger than asked for."""
     entries = int(max(max_megabytes - OVERHEAD, 0.1 * max_megabytes) * 1e6 / BYTES_PER_ENTRY)
-    explorer = build_explorer(subject.model, subject.model_features, subject.y, subject.sample_weight, entries)
-    reason = f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
+    explorer = build_explorer(
+        subject.model, subject.model_features, subject.y, subject.sample_weight, entries
+    )
+    reason = (
+        f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
+    )
     smaller = [(reason, TABLE_ROWS), (reason, 50)]
-    attempts = [(explorer, TABLE_ROWS), *smaller] if isinstance(explorer, str) or entries >= explorer.n_samples else smaller
+    attempts = (
+        [(explorer, TABLE_ROWS), *smaller]
+        if isinstance(explorer, str) or entries >= explorer.n_samples
+        else smaller
+    )
     for attempt, rows in attempts:
         page = _rendered(context(subject, title, include_data, verification, attempt, rows))
         size = len(page.encode("utf-8"))
         if size <= max_megabytes * 1e6:
             return page.replace(SIZE, _megabytes(size))
-    raise ValueError(f"max_megabytes must be at least {size / 1e6:.2g} for this page, got {max_megabytes:g} instead.")
+    raise ValueError(
+        f"max_megabytes must be at least {size / 1e6:.2g} for this page, got {max_megabytes:g} "
+        "instead."
+    )
 
 
 def _megabytes(size: int) -> str:
@@ -122,8 +152,12 @@ def _rendered(values: dict[str, Any]) -> str:
     try:
         from jinja2 import Environment, StrictUndefined
     except ImportError as error:
-        raise ImportError("reports need Jinja2 and matplotlib: pip install 'fitonce[report]'") from error
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+        raise ImportError(
+            "reports need Jinja2 and matplotlib: pip install 'fitonce[report]'"
+        ) from error
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.policies["json.dumps_kwargs"] = {}
     template = environment.from_string(_resource("page.html"))
     return str(template.render(**values))
@@ -144,7 +178,12 @@ def _write(path: Path, page: str) -> None:
 
 
 def context(
-    subject: Subject, title: str | None, include_data: bool, verification: Any, explorer: Explorer | str, n_rows: int = TABLE_ROWS
+    subject: Subject,
+    title: str | None,
+    include_data: bool,
+    verification: Any,
+    explorer: Explorer | str,
+    n_rows: int = TABLE_ROWS,
 ) -> dict[str, Any]:
     """Everything the template asks for."""
     script = _resource("explorer.js")
@@ -166,7 +205,9 @@ def context(
         "performance_figures": performance_figures(subject, include_data),
         "choice": choice_text(subject),
         "choice_figures": choice_figures(subject, include_data),
-        "explorer": explorer_context(subject, explorer, include_data) if isinstance(explorer, Explorer) else None,
+        "explorer": explorer_context(subject, explorer, include_data)
+        if isinstance(explorer, Explorer)
+        else None,
         "rows": rows_table(subject, n_rows) if include_data else None,
         "methods": methods_text(subject, version, verification),
         "settings": settings(subject, version, explorer),

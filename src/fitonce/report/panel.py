@@ -23,17 +23,27 @@ def explorer_context(subject: Subject, explorer: Explorer, include_data: bool) -
     labels = subject.classification
     values = _explorer_json(subject, explorer, include_data)
     stops = len(explorer.alphas) if include_data else len(explorer.table)
-    start = explorer.chosen if include_data else int(np.flatnonzero(explorer.table == explorer.chosen)[0])
+    start = (
+        explorer.chosen
+        if include_data
+        else int(np.flatnonzero(explorer.table == explorer.chosen)[0])
+    )
     what = "class" if labels else "value"
     if include_data:
         text = (
-            f"Move the sliders: the {what} of every row, predicted by a model that has not seen it, is computed anew at each position from "
-            "the decomposition embedded in this page, exactly as refitting without the row would give it."
+            f"Move the sliders: the {what} of every row, predicted by a model that has not seen "
+            "it, is computed anew at each position from "
+            "the decomposition embedded in this page, exactly as refitting without the row would "
+            "give it."
         )
     else:
-        text = "Move the sliders to see the leave-one-out error of other settings. This page was written without its training rows."
+        text = (
+            "Move the sliders to see the leave-one-out error of other settings. This page was "
+            "written without its training rows."
+        )
     hint = (
-        "Hover or tap a point, or focus the picture and go through the rows with the arrow keys, the worst first; Enter finds the row in "
+        "Hover or tap a point, or focus the picture and go through the rows with the arrow keys, "
+        "the worst first; Enter finds the row in "
         "the table."
     )
     if labels:
@@ -50,36 +60,56 @@ def explorer_context(subject: Subject, explorer: Explorer, include_data: bool) -
         "notes": _explorer_notes(subject, explorer) if include_data else [],
         "figure": figure_name,
         "curve": f"{figure_name[0].upper()}{figure_name[1:]} along alpha",
-        "curve_alt": f"The {figure_name} along alpha, one line for each kernel width; the figure above says the current value.",
+        "curve_alt": f"The {figure_name} along alpha, one line for each kernel width; the figure "
+        "above says the current value.",
         "alt": _view_alt(subject, explorer),
         "hint": hint,
     }
 
 
 def _explorer_notes(subject: Subject, explorer: Explorer) -> list[str]:
-    notes = ["This page contains the training rows. Whoever has it can read them; write it with include_data=False to leave them out."]
+    notes = [
+        "This page contains the training rows. Whoever has it can read them; write it with "
+        "include_data=False to leave them out."
+    ]
     if subject.model is not subject.estimator:
-        notes.append("The explorer leaves rows out of the model, not out of the pipeline's preprocessing, which has seen all of them.")
+        notes.append(
+            "The explorer leaves rows out of the model, not out of the pipeline's preprocessing, "
+            "which has seen all of them."
+        )
     if own_splits(subject) != "leave-one-out":
         notes.append(
-            "The model was tuned by leaving out groups or folds; the explorer leaves out single rows, which looks better where rows of a "
+            "The model was tuned by leaving out groups or folds; the explorer leaves out single "
+            "rows, which looks better where rows of a "
             "group are alike."
         )
     if getattr(subject.model, "calibration", None) in ("sigmoid", "isotonic"):
-        notes.append(f"Decisions here are those before the {subject.model.calibration} calibration moved the threshold.")
+        notes.append(
+            f"Decisions here are those before the {subject.model.calibration} calibration moved "
+            "the threshold."
+        )
     if explorer.n_samples < subject.n_samples:
-        notes.append(f"{subject.n_samples - explorer.n_samples:,} rows of zero weight are not shown.")
+        notes.append(
+            f"{subject.n_samples - explorer.n_samples:,} rows of zero weight are not shown."
+        )
     if getattr(subject.model, "landmarks_", None) is not None:
-        notes.append(f"The {len(subject.model.landmarks_):,} landmarks of the model stay where they are when a row is left out.")
+        notes.append(
+            f"The {len(subject.model.landmarks_):,} landmarks of the model stay where they are "
+            "when a row is left out."
+        )
     width = explorer.widths[explorer.chosen_width]
     if width.dropped > NEGLIGIBLE * explorer.alphas[0]:
         notes.append(
-            f"With {explorer.n_samples:,} rows the embedded decomposition is cut to {width.V.shape[1]:,} of {width.full_rank:,} "
-            "directions; below the sliders stands how far that is from exact at each position (at the chosen width at most "
+            f"With {explorer.n_samples:,} rows the embedded decomposition is cut to "
+            f"{width.V.shape[1]:,} of {width.full_rank:,} "
+            "directions; below the sliders stands how far that is from exact at each position (at "
+            "the chosen width at most "
             f"{np.max(width.deviations):.1e} of the spread of the held-out values)."
         )
     if explorer.Y.shape[1] > 1 and explorer.kind == "regression":
-        notes.append(f"Of {explorer.Y.shape[1]} targets the picture shows the first; the error is of all.")
+        notes.append(
+            f"Of {explorer.Y.shape[1]} targets the picture shows the first; the error is of all."
+        )
     return notes
 
 
@@ -87,17 +117,28 @@ def _view_alt(subject: Subject, explorer: Explorer) -> str:
     if explorer.kind == "regression":
         return "Held-out predictions of every row against observed values."
     if explorer.X is not None:
-        return "Rows in the plane of the two features, with the boundary of the model; rows predicted wrongly when left out have a ring."
+        return (
+            "Rows in the plane of the two features, with the boundary of the model; rows "
+            "predicted wrongly when left out have a ring."
+        )
     if explorer.kind == "discriminant" and len(subject.classes) > 2:
-        return "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring."
-    return "Held-out decision values of the rows, a lane for each class; rows predicted wrongly have a ring."
+        return (
+            "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring."
+        )
+    return (
+        "Held-out decision values of the rows, a lane for each class; rows predicted wrongly have "
+        "a ring."
+    )
 
 
 def _explorer_json(subject: Subject, explorer: Explorer, include_data: bool) -> dict[str, Any]:
     everything = payload(explorer)
     if not include_data:
         kept = ("kind", "alphas", "chosen", "chosenWidth", "table")
-        widths = [{name: width[name] for name in ("factor", "gamma", "errors")} for width in everything["widths"]]
+        widths = [
+            {name: width[name] for name in ("factor", "gamma", "errors")}
+            for width in everything["widths"]
+        ]
         return {**{name: everything[name] for name in kept}, "widths": widths}
     gamma = getattr(subject.model, "gamma_", None)
     x_label, y_label = _axis_labels(subject, explorer)
@@ -105,7 +146,9 @@ def _explorer_json(subject: Subject, explorer: Explorer, include_data: bool) -> 
         **everything,
         "classes": subject.class_names,
         "names": [subject.row_names[row] for row in explorer.active],
-        "chosenGammas": None if gamma is None or explorer.X is None else np.broadcast_to(np.asarray(gamma, dtype=float), 2).tolist(),
+        "chosenGammas": None
+        if gamma is None or explorer.X is None
+        else np.broadcast_to(np.asarray(gamma, dtype=float), 2).tolist(),
         "xLabel": x_label,
         "yLabel": y_label,
         "hint": "None yet. Hover over a point, or go through them with the arrow keys.",

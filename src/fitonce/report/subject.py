@@ -1,4 +1,7 @@
-"""What a page is about: the model, its rows and their names, the held-out predictions, looked up once and kept together."""
+"""What a page is about.
+
+The model, its rows and their names, the held-out predictions, looked up once and kept together.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,13 @@ LONGEST_NAME = 80  # characters of a name that are shown
 
 
 def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
-    """A name as one line of text; control characters and lone surrogates, which no page can show, as question marks."""
-    text = "".join(letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name))
+    """A name as one line of text.
+
+    Control characters and lone surrogates, which no page can show, as question marks.
+    """
+    text = "".join(
+        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
+    )
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -41,28 +49,49 @@ class Subject:
     given_rows: Sequence[Any] | None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any, assessment: Any, features: Any, rows: Any) -> Subject:
+    def of(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        assessment: Any,
+        features: Any,
+        rows: Any,
+    ) -> Subject:
         """Checked for what can be checked without work: lengths and kinds."""
         model = model_of(estimator)
         y = np.asarray(to_numpy(y))
         n = len(to_numpy(model._held_out))
         if len(y) != n or _n_rows(X) != n:
             raise ValueError(
-                f"X and y must be the {n} rows the model was fitted on, got {_n_rows(X)} rows and {len(y)} targets instead: a report shows "
+                f"X and y must be the {n} rows the model was fitted on, got {_n_rows(X)} rows and "
+                f"{len(y)} targets instead: a report shows "
                 "each training row's held-out result."
             )
         if assessment is not None and not isinstance(assessment, Assessment):
-            raise TypeError(f"assessment must be what fitonce.assess returned, got {type(assessment).__name__} instead.")
+            raise TypeError(
+                "assessment must be what fitonce.assess returned, got "
+                f"{type(assessment).__name__} instead."
+            )
         if assessment is not None and not _same_targets(assessment.y, y):
-            raise ValueError("assessment is of other rows: its target is not y. Call fitonce.assess with the same X and y.")
+            raise ValueError(
+                "assessment is of other rows: its target is not y. Call fitonce.assess with the "
+                "same X and y."
+            )
         if rows is not None and len(rows) != n:
-            raise ValueError(f"row_names must have one name for each of the {n} rows, got {len(rows)} instead.")
+            raise ValueError(
+                f"row_names must have one name for each of the {n} rows, got {len(rows)} instead."
+            )
         subject = cls(estimator, model, X, y, sample_weight, assessment, features, rows)
         if features is not None and len(features) != subject.n_features:
-            raise ValueError(f"feature_names must have one name for each of the {subject.n_features} columns, got {len(features)} instead.")
+            raise ValueError(
+                f"feature_names must have one name for each of the {subject.n_features} columns, "
+                f"got {len(features)} instead."
+            )
         return subject
 
-    # ---- names -----------------------------------------------------------------------------------------------
+    # ---- names -----------------------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
@@ -93,7 +122,11 @@ class Subject:
         """Names of the columns of X as given."""
         names = self.given_features
         if names is None:
-            names = list(self.X.columns) if hasattr(self.X, "columns") else [f"x{index}" for index in range(self.n_features)]
+            names = (
+                list(self.X.columns)
+                if hasattr(self.X, "columns")
+                else [f"x{index}" for index in range(self.n_features)]
+            )
         return [shortened(name) for name in names]
 
     @cached_property
@@ -102,7 +135,10 @@ class Subject:
             return [shortened(name) for name in self.given_rows]
         index = getattr(self.X, "index", None)
         if index is not None and not callable(index) and len(index) == self.n_samples:
-            return [f"row {shortened(name)}" if isinstance(name, (int, np.integer)) else shortened(name) for name in index]
+            return [
+                f"row {shortened(name)}" if isinstance(name, (int, np.integer)) else shortened(name)
+                for name in index
+            ]
         return [f"row {index}" for index in range(self.n_samples)]
 
     @cached_property
@@ -131,13 +167,19 @@ class Subject:
             return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
         if hasattr(self.X, "tocsc"):
             return np.asarray(self.X[:, [number]].toarray())[:, 0]
-        return np.asarray(to_numpy(self.X))[:, number] if hasattr(self.X, "shape") else np.asarray([row[number] for row in self.X])
+        return (
+            np.asarray(to_numpy(self.X))[:, number]
+            if hasattr(self.X, "shape")
+            else np.asarray([row[number] for row in self.X])
+        )
 
-    # ---- held-out results ------------------------------------------------------------------------------------
+    # ---- held-out results ------------------------------------------------------------------------
 
     @cached_property
     def held_out(self) -> np.ndarray:
-        """Held-out decisions or predictions of the chosen settings, by leave-one-out or the model's own cv."""
+        """Held-out decisions or predictions of the chosen settings, by leave-one-out or the model's
+        own cv.
+        """
         return np.asarray(to_numpy(self.model._held_out))
 
     @cached_property
@@ -171,12 +213,21 @@ class Subject:
         """Rows whose held-out prediction is another class; none for regression."""
         if not self.classification:
             return np.zeros(self.n_samples, dtype=bool)
-        differs = np.array([predicted != observed for predicted, observed in zip(self.predictions, self.y, strict=True)], dtype=bool)
+        differs = np.array(
+            [
+                predicted != observed
+                for predicted, observed in zip(self.predictions, self.y, strict=True)
+            ],
+            dtype=bool,
+        )
         return np.asarray(differs & self.predicted_rows)
 
     @cached_property
     def margins(self) -> np.ndarray:
-        """Held-out margin of the own class; for regression minus the size of the held-out residual. The smallest first is the worst."""
+        """Held-out margin of the own class.
+
+        For regression minus the size of the held-out residual. The smallest first is the worst.
+        """
         if self.classification:
             return margins(self.held_out, self.codes)
         residual = (self.y - self.held_out).reshape(self.n_samples, -1)
@@ -196,7 +247,8 @@ class Subject:
 
     @cached_property
     def influence(self) -> np.ndarray:
-        """How far a row's own value moves when the row is left out, in standard deviations of the held-out values.
+        """How far a row's own value moves when the row is left out, in standard deviations of the
+        held-out values.
 
         In-sample less held-out decision; of several outputs the one that moves most.
         """
@@ -204,7 +256,9 @@ class Subject:
         fitted = np.asarray(to_numpy(output(self.model_features)), dtype=float)
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
         if getattr(self.model, "calibration", None) in ("sigmoid", "isotonic"):
-            moved = moved - np.nanmedian(moved, axis=0)  # the calibration has shifted every fitted decision alike
+            moved = moved - np.nanmedian(
+                moved, axis=0
+            )  # the calibration has shifted every fitted decision alike
         spread = np.std(self.held_out[np.isfinite(self.held_out)]) or 1.0
         return np.asarray(np.max(np.abs(moved), axis=1) / spread)
 
@@ -216,4 +270,6 @@ def _n_rows(X: Any) -> int:
 def _same_targets(first: np.ndarray, second: np.ndarray) -> bool:
     if len(first) != len(second):
         return False
-    return bool(np.all(np.asarray(first).astype(str) == second.astype(str)) or np.array_equal(first, second))
+    return bool(
+        np.all(np.asarray(first).astype(str) == second.astype(str)) or np.array_equal(first, second)
+    )

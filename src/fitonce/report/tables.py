@@ -36,11 +36,17 @@ def metrics(subject: Subject) -> dict[str, Any] | None:
         baseline = assessment.baseline_metrics.get(name, float("nan"))
         cells = [f"{v:.4g}" if np.isfinite(v) else "–" for v in (value, baseline)]
         rows.append({"name": SCORES.get(name, name.replace("_", " ")), "cells": cells})
-    return {"columns": ["model", "without the features"], "rows": rows, "caption": "Scores of nested held-out predictions."}
+    return {
+        "columns": ["model", "without the features"],
+        "rows": rows,
+        "caption": "Scores of nested held-out predictions.",
+    }
 
 
 def confusion(subject: Subject) -> dict[str, Any] | None:
-    """Observed against predicted, as a matrix or, with many classes, as a list of the most frequent confusions."""
+    """Observed against predicted, as a matrix or, with many classes, as a list of the most frequent
+    confusions.
+    """
     if not subject.classification:
         return None
     counts, names = _counts(subject), subject.class_names
@@ -48,17 +54,40 @@ def confusion(subject: Subject) -> dict[str, Any] | None:
     if len(names) <= MATRIX_UP_TO:
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
         matrix = [
-            [{"text": f"{counts[i, j]:g}", "shade": f"{0.55 * shares[i, j]:.3f}"} for j in range(len(names))] for i in range(len(names))
+            [
+                {"text": f"{counts[i, j]:g}", "shade": f"{0.55 * shares[i, j]:.3f}"}
+                for j in range(len(names))
+            ]
+            for i in range(len(names))
         ]
-        caption = f"Rows: observed, columns: predicted when held out ({source}). The framed diagonal is right."
-        return {"heading": "Confusion matrix", "matrix": matrix, "names": names, "pairs": [], "caption": caption}
+        caption = (
+            f"Rows: observed, columns: predicted when held out ({source}). The framed diagonal is "
+            "right."
+        )
+        return {
+            "heading": "Confusion matrix",
+            "matrix": matrix,
+            "names": names,
+            "pairs": [],
+            "caption": caption,
+        }
     off = counts.copy()
     np.fill_diagonal(off, 0)
     order = np.argsort(-off, axis=None)[:LISTED_CONFUSIONS]
     where = [np.unravel_index(number, off.shape) for number in order if off.reshape(-1)[number] > 0]
-    pairs = [{"observed": names[i], "predicted": names[j], "count": f"{off[i, j]:g}"} for i, j in where]
-    caption = f"The {len(pairs)} most frequent of {np.count_nonzero(off)} kinds of confusion ({source})."
-    return {"heading": "What is taken for what", "matrix": [], "names": names, "pairs": pairs, "caption": caption}
+    pairs = [
+        {"observed": names[i], "predicted": names[j], "count": f"{off[i, j]:g}"} for i, j in where
+    ]
+    caption = (
+        f"The {len(pairs)} most frequent of {np.count_nonzero(off)} kinds of confusion ({source})."
+    )
+    return {
+        "heading": "What is taken for what",
+        "matrix": [],
+        "names": names,
+        "pairs": pairs,
+        "caption": caption,
+    }
 
 
 def _counts(subject: Subject) -> np.ndarray:
@@ -66,35 +95,64 @@ def _counts(subject: Subject) -> np.ndarray:
         return np.asarray(subject.assessment.confusion, dtype=float)
     counts = np.zeros((len(subject.classes),) * 2)
     rows = subject.predicted_rows
-    np.add.at(counts, (subject.codes[rows], np.searchsorted(subject.classes, subject.predictions[rows])), 1.0)
+    np.add.at(
+        counts,
+        (subject.codes[rows], np.searchsorted(subject.classes, subject.predictions[rows])),
+        1.0,
+    )
     return counts
 
 
 def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
-    """Rows with their held-out results, the worst and most influential first, and their columns as given."""
-    severity = np.argsort(np.where(np.isfinite(subject.margins), subject.margins, np.inf), kind="stable")
+    """Rows with their held-out results, the worst and most influential first, and their columns as
+    given.
+    """
+    severity = np.argsort(
+        np.where(np.isfinite(subject.margins), subject.margins, np.inf), kind="stable"
+    )
     rank = np.empty(subject.n_samples)
     rank[severity] = np.arange(subject.n_samples)
     by_influence = np.empty(subject.n_samples)
-    by_influence[np.argsort(-np.nan_to_num(subject.influence), kind="stable")] = np.arange(subject.n_samples)
+    by_influence[np.argsort(-np.nan_to_num(subject.influence), kind="stable")] = np.arange(
+        subject.n_samples
+    )
     shown = np.lexsort((rank, np.minimum(rank, by_influence), ~subject.wrong))[:n_rows]
     shown = shown[np.lexsort((rank[shown], ~subject.wrong[shown]))]
     columns = _table_columns(subject)
     rows = [
-        {"index": int(row), "wrong": int(subject.wrong[row]), "cells": [_cell(column, row, subject) for column in columns]} for row in shown
+        {
+            "index": int(row),
+            "wrong": int(subject.wrong[row]),
+            "cells": [_cell(column, row, subject) for column in columns],
+        }
+        for row in shown
     ]
-    worst = "predicted wrongly or nearly so" if subject.classification else "with the largest held-out residuals"
+    worst = (
+        "predicted wrongly or nearly so"
+        if subject.classification
+        else "with the largest held-out residuals"
+    )
     text = (
-        f"{len(shown):,} of {subject.n_samples:,} rows, those {worst} first. Leverage is the share of its own fitted value that a row "
-        "supplies; influence how far its own value moves when it is left out, in standard deviations."
+        f"{len(shown):,} of {subject.n_samples:,} rows, those {worst} first. Leverage is the "
+        "share of its own fitted value that a row "
+        "supplies; influence how far its own value moves when it is left out, in standard "
+        "deviations."
     )
     if subject.classification:
         text += " Margin is the held-out decision for the observed class less the best other."
     hidden = 0 if subject.precomputed else max(subject.n_features - TABLE_COLUMNS, 0)
     if hidden:
         text += f" {hidden:,} further column{'s are' if hidden > 1 else ' is'} not shown."
-    heads = [{"name": c["name"], "kind": "number" if c["number"] else "text", "help": c["help"]} for c in columns]
-    return {"columns": heads, "rows": rows, "text": text, "filter": subject.classification and bool(subject.wrong.any())}
+    heads = [
+        {"name": c["name"], "kind": "number" if c["number"] else "text", "help": c["help"]}
+        for c in columns
+    ]
+    return {
+        "columns": heads,
+        "rows": rows,
+        "text": text,
+        "filter": subject.classification and bool(subject.wrong.any()),
+    }
 
 
 def _table_columns(subject: Subject) -> list[dict[str, Any]]:
@@ -110,11 +168,31 @@ def _table_columns(subject: Subject) -> list[dict[str, Any]]:
     found.append(column("observed", observed, "the target as given", number=not labels))
     found.append(column("predicted", predicted, f"held-out prediction, {how}", number=not labels))
     if labels:
-        found.append(column("margin", subject.margins, "held-out decision for the observed class less the best other"))
+        found.append(
+            column(
+                "margin",
+                subject.margins,
+                "held-out decision for the observed class less the best other",
+            )
+        )
     else:
-        found.append(column("residual", observed.astype(float) - predicted.astype(float), "observed less held-out prediction"))
-    found.append(column("leverage", subject.leverage, "share of its own fitted value that the row supplies"))
-    found.append(column("influence", subject.influence, "how far its own value moves when the row is left out, in standard deviations"))
+        found.append(
+            column(
+                "residual",
+                observed.astype(float) - predicted.astype(float),
+                "observed less held-out prediction",
+            )
+        )
+    found.append(
+        column("leverage", subject.leverage, "share of its own fitted value that the row supplies")
+    )
+    found.append(
+        column(
+            "influence",
+            subject.influence,
+            "how far its own value moves when the row is left out, in standard deviations",
+        )
+    )
     if not subject.precomputed:
         for number, name in enumerate(subject.feature_names[:TABLE_COLUMNS]):
             values = subject.column(number)
@@ -130,6 +208,14 @@ def _cell(column: dict[str, Any], row: int, subject: Subject) -> dict[str, Any]:
     if column["number"]:
         number = float(value) if value is not None else float("nan")
         text = rounded(number) if np.isfinite(number) else "–"
-        return {"text": text, "value": repr(number) if np.isfinite(number) else "", "classes": classes}
-    text = "–" if value is None or (isinstance(value, float) and np.isnan(value)) else shortened(value, 60)
+        return {
+            "text": text,
+            "value": repr(number) if np.isfinite(number) else "",
+            "classes": classes,
+        }
+    text = (
+        "–"
+        if value is None or (isinstance(value, float) and np.isnan(value))
+        else shortened(value, 60)
+    )
     return {"text": text + (" ✗" if "wrong" in classes else ""), "value": None, "classes": classes}

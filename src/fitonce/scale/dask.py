@@ -1,7 +1,8 @@
 """Rows of Dask collections: each function goes to the partitions, only its results come back.
 
-Arrays and data frames with known or unknown partition sizes; features are never gathered. Merging happens in a tree of fixed shape on
-the workers, so that the result does not depend on who finishes first, nor on a worker that dies and has its tasks done again.
+Arrays and data frames with known or unknown partition sizes; features are never gathered. Merging
+happens in a tree of fixed shape on the workers, so that the result does not depend on who finishes
+first, nor on a worker that dies and has its tasks done again.
 """
 
 from __future__ import annotations
@@ -41,10 +42,14 @@ class DaskRows(Rows):
     def __init__(self, X: Any, step: int = 4096) -> None:
         self.step = step
         names = list(getattr(X, "columns", []))
-        self.names = names if names and all(isinstance(name, str) for name in names) else None  # only text is a name, as in scikit-learn
+        self.names = (
+            names if names and all(isinstance(name, str) for name in names) else None
+        )  # only text is a name, as in scikit-learn
         array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
         if array.ndim != 2:
-            raise ValueError(f"Expected 2D array, got {array.ndim}D array instead: rows by features.")
+            raise ValueError(
+                f"Expected 2D array, got {array.ndim}D array instead: rows by features."
+            )
         if any(np.isnan(size) for size in array.chunks[0]):
             array = array.compute_chunk_sizes()
         if array.numblocks[1] > 1:
@@ -65,10 +70,20 @@ class DaskRows(Rows):
         dask = _dask()
         job = dask.delayed(partial(_in_steps, function), pure=False)
         tasks, start = [], 0
-        for number, (block, size) in enumerate(zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True)):
+        for number, (block, size) in enumerate(
+            zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True)
+        ):
             rows = slice(start, start + int(size))
             parts = [None if part is None else part[rows] for part in per_row]
-            tasks.append(job(block, parts, self.step, self.n_features, f"partition {number} (from row {start})"))
+            tasks.append(
+                job(
+                    block,
+                    parts,
+                    self.step,
+                    self.n_features,
+                    f"partition {number} (from row {start})",
+                )
+            )
             start = rows.stop
         return tasks
 
@@ -76,12 +91,17 @@ class DaskRows(Rows):
         for results in _dask().compute(*self._tasks(function, per_row)):
             yield from results
 
-    def reduce(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None) -> Any:
+    def reduce(
+        self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
+    ) -> Any:
         dask = _dask()
         merged = dask.delayed(partial(_merged, merge), pure=False)
         level = [merged([task]) for task in self._tasks(function, per_row)]
         while len(level) > 1:
-            level = [merged([_boxed(part) for part in level[i : i + BRANCHES]]) for i in range(0, len(level), BRANCHES)]
+            level = [
+                merged([_boxed(part) for part in level[i : i + BRANCHES]])
+                for i in range(0, len(level), BRANCHES)
+            ]
         (result,) = dask.compute(level[0])
         return result
 
@@ -93,8 +113,17 @@ def _boxed(part: Any) -> list[Any]:
     return [part]
 
 
-def _in_steps(function: Callable[..., Any], block: Any, parts: list[Any], step: int, n_features: int, where: str) -> list[Any]:
-    """The results of a partition, `step` rows at a time, so that its features need no more memory than those of a block."""
+def _in_steps(
+    function: Callable[..., Any],
+    block: Any,
+    parts: list[Any],
+    step: int,
+    n_features: int,
+    where: str,
+) -> list[Any]:
+    """The results of a partition, `step` rows at a time, so that its features need no more memory
+    than those of a block.
+    """
     X = checked_block(block, where, n_features)
     results, start = [], 0
     for piece in rechunked([X] if len(X) else [], step):
@@ -111,7 +140,10 @@ def _merged(merge: Callable[[Any, Any], Any], lists: list[Any]) -> Any:
 
 
 def apply_lazily(model: Any, method: str, X: Any) -> Any:
-    """A method of a fitted model on every partition of a Dask collection: a Dask array, computed when asked for."""
+    """A method of a fitted model on every partition of a Dask collection.
+
+    A Dask array, computed when asked for.
+    """
     array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
     if array.numblocks[1] > 1:
         array = array.rechunk({1: -1})
@@ -119,12 +151,16 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
     function = partial(_call, model, method)
     if small.ndim == 1:
         return array.map_blocks(function, dtype=small.dtype, drop_axis=1)
-    return array.map_blocks(function, dtype=small.dtype, chunks=(array.chunks[0], (small.shape[1],)))
+    return array.map_blocks(
+        function, dtype=small.dtype, chunks=(array.chunks[0], (small.shape[1],))
+    )
 
 
 def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
     if len(block) == 0:
         return _call(model, method, np.zeros((1, block.shape[1])))[:0]
-    with warnings.catch_warnings():  # partitions have no names, the collection has been asked for its own
+    with (
+        warnings.catch_warnings()
+    ):  # partitions have no names, the collection has been asked for its own
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
         return np.asarray(getattr(model, method)(block))

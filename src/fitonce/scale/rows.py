@@ -1,8 +1,10 @@
-"""Rows in blocks, wherever they are: `map` a function over them, `reduce` its results, `take` some of the rows.
+"""Rows in blocks, wherever they are: `map` a function over them, `reduce` its results, `take` some
+of the rows.
 
-`ArrayRows` cuts an array in memory (or memory-mapped) into blocks; `BlockRows` reads them from whatever yields them, again for every
-pass; `DaskRows`, in a module of its own, sends the function to the partitions instead. The functions are plain and see one block, so
-the same code serves all three.
+`ArrayRows` cuts an array in memory (or memory-mapped) into blocks; `BlockRows` reads them from
+whatever yields them, again for every pass; `DaskRows`, in a module of its own, sends the function
+to the partitions instead. The functions are plain and see one block, so the same code serves all
+three.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ import scipy.sparse as sp
 
 from ..core._arrays import Array, is_numpy, take
 
-HOST_ELEMENTS, DEVICE_ELEMENTS = 1 << 21, 1 << 27  # features computed at a time: 16 MiB, and 1 GiB on a device
+HOST_ELEMENTS, DEVICE_ELEMENTS = (
+    1 << 21,
+    1 << 27,
+)  # features computed at a time: 16 MiB, and 1 GiB on a device
 
 
 def block_rows(n_features: int, host: bool = True) -> int:
@@ -47,10 +52,15 @@ class Rows:
         raise NotImplementedError
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        """function(block, *parts of per_row) for every block, in the order of the rows; arrays of n rows are cut to the block's."""
+        """function(block, *parts of per_row) for every block, in the order of the rows.
+
+        Arrays of n rows are cut to the block's.
+        """
         raise NotImplementedError
 
-    def reduce(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None) -> Any:
+    def reduce(
+        self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
+    ) -> Any:
         """The results of `map`, merged two by two."""
         return reduce(merge, self.map(function, *per_row))
 
@@ -98,7 +108,9 @@ class ArrayRows(Rows):
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
         for start in range(0, self.n_samples, self.step):
             rows = slice(start, min(start + self.step, self.n_samples))
-            yield function(self._block(rows), *[None if part is None else part[rows, ...] for part in per_row])
+            yield function(
+                self._block(rows), *[None if part is None else part[rows, ...] for part in per_row]
+            )
 
     def _block(self, rows: slice) -> Array:
         block = self.X[rows] if sp.issparse(self.X) else self.X[rows, :]
@@ -118,7 +130,8 @@ class BlockRows(Rows):
     Parameters
     ----------
     blocks : callable
-        Returns a fresh iterator over blocks of features (k, n_features): arrays of numbers, of any number of rows.
+        Returns a fresh iterator over blocks of features (k, n_features): arrays of numbers, of any
+        number of rows.
     n_samples : int, optional
         The number of rows; counted in a pass of its own if not given.
     name : str
@@ -126,14 +139,21 @@ class BlockRows(Rows):
     """
 
     def __init__(
-        self, blocks: Callable[[], Iterable[Any]], n_samples: int | None = None, *, name: str = "the source", step: int = 4096
+        self,
+        blocks: Callable[[], Iterable[Any]],
+        n_samples: int | None = None,
+        *,
+        name: str = "the source",
+        step: int = 4096,
     ) -> None:
         self.blocks, self.name, self.step = blocks, name, step
         first = next(iter(self._checked_blocks()), None)
         if first is None:
             raise ValueError(f"{name} has no rows: there is nothing to learn from.")
         self.n_features = int(first.shape[1])
-        self.n_samples = sum(len(block) for block in self._checked_blocks()) if n_samples is None else n_samples
+        self.n_samples = (
+            sum(len(block) for block in self._checked_blocks()) if n_samples is None else n_samples
+        )
 
     def with_step(self, step: int) -> BlockRows:
         other = object.__new__(type(self))
@@ -162,7 +182,8 @@ class BlockRows(Rows):
             yield function(X, *[None if part is None else part[rows] for part in per_row])
         if start != self.n_samples:
             raise ValueError(
-                f"{self.name} gave another number of rows than before ({self.n_samples} expected): it must yield the same rows at every "
+                f"{self.name} gave another number of rows than before ({self.n_samples} "
+                "expected): it must yield the same rows at every "
                 "pass. Was the file changed or cut short in the meantime?"
             )
 
@@ -171,7 +192,9 @@ class BlockRows(Rows):
             return ArrayRows(self.take(rows), self.step)
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[rows] = True
-        return BlockRows(lambda: self.map(_chosen, mask[:, None]), len(rows), name=self.name, step=self.step)
+        return BlockRows(
+            lambda: self.map(_chosen, mask[:, None]), len(rows), name=self.name, step=self.step
+        )
 
 
 def _numbered_errors(blocks: Iterable[Any], name: str) -> Iterator[Any]:
@@ -182,19 +205,31 @@ def _numbered_errors(blocks: Iterable[Any], name: str) -> Iterator[Any]:
             yield block
             done += 1
     except (OSError, EOFError) as error:
-        raise ValueError(f"{name} could not be read beyond its first {done} blocks: {error}. The file may be cut short.") from error
+        raise ValueError(
+            f"{name} could not be read beyond its first {done} blocks: {error}. The file may be "
+            "cut short."
+        ) from error
 
 
 def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
-    """A block as float64 (k, n_features), or an error that says where it is and what is wrong with it."""
+    """A block as float64 (k, n_features), or an error that says where it is and what is wrong with
+    it.
+    """
     if sp.issparse(block):
-        raise TypeError(f"{where} is a sparse matrix: pass blocks as dense arrays (block.toarray()), or the whole matrix to fit.")
+        raise TypeError(
+            f"{where} is a sparse matrix: pass blocks as dense arrays (block.toarray()), or the "
+            "whole matrix to fit."
+        )
     try:
         X = np.asarray(block, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where} does not consist of numbers: {error}. Encode or leave out such columns.") from error
+        raise ValueError(
+            f"{where} does not consist of numbers: {error}. Encode or leave out such columns."
+        ) from error
     if X.ndim != 2:
-        raise ValueError(f"{where} must be two-dimensional, rows by features, got shape {X.shape} instead.")
+        raise ValueError(
+            f"{where} must be two-dimensional, rows by features, got shape {X.shape} instead."
+        )
     if n_features is not None and X.shape[1] != n_features and len(X):
         raise ValueError(f"{where} has {X.shape[1]} features, the blocks before it {n_features}.")
     finite = np.isfinite(X).all(axis=1)
@@ -202,13 +237,17 @@ def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
         row = int(np.flatnonzero(~finite)[0])
         raise ValueError(
             f"{where} contains NaN or infinity, first in its row {row} (counted from 0), column "
-            f"{int(np.flatnonzero(~np.isfinite(X[row]))[0])}: a kernel has no value there. Impute or leave out such rows before."
+            f"{int(np.flatnonzero(~np.isfinite(X[row]))[0])}: a kernel has no value there. Impute "
+            "or leave out such rows before."
         )
     return X
 
 
 def rechunked(blocks: Iterable[np.ndarray], step: int) -> Iterator[np.ndarray]:
-    """The same rows in blocks of `step`, the last one shorter: sizes do not depend on how the source is cut."""
+    """The same rows in blocks of `step`, the last one shorter.
+
+    Sizes do not depend on how the source is cut.
+    """
     waiting: list[np.ndarray] = []
     count = 0
     for block in blocks:

@@ -1,4 +1,7 @@
-"""Tables in files and iterators of blocks as `Rows`: features stay where they are, targets come into memory."""
+"""Tables in files and iterators of blocks as `Rows`.
+
+Features stay where they are, targets come into memory.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +30,19 @@ def open_rows(
     columns: list[str] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Rows:
-    """Rows of a file or of an iterator of blocks, for ``fit`` and ``predict`` of an estimator with ``landmarks``.
+    """Rows of a file or of an iterator of blocks, for ``fit`` and ``predict`` of an estimator with
+    ``landmarks``.
 
     Parameters
     ----------
     source : path, array, callable, list or iterator
-        A Parquet, Arrow/Feather or CSV/TSV file; a (memory-mapped) array; a function that returns a fresh iterator over blocks; a list of
-        blocks; or an iterator that can be read only once, which is copied to a temporary file first. A block is an array (k, n_features),
-        a pair of it and its targets, or a triple with weights.
+        A Parquet, Arrow/Feather or CSV/TSV file; a (memory-mapped) array; a function that returns a
+        fresh iterator over blocks; a list of blocks; or an iterator that can be read only once,
+        which is copied to a temporary file first. A block is an array (k, n_features), a pair of it
+        and its targets, or a triple with weights.
     target, weight : str, optional
-        The columns of a file that hold the targets and the weights of the rows. They are read into memory.
+        The columns of a file that hold the targets and the weights of the rows. They are read into
+        memory.
     columns : list of str, optional
         The feature columns of a file; all others if not given.
     batch_rows : int
@@ -71,12 +77,14 @@ def open_rows(
         return _file_rows(Path(source), target, weight, columns, batch_rows)
     if target is not None or weight is not None or columns is not None:
         raise ValueError(
-            "target, weight and columns name columns of a file; give the targets of arrays and blocks as y, or with the blocks."
+            "target, weight and columns name columns of a file; give the targets of arrays and "
+            "blocks as y, or with the blocks."
         )
     if isinstance(source, np.ndarray):
         if source.ndim != 2 or source.shape[0] == 0:
             raise ValueError(
-                f"an array of rows must be two-dimensional, rows by features, and not empty, got shape {source.shape} instead."
+                "an array of rows must be two-dimensional, rows by features, and not empty, got "
+                f"shape {source.shape} instead."
             )
         return ArrayRows(source, batch_rows)
     if callable(source):
@@ -85,37 +93,56 @@ def open_rows(
         return _spooled(source)
     if isinstance(source, Iterable):
         return _block_rows(lambda: source, "the blocks")
-    raise TypeError(f"source must be a path, an array, or blocks of rows, got {type(source).__name__} instead.")
+    raise TypeError(
+        f"source must be a path, an array, or blocks of rows, got {type(source).__name__} instead."
+    )
 
 
-# ---- iterators ----------------------------------------------------------------------------------------------------------
+# ---- iterators -----------------------------------------------------------------------------------
 
 
 def _parts(block: Any) -> tuple[Any, Any, Any]:
     """Features, targets and weights of a block."""
-    if isinstance(block, (tuple, list)) and 1 <= len(block) <= 3 and hasattr(block[0], "__len__") and np.ndim(block[0]) == 2:
+    if (
+        isinstance(block, (tuple, list))
+        and 1 <= len(block) <= 3
+        and hasattr(block[0], "__len__")
+        and np.ndim(block[0]) == 2
+    ):
         return (*block, None, None)[:3]
     return block, None, None
 
 
 def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
-    """One pass for the targets, the weights and the count; the features are read again when they are needed."""
+    """One pass for the targets, the weights and the count.
+
+    The features are read again when they are needed.
+    """
     targets: list[np.ndarray] = []
     weights: list[np.ndarray] = []
     n = 0
     for number, block in enumerate(blocks()):
         X, y, w = _parts(block)
-        size = np.shape(X)[0]  # whatever the block is: what kind it may be is checked when it is read
+        size = np.shape(X)[
+            0
+        ]  # whatever the block is: what kind it may be is checked when it is read
         n += size
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
                 if len(given) != size:
-                    raise ValueError(f"block {number} of {name} has {size} rows but {len(given)} {what}.")
+                    raise ValueError(
+                        f"block {number} of {name} has {size} rows but {len(given)} {what}."
+                    )
                 collected.append(np.asarray(given))
             elif collected:
-                raise ValueError(f"block {number} of {name} has no {what}, the blocks before it had.")
+                raise ValueError(
+                    f"block {number} of {name} has no {what}, the blocks before it had."
+                )
     rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name=name)
-    rows.y, rows.sample_weight = _of_all_blocks(targets, n, "targets"), _of_all_blocks(weights, n, "weights")
+    rows.y, rows.sample_weight = (
+        _of_all_blocks(targets, n, "targets"),
+        _of_all_blocks(weights, n, "weights"),
+    )
     return rows
 
 
@@ -130,7 +157,9 @@ def _of_all_blocks(parts: list[np.ndarray], n_rows: int, what: str) -> np.ndarra
 
 
 def _spooled(blocks: Iterator[Any]) -> ArrayRows:
-    """An iterator that can be read only once, written to a temporary file that goes away with the rows."""
+    """An iterator that can be read only once, written to a temporary file that goes away with the
+    rows.
+    """
     spool = tempfile.TemporaryFile(prefix="fitonce-")  # noqa: SIM115 - it lives as long as the array mapped on it
     targets: list[np.ndarray] = []
     weights: list[np.ndarray] = []
@@ -146,11 +175,14 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
         raise ValueError("the iterator has no rows: there is nothing to learn from.")
     spool.flush()
     rows = ArrayRows(np.memmap(spool, dtype=np.float64, mode="r", shape=(n, width)), BATCH_ROWS)
-    rows.y, rows.sample_weight = _of_all_blocks(targets, n, "targets"), _of_all_blocks(weights, n, "weights")
+    rows.y, rows.sample_weight = (
+        _of_all_blocks(targets, n, "targets"),
+        _of_all_blocks(weights, n, "weights"),
+    )
     return rows
 
 
-# ---- files --------------------------------------------------------------------------------------------------------------
+# ---- files ---------------------------------------------------------------------------------------
 
 
 def _pyarrow() -> Any:
@@ -160,40 +192,60 @@ def _pyarrow() -> Any:
         import pyarrow.feather
         import pyarrow.parquet
     except ImportError as error:
-        raise ImportError("reading rows from files needs pyarrow: pip install 'fitonce[files]'") from error
+        raise ImportError(
+            "reading rows from files needs pyarrow: pip install 'fitonce[files]'"
+        ) from error
     return pyarrow
 
 
-def _file_rows(path: Path, target: str | None, weight: str | None, columns: list[str] | None, batch_rows: int) -> BlockRows:
+def _file_rows(
+    path: Path, target: str | None, weight: str | None, columns: list[str] | None, batch_rows: int
+) -> BlockRows:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r} to read rows from.")
     table = _Table(path, batch_rows)
     names = table.names()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{str(path)!r} has more than one column {twice[0]!r}: give every column a name of its own.")
+        raise ValueError(
+            f"{str(path)!r} has more than one column {twice[0]!r}: give every column a name of "
+            "its own."
+        )
     special = [name for name in (target, weight) if name is not None]
     for name in [*special, *(columns or [])]:
         if name not in names:
-            raise ValueError(f"{str(path)!r} has no column {name!r}; it has {', '.join(map(repr, names[:20]))}.")
+            raise ValueError(
+                f"{str(path)!r} has no column {name!r}; it has {', '.join(map(repr, names[:20]))}."
+            )
     for name in special:
         if name in (columns or []):
-            raise ValueError(f"columns names {name!r}, which is the target or the weight: a model that sees it learns nothing else.")
+            raise ValueError(
+                f"columns names {name!r}, which is the target or the weight: a model that sees it "
+                "learns nothing else."
+            )
     features = columns if columns is not None else [name for name in names if name not in special]
     if not features:
         raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
     y, w, n = _column(table, target, weight)
-    rows = BlockRows(lambda: (_numbers(batch, features) for batch in table.batches(features, numbers=True)), n, name=repr(str(path)))
+    rows = BlockRows(
+        lambda: (_numbers(batch, features) for batch in table.batches(features, numbers=True)),
+        n,
+        name=repr(str(path)),
+    )
     rows.names, rows.y, rows.sample_weight = list(features), y, w
     return rows
 
 
-def _column(table: _Table, target: str | None, weight: str | None) -> tuple[np.ndarray | None, np.ndarray | None, int]:
+def _column(
+    table: _Table, target: str | None, weight: str | None
+) -> tuple[np.ndarray | None, np.ndarray | None, int]:
     """Targets and weights of all rows, and how many rows there are: one pass over those columns."""
     y: list[np.ndarray] = []
     w: list[np.ndarray] = []
     n = 0
-    for number, batch in enumerate(table.batches([name for name in (target, weight) if name is not None] or None)):
+    for number, batch in enumerate(
+        table.batches([name for name in (target, weight) if name is not None] or None)
+    ):
         n += batch.num_rows
         for name, collected in ((target, y), (weight, w)):
             if name is None:
@@ -201,21 +253,28 @@ def _column(table: _Table, target: str | None, weight: str | None) -> tuple[np.n
             column = batch.column(name)
             if column.null_count:
                 raise ValueError(
-                    f"block {number} of {str(table.path)!r} has {column.null_count} missing values in {name!r}: leave those rows out."
+                    f"block {number} of {str(table.path)!r} has {column.null_count} missing "
+                    f"values in {name!r}: leave those rows out."
                 )
             collected.append(column.to_numpy(zero_copy_only=False))
     return (np.concatenate(y) if y else None), (np.concatenate(w).astype(float) if w else None), n
 
 
 def _numbers(batch: Any, names: list[str]) -> np.ndarray:
-    """The named columns of a record batch as float64; missing values become NaN, which is refused with its place."""
+    """The named columns of a record batch as float64.
+
+    Missing values become NaN, which is refused with its place.
+    """
     result = np.empty((batch.num_rows, len(names)))
     for place, name in enumerate(names):
         column = batch.column(name)
         try:
             result[:, place] = column.cast("float64").to_numpy(zero_copy_only=False)
         except Exception as error:  # pyarrow has several classes for what cannot be cast
-            raise ValueError(f"column {name!r} is {column.type}, not numbers: encode it, or name the columns to use.") from error
+            raise ValueError(
+                f"column {name!r} is {column.type}, not numbers: encode it, or name the columns "
+                "to use."
+            ) from error
     return result
 
 
@@ -226,7 +285,9 @@ class _Table:
         self.path, self.batch_rows, self.arrow = path, batch_rows, _pyarrow()
         suffix = path.suffix.lower()
         if suffix not in KINDS:
-            raise ValueError(f"{str(path)!r} is not a .parquet, .arrow, .feather, .csv or .tsv file.")
+            raise ValueError(
+                f"{str(path)!r} is not a .parquet, .arrow, .feather, .csv or .tsv file."
+            )
         self.kind = KINDS[suffix]
 
     def names(self) -> list[str]:
@@ -242,7 +303,9 @@ class _Table:
         """Record batches of some columns, all if None; of numbers, where they are known to be."""
         with self._readable():
             if self.kind == "parquet":
-                yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(self.batch_rows, columns=columns)
+                yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(
+                    self.batch_rows, columns=columns
+                )
             elif self.kind == "arrow":
                 with self.arrow.ipc.open_file(self.path) as reader:
                     for number in range(reader.num_record_batches):
@@ -252,14 +315,21 @@ class _Table:
                 yield from self._csv(columns, tuple(columns or ()) if numbers else ())
 
     def _csv(self, columns: list[str] | None, numbers: tuple[str, ...] = ()) -> Any:
-        """Columns known to be numbers are read as such: the first block may have whole ones only. A label that is not there is missing."""
+        """Columns known to be numbers are read as such: the first block may have whole ones only.
+
+        A label that is not there is missing.
+        """
         csv = self.arrow.csv
         types = {name: self.arrow.float64() for name in numbers}
         return csv.open_csv(
             self.path,
             read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","),
-            convert_options=csv.ConvertOptions(include_columns=columns, column_types=types, strings_can_be_null=True),
+            parse_options=csv.ParseOptions(
+                delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=columns, column_types=types, strings_can_be_null=True
+            ),
         )
 
     def _readable(self) -> Any:
@@ -276,5 +346,9 @@ class _Readable:
         return None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, (self.arrow.ArrowException, OSError)) and not isinstance(error, FileNotFoundError):
-            raise ValueError(f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short.") from error
+        if isinstance(error, (self.arrow.ArrowException, OSError)) and not isinstance(
+            error, FileNotFoundError
+        ):
+            raise ValueError(
+                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
+            ) from error

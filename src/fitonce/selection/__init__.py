@@ -5,4 +5,13 @@ from .lattice import GammaLattice, alpha_lattice
 from .newton import NewtonStep, newton
 from .search import Search, Trial, search
 
-__all__ = ["GammaLattice", "KernelObjective", "NewtonStep", "Search", "Trial", "alpha_lattice", "newton", "search"]
+__all__ = [
+    "GammaLattice",
+    "KernelObjective",
+    "NewtonStep",
+    "Search",
+    "Trial",
+    "alpha_lattice",
+    "newton",
+    "search",
+]

@@ -1,7 +1,8 @@
 r"""Kernel widths by gradient descent on a smooth held-out loss.
 
-For K = exp(-Σ_f γ_f d_f) (rbf: d_f squared differences; laplacian: absolute ones) the leave-one-out loss E of the function norm is
-differentiable in every log γ_f and in log μ. With Γ = ∂E/∂K (see `core.derivatives`) and B = Γ∘K,
+For K = exp(-Σ_f γ_f d_f) (rbf: d_f squared differences; laplacian: absolute ones) the leave-one-out
+loss E of the function norm is differentiable in every log γ_f and in log μ. With Γ = ∂E/∂K (see
+`core.derivatives`) and B = Γ∘K,
 
     isotropic:  ∂E/∂log γ = Σ Γ ∘ K log K
     one per feature (rbf):  ∂E/∂log γ_f = -2 γ_f (Σ_i b_i x_if² - x_fᵀ B x_f),  b = B 1
@@ -32,10 +33,12 @@ LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n
 
 @dataclass(frozen=True)
 class KernelObjective:
-    """E and its gradient as a function of log widths and log mu, for rows X, scaled targets Y and the roots of their weights.
+    """E and its gradient as a function of log widths and log mu, for rows X, scaled targets Y and
+    the roots of their weights.
 
-    `kernel(gamma)` gives the kernel matrix; `Q0` is the unpenalised basis; `per_feature` says whether gamma is a vector. `pull` draws
-    log widths towards `start` with that strength, relative to the loss there.
+    `kernel(gamma)` gives the kernel matrix; `Q0` is the unpenalised basis; `per_feature` says
+    whether gamma is a vector. `pull` draws log widths towards `start` with that strength, relative
+    to the loss there.
     """
 
     kernel: Callable[[Any], Array]
@@ -89,6 +92,15 @@ class KernelObjective:
 
     def minimise(self, alpha_bounds: tuple[float, float]) -> np.ndarray:
         """L-BFGS-B from the start; returns the log widths and log mu with the least value met."""
-        bounds = [(s - FARTHEST, s + FARTHEST) for s in self.start[:-1]] + [tuple(np.log(alpha_bounds))]
-        result = scipy.optimize.minimize(self, self.start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": MAX_ITERATIONS})
+        bounds = [(s - FARTHEST, s + FARTHEST) for s in self.start[:-1]] + [
+            tuple(np.log(alpha_bounds))
+        ]
+        result = scipy.optimize.minimize(
+            self,
+            self.start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": MAX_ITERATIONS},
+        )
         return np.asarray(result.x if result.fun < self(self.start)[0] else self.start)

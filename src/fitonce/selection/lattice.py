@@ -1,7 +1,8 @@
-"""Candidates on fixed lattices of powers of two, in windows placed by sizes that the training rows set.
+"""Candidates on fixed lattices of powers of two, in windows placed by sizes that the training rows
+set.
 
-Training sets that differ by a few rows then try the same values: folds of a nested cross-validation choose alike, and equal
-what a literal refit would choose.
+Training sets that differ by a few rows then try the same values: folds of a nested cross-validation
+choose alike, and equal what a literal refit would choose.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class Sizes(Protocol):
 def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
     """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
 
-    The window ends earlier where the precision of float64 does, and reaches at least 64 λ_max, beyond which every model is constant. For
-    an indefinite kernel it starts above twice the smallest alpha that is allowed.
+    The window ends earlier where the precision of float64 does, and reaches at least 64 λ_max,
+    beyond which every model is constant. For an indefinite kernel it starts above twice the
+    smallest alpha that is allowed.
     """
     scale, largest = smoother.trace / total_weight, smoother.largest
     if not (scale > 0 and np.isfinite(scale) and largest > 0):
@@ -45,7 +47,10 @@ def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GammaLattice:
-    """Powers of two around a centre exponent: every second one first, then the neighbours of the best, then on beyond an edge."""
+    """Powers of two around a centre exponent.
+
+    Every second one first, then the neighbours of the best, then on beyond an edge.
+    """
 
     centre: int
     reach: int = 6

@@ -1,4 +1,6 @@
-"""Newton's method on log mu with exact derivatives and step halving (Saadi, Talbot & Cawley 2007, section 3.3)."""
+"""Newton's method on log mu with exact derivatives and step halving (Saadi, Talbot & Cawley 2007,
+section 3.3).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ LONGEST_STEP = np.log(4.0)
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """Where the search stood: alpha, the loss and its derivatives in log alpha, and how often the step from here was halved."""
+    """Where the search stood.
+
+    Alpha, the loss and its derivatives in log alpha, and how often the step from here was halved.
+    """
 
     alpha: float
     loss: float
@@ -26,16 +31,23 @@ class NewtonStep:
     halvings: int
 
 
-def newton(loss: Callable[[float], Jet], alpha: float, lowest: float, highest: float) -> list[NewtonStep]:
+def newton(
+    loss: Callable[[float], Jet], alpha: float, lowest: float, highest: float
+) -> list[NewtonStep]:
     """The path from `alpha` to the nearest local minimum of loss(alpha), inside [lowest, highest].
 
-    Each step is Newton's, -E'/E'', or downhill by the same amount where the curvature is negative, at most a factor of four in alpha; it
-    is halved until the loss decreases. The search ends when a step is shorter than 1e-8 in log alpha, or no halving helps.
+    Each step is Newton's, -E'/E'', or downhill by the same amount where the curvature is negative,
+    at most a factor of four in alpha; it is halved until the loss decreases. The search ends when a
+    step is shorter than 1e-8 in log alpha, or no halving helps.
     """
     t, path = np.log(alpha), []
     here = loss(float(alpha))
     for _ in range(STEPS):
-        step = -here.first / abs(here.second) if here.second != 0 else -np.sign(here.first) * LONGEST_STEP
+        step = (
+            -here.first / abs(here.second)
+            if here.second != 0
+            else -np.sign(here.first) * LONGEST_STEP
+        )
         step = float(np.clip(step, -LONGEST_STEP, LONGEST_STEP))
         halvings, there, target = 0, None, t
         while halvings <= HALVINGS and abs(step) > CONVERGED:
@@ -44,7 +56,11 @@ def newton(loss: Callable[[float], Jet], alpha: float, lowest: float, highest: f
             if there.value < here.value:
                 break
             step, halvings, there = 0.5 * step, halvings + 1, None
-        path.append(NewtonStep(float(np.exp(t)), float(here.value), float(here.first), float(here.second), halvings))
+        path.append(
+            NewtonStep(
+                float(np.exp(t)), float(here.value), float(here.first), float(here.second), halvings
+            )
+        )
         if there is None:
             break
         t, here = target, there

@@ -1,4 +1,6 @@
-"""The lattice search over kernel parameters and regularisation, and the record of what was tried."""
+"""The lattice search over kernel parameters and regularisation, and the record of
+what was tried.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,21 @@ import numpy as np
 
 from .lattice import GammaLattice
 
-TIE = 1e-9  # losses closer than this (relative) are equal: the larger alpha wins, then the smoother kernel
-WORTH_EXTENDING = 1e-3  # a window is extended while its edge improves the loss by more than this (relative)
+# losses closer than this (relative) are equal: the larger alpha wins, then the smoother kernel
+TIE = 1e-9
+WORTH_EXTENDING = (
+    1e-3  # a window is extended while its edge improves the loss by more than this (relative)
+)
 
 Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One decomposition: the kernel's parameters (and penalty), the alphas tried, ascending, and their losses."""
+    """One decomposition.
+
+    The kernel's parameters (and penalty), the alphas tried, ascending, and their losses.
+    """
 
     parameters: Parameters
     alphas: np.ndarray
@@ -31,7 +39,9 @@ class Trial:
 
     @property
     def falling_edge(self) -> str | None:
-        """Which end the best alpha is at, "lower" or "upper", where it is clearly better than its neighbour; else None."""
+        """Which end the best alpha is at, "lower" or "upper", where it is clearly better than its
+        neighbour; else None.
+        """
         n, best = len(self.alphas), self.best
         if n < 3 or best not in (0, n - 1):
             return None
@@ -61,22 +71,42 @@ class Search:
 
     @property
     def winner(self) -> Trial:
-        """The least loss; of equals the larger alpha, then the smaller gamma, then the earlier trial."""
+        """The least loss.
+
+        Of equals the larger alpha, then the smaller gamma, then the earlier trial.
+        """
         limit = _tied(min(trial.loss for trial in self.trials))
         tied = [trial for trial in self.trials if trial.loss <= limit]
         return min(tied, key=lambda trial: (-trial.alpha, trial.parameters.get("gamma", 0.0)))
 
     def cv_results(self, best: float = 0.0) -> dict[str, Any]:
-        """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair; scores are `best` minus the losses."""
-        params = [{**trial.parameters, "alpha": float(alpha)} for trial in self.trials for alpha in trial.alphas]
+        """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair.
+
+        Scores are `best` minus the losses.
+        """
+        params = [
+            {**trial.parameters, "alpha": float(alpha)}
+            for trial in self.trials
+            for alpha in trial.alphas
+        ]
         scores = best - np.concatenate([trial.losses for trial in self.trials])
-        better = np.searchsorted(np.sort(-scores), -scores)  # how many are better: equal scores share a rank
+        better = np.searchsorted(
+            np.sort(-scores), -scores
+        )  # how many are better: equal scores share a rank
         columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in params[0]}
-        return {**columns, "params": params, "mean_test_score": scores, "rank_test_score": (better + 1).astype(np.int32)}
+        return {
+            **columns,
+            "params": params,
+            "mean_test_score": scores,
+            "rank_test_score": (better + 1).astype(np.int32),
+        }
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray:
-    """Values as scikit-learn's masked arrays; of objects where one of them is a vector of widths."""
+    """Values as scikit-learn's masked arrays.
+
+    Of objects where one of them is a vector of widths.
+    """
     if all(np.ndim(value) == 0 for value in values):
         return np.ma.masked_array(values)
     column = np.empty(len(values), dtype=object)
@@ -84,13 +114,19 @@ def _column(values: list[Any]) -> np.ma.MaskedArray:
     return np.ma.masked_array(column)
 
 
-Evaluate = Callable[[Sequence[Parameters]], list[Trial]]  # several at once, so that they can be tried side by side
+Evaluate = Callable[
+    [Sequence[Parameters]], list[Trial]
+]  # several at once, so that they can be tried side by side
 
 
-def search(evaluate: Evaluate, others: Sequence[Parameters], lattice: GammaLattice | None) -> Search:
-    """Try every combination of the other parameters, and for each the lattice of gammas from coarse to fine.
+def search(
+    evaluate: Evaluate, others: Sequence[Parameters], lattice: GammaLattice | None
+) -> Search:
+    """Try every combination of the other parameters, and for each the lattice of gammas from coarse
+    to fine.
 
-    Cost: one decomposition per trial; with a lattice seven, two around the best, and one for each step beyond an edge that pays.
+    Cost: one decomposition per trial; with a lattice seven, two around the best, and one for each
+    step beyond an edge that pays.
     """
     if lattice is None:
         return Search(evaluate(others))
@@ -99,7 +135,9 @@ def search(evaluate: Evaluate, others: Sequence[Parameters], lattice: GammaLatti
 
 def _search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
     def attempt(gammas: Sequence[float]) -> dict[float, Trial]:
-        return dict(zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True))
+        return dict(
+            zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True)
+        )
 
     trials = attempt(lattice.first())
 
@@ -111,5 +149,7 @@ def _search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) 
         trials |= attempt([gamma])
         if before - best().loss <= WORTH_EXTENDING * abs(before):
             break
-    trials |= attempt([gamma for gamma in lattice.neighbours(best().parameters["gamma"]) if gamma not in trials])
+    trials |= attempt(
+        [gamma for gamma in lattice.neighbours(best().parameters["gamma"]) if gamma not in trials]
+    )
     return list(trials.values())
