@@ -22,7 +22,7 @@ import torch
 
 import fitonce.estimators.problem as problem
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.core._arrays import to_numpy
+from fitonce.core.arrays import to_numpy
 
 N = 300
 

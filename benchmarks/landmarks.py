@@ -26,9 +26,9 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelAveraging, LeastSquaresSVC, Subsampling
-from fitonce.approx.landmarks import METHODS, Pool, choose_landmarks
 from fitonce.datasets import fetch_raetsch, make_ringnorm, make_torus
 from fitonce.kernels import Kernel, central_gamma
+from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks
 
 Data = tuple[np.ndarray, np.ndarray]
 SIZES = (20, 40, 80, 160, 320)

@@ -182,9 +182,7 @@ def card(example: Example) -> str:
     else:
         text = example.words or example.path.read_text(encoding="utf-8")
         picture = f"<pre>{html.escape(text[:900])}</pre>"
-    words = (
-        f"<strong>{html.escape(example.title)}</strong><span>{html.escape(example.summary.replace('``', ''))}</span>"
-    )
+    words = f"<strong>{html.escape(example.title)}</strong><span>{html.escape(example.summary.replace('``', ''))}</span>"
     return (
         f'<a class="example" href="{example.name}.html"><span '
         f'class="picture">{picture}</span>{words}</a>'

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fitonce import KernelFisherDiscriminant
-from fitonce.scale import open_rows
+from fitonce.rows import open_rows
 
 N_FEATURES, BLOCK = 5, 10_000
 

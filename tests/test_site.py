@@ -29,7 +29,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]*)\)")
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
 MODULES = (
     "fitonce.positions",
-    "fitonce.scale",
+    "fitonce.rows",
     "fitonce.plotting",
     "fitonce.report",
     "fitonce.datasets",

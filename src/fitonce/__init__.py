@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-_SUBPACKAGES = ("conversions", "datasets", "plotting", "positions", "report", "scale")
+_SUBPACKAGES = ("conversions", "datasets", "plotting", "positions", "report", "rows")
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,16 @@
 
 from .assessment import Assessment, assess
 from .core.holdout import held_out
+from .crossval import (
+    CrossValidation,
+    Optimism,
+    RefitWarning,
+    Route,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    optimism,
+)
 from .estimators import (
     Accumulation,
     KernelAveraging,
@@ -14,16 +24,6 @@ from .estimators import (
 )
 from .export import to_onnx
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
-from .model_selection import (
-    CrossValidation,
-    Optimism,
-    RefitWarning,
-    Route,
-    cross_val_predict,
-    cross_val_score,
-    cross_validate,
-    optimism,
-)
 from .saving import load, save
 
 __all__ = [

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from array_api_compat import device
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .core._arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
+from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),

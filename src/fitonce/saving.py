@@ -35,7 +35,7 @@ import sklearn.model_selection
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
 
-from .core._arrays import to_numpy
+from .core.arrays import to_numpy
 from .estimators.base import KernelModel
 
 FORMAT = 1  # of model files; raised when an older fitonce could misread a newer file
@@ -51,7 +51,7 @@ LOADERS = frozenset(
         *("ObjectNode", "ConstructorFromReduceNode", "TypeNode", "FunctionNode"),
     }
 )
-TRUSTED_LAYERS = ("core", "kernels", "approx", "scale", "selection", "estimators")
+TRUSTED_LAYERS = ("core", "kernels", "landmarks", "rows", "tuning", "estimators")
 TRUSTED_ELSEWHERE = (  # plain data and bookkeeping of scikit-learn that skops does not list
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",

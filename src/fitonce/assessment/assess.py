@@ -30,12 +30,12 @@ from sklearn.metrics import (
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
+from ..crossval import RefitWarning, Route, cross_validate
+from ..crossval.stand_in import n_rows, subset
 from ..estimators.base import KernelModel
 from ..estimators.validation import is_foreign_array
 from ..inference import PermutationTest
-from ..model_selection import RefitWarning, Route, cross_validate
-from ..model_selection.stand_in import n_rows, subset
 from .chance import chance, chosen_test
 from .intervals import corrected_t, effective_size, wilson
 from .result import Assessment, Calibration, Estimate

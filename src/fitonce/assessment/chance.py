@@ -24,10 +24,10 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.pipeline import Pipeline
 
+from ..crossval.stand_in import subset
 from ..estimators.base import KernelModel
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.validity import ignores_y
-from ..model_selection.stand_in import subset
 
 COUNTS = (19, 39, 99, 199, 499, 999)  # one less than a round number: p is a multiple of 1/(1 + P)
 ENOUGH = 199  # permutations at which the assessed model itself is the statistic

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import t
 
+from ..crossval import Route
 from ..inference import PermutationTest
-from ..model_selection import Route
 from .intervals import corrected_error, corrected_t
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import (
+from .arrays import (
     Array,
     NotPositiveDefiniteError,
     asarray_like,

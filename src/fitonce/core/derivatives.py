@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ._arrays import Array, asarray_like, namespace
+from .arrays import Array, asarray_like, namespace
 from .band import BandNorm
 from .smoother import DualNorm, FunctionNorm, FunctionNormAt, Smoother
 

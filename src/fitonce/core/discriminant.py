@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from array_api_compat import device
 
-from ._arrays import Array, namespace
+from .arrays import Array, namespace
 from .smoother import Fitted, HeldOut
 
 NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are dropped

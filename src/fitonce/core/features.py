@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ._arrays import (
+from .arrays import (
     Array,
     eigh_overwriting,
     eye_like,

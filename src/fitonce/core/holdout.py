@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from ._arrays import Array, eye_like, index_like, namespace, take
+from .arrays import Array, eye_like, index_like, namespace, take
 
 
 def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:

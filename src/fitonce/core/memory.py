@@ -12,7 +12,7 @@ from typing import Any
 
 from array_api_compat import device, is_cupy_array, is_torch_array
 
-from ._arrays import Array
+from .arrays import Array
 
 GIB = 2**30
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver, to_numpy
+from .arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver, to_numpy
 from .spectrum import machine_epsilon
 
 

@@ -33,7 +33,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ._arrays import (
+from .arrays import (
     Array,
     add_to_diagonal,
     asarray_like,

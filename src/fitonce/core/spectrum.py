@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from ._arrays import Array, eigh_overwriting, eye_like, namespace, take, zeros_like_shape
+from .arrays import Array, eigh_overwriting, eye_like, namespace, take, zeros_like_shape
 
 BLOCK_ROWS = 256  # rows worked on at a time where a whole n×n temporary would otherwise appear
 

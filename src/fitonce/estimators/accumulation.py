@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ..approx.features import LandmarkMap, landmark_map
 from ..core.moments import MomentFit, Moments, merge, merge_folds
 from ..kernels import PARAMETERS
-from ..scale.rows import block_rows, checked_block, rechunked
-from ..selection import Search, Trial, alpha_lattice
+from ..landmarks.features import LandmarkMap, landmark_map
+from ..rows.blocks import block_rows, checked_block, rechunked
+from ..tuning import Search, Trial, alpha_lattice
 from .base import Prepared
 from .problem import Solution
 from .validation import as_numbers, check_alpha, check_landmarks
@@ -49,7 +49,7 @@ class Accumulation:
     Candidates for alpha are judged by the k-fold squared error of the targets, which the parts of
     the folds give exactly, without another look at the rows. What needs a second pass is not to be
     had this way: leave-one-out values, other criteria, calibration (use ``fit`` of the estimator on
-    `fitonce.scale.open_rows` for those).
+    `fitonce.rows.open_rows` for those).
 
     Parameters
     ----------

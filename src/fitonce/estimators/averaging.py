@@ -34,14 +34,14 @@ from sklearn.utils import check_random_state, gen_batches, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..core._arrays import Array, asarray_like, is_numpy, namespace, take
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, take
 from ..core.discriminant import scatter, scatter_without, scatter_without_each
 from ..core.features import Deletions
 from ..core.holdout import complement
 from ..core.smoother import DualNorm, Fitted, FunctionNorm, HeldOut, unpenalised_coef
 from ..core.spectrum import machine_epsilon
 from ..kernels import Kernel
-from ..scale.rows import is_rows
+from ..rows.blocks import is_rows
 from .base import Folds, KernelModel, Prepared, Training
 from .fisher import KernelFisherDiscriminant, Readout
 from .problem import FitIntercept, Problem, Solution, Without, decompose, row_scale_of

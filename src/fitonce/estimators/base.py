@@ -18,18 +18,18 @@ from sklearn.model_selection import LeaveOneGroupOut, check_cv
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ..approx.features import as_points
-from ..approx.landmarks import METHODS, Landmarks, Pool, choose_landmarks, on_host, pool_size
-from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION, Criterion, HeldOutScores, criterion_of
 from ..core.derivatives import Jet, held_out_jets
 from ..core.features import Deletions
 from ..core.holdout import checked_splits, complement, row_numbers
 from ..core.smoother import Fitted, HeldOut
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
-from ..scale.rows import is_rows
-from ..selection import GammaLattice, Search, Trial, alpha_lattice, search
-from ..selection.gradient import LossAndSlope
+from ..landmarks.choice import METHODS, Landmarks, Pool, choose_landmarks, on_host, pool_size
+from ..landmarks.features import as_points
+from ..rows.blocks import is_rows
+from ..tuning import GammaLattice, Search, Trial, alpha_lattice, search
+from ..tuning.gradient import LossAndSlope
 from .guidance import Progress, check_fits
 from .problem import (
     FitIntercept,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ..scale.dask import apply_lazily, is_dask
-from ..scale.rows import is_rows
+from ..rows.blocks import is_rows
+from ..rows.dask import apply_lazily, is_dask
 
 
 def blockwise(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

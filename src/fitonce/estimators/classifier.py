@@ -10,7 +10,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from ..core._arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.criteria import calibrate, probabilities
 from ..core.smoother import Fitted
 from .base import KernelModel
@@ -94,7 +94,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
             `landmarks` also a Dask collection, or the rows of a file or of blocks
-            (`fitonce.scale.open_rows`), which bring their targets with them.
+            (`fitonce.rows.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ..core._arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.derivatives import Jet, held_out_jets
 from ..core.discriminant import (
     Discriminant,

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ..approx.landmarks import Landmarks
-from ..core._arrays import eigh_overwriting, on_gpu
+from ..core.arrays import eigh_overwriting, on_gpu
 from ..core.memory import (
     NotEnoughMemoryError,
     explanation,
@@ -25,8 +24,9 @@ from ..core.memory import (
     size_text,
 )
 from ..kernels import Kernel
-from ..scale.rows import on_host
-from ..selection import Trial
+from ..landmarks.choice import Landmarks
+from ..rows.blocks import on_host
+from ..tuning import Trial
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
 # form of a GPU

@@ -12,9 +12,7 @@ from typing import Any, cast
 import numpy as np
 import scipy.sparse as sp
 
-from ..approx.features import LandmarkMap, landmark_map
-from ..approx.landmarks import Landmarks
-from ..core._arrays import Array, asarray_like, namespace, on_gpu, take, zeros_like_shape
+from ..core.arrays import Array, asarray_like, namespace, on_gpu, take, zeros_like_shape
 from ..core.band import BandNorm
 from ..core.features import Deletions, Dropping, FeatureFitted, FeatureNorm
 from ..core.smoother import (
@@ -30,7 +28,9 @@ from ..core.smoother import (
 )
 from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
 from ..kernels import Kernel
-from ..scale.rows import ArrayRows, block_rows, is_rows, on_host
+from ..landmarks.choice import Landmarks
+from ..landmarks.features import LandmarkMap, landmark_map
+from ..rows.blocks import ArrayRows, block_rows, is_rows, on_host
 from .validation import OVERFLOW, check_kernel_values, check_square, warn_constant
 
 BAND_FROM = (

@@ -12,14 +12,14 @@ import numpy as np
 import scipy.optimize
 import scipy.sparse as sp
 
-from ..core._arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.criteria import criterion_of
 from ..core.derivatives import Jet
 from ..core.features import Deletions
-from ..selection.gradient import KernelObjective, LossAndSlope
-from ..selection.lattice import alpha_lattice
-from ..selection.newton import NewtonStep, newton
-from ..selection.search import Trial
+from ..tuning.gradient import KernelObjective, LossAndSlope
+from ..tuning.lattice import alpha_lattice
+from ..tuning.newton import NewtonStep, newton
+from ..tuning.search import Trial
 from .problem import Problem, bias_basis
 
 ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ..core._arrays import Array
+from ..core.arrays import Array
 from ..core.smoother import Fitted
 from .base import KernelModel
 from .blockwise import blockwise
@@ -189,7 +189,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
             `landmarks` also a Dask collection, or the rows of a file or of blocks
-            (`fitonce.scale.open_rows`), which bring their targets with them.
+            (`fitonce.rows.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None

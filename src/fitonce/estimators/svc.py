@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from ..core._arrays import Array, namespace
+from ..core.arrays import Array, namespace
 from ..core.derivatives import Jet, held_out_jets
 from ..core.smoother import Fitted
-from ..selection.gradient import LossAndSlope
+from ..tuning.gradient import LossAndSlope
 from .base import Prepared
 from .classifier import KernelClassifier
 from .problem import Problem, Solution

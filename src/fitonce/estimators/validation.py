@@ -23,10 +23,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..core._arrays import Array, namespace, take, to_numpy
+from ..core.arrays import Array, namespace, take, to_numpy
 from ..kernels import PARAMETERS
-from ..scale.dask import DaskRows, gathered, is_dask
-from ..scale.rows import Rows, is_rows
+from ..rows.blocks import Rows, is_rows
+from ..rows.dask import DaskRows, gathered, is_dask
 
 
 class NumericalWarning(UserWarning):

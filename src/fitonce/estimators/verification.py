@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core._arrays import namespace, take, to_numpy
-from ..scale.rows import is_rows
+from ..core.arrays import namespace, take, to_numpy
+from ..rows.blocks import is_rows
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 
 FORMAT = "fitonce permutation test 1"
 

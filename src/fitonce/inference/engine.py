@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from ..core._arrays import (
+from ..core.arrays import (
     Array,
     asarray_like,
     eye_like,

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core._arrays import namespace, to_numpy
+from ..core.arrays import namespace, to_numpy
+from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
+from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.validation import is_foreign_array
-from ..model_selection.routes import RefitWarning, Route, choose_route, fit_weights
-from ..model_selection.stand_in import Shared
 from .engine import Outputs, SharedEngine
 from .exchange import Rearrangement
 from .folds import Layout, same_splits

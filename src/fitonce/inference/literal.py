@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core._arrays import asarray_like, to_numpy
+from ..core.arrays import asarray_like, to_numpy
+from ..crossval.stand_in import Shared, n_rows, stand_in, subset
 from ..estimators.validation import is_foreign_array
-from ..model_selection.stand_in import Shared, n_rows, stand_in, subset
 from .validity import Split
 
 

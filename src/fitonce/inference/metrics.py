@@ -17,7 +17,7 @@ import scipy.special
 import scipy.stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core._arrays import Array, namespace, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
 from .engine import Outputs
 from .result import TIE
 from .rules import predicted_codes

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from ..model_selection.routes import share_landmarks
-from ..scale.dask import is_dask
-from ..scale.rows import is_rows
+from ..crossval.routes import share_landmarks
+from ..rows.blocks import is_rows
+from ..rows.dask import is_dask
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
 from .evaluation import Evaluation, final_step

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
+from ..crossval.stand_in import n_rows, subset
 from ..estimators.validation import is_foreign_array
-from ..model_selection.stand_in import n_rows, subset
 from .exchange import Exchange, Rearrangement, make_exchange
 from .folds import split_rows
 from .validity import (

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from ..model_selection.routes import Route
+from ..crossval.routes import Route
 
 # scores closer than this (relative) are equal: rounding must not make a tie look like a smaller
 # score

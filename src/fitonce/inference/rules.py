@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from ..core._arrays import Array, asarray_like, is_numpy, namespace
+from ..core.arrays import Array, asarray_like, is_numpy, namespace
 from ..core.discriminant import NEGLIGIBLE, discriminant
 
 

@@ -25,14 +25,14 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from ..core._arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
 from ..core.criteria import criterion_of
+from ..crossval.stand_in import Shared, subset
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.base import PREDICTION_ELEMENTS, Prepared
 from ..estimators.problem import Problem, Solution
 from ..estimators.validation import check_alpha, check_new_data
-from ..model_selection.stand_in import Shared, subset
-from ..selection import Trial, alpha_lattice, search
+from ..tuning import Trial, alpha_lattice, search
 from .engine import BLOCK_BYTES, Outputs, ResidualMap, is_definite, training_sizes
 from .folds import Layout
 from .rules import FisherRule, LabelRule, Rule

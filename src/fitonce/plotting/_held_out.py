@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..core.criteria import probabilities
 from ..core.discriminant import scatter
 from ..estimators import KernelFisherDiscriminant

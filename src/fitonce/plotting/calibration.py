@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.special
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ._held_out import classifier_of, held_out_probabilities, training_targets
 from ._style import QUIET, axes_of, legend, literal, look, plain
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ._held_out import model_of, training_targets
 from ._style import COLOURS, STRONG, axes_of, legend, literal, names_of, plain
 

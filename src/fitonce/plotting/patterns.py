@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..estimators import KernelFisherDiscriminant
 from ._held_out import model_of
 from ._style import COLOURS, axes_of, literal, names_of, plain, pyplot

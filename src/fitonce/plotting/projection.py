@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..estimators import KernelFisherDiscriminant
 from ._held_out import classifier_of, held_out_projection, training_targets
 from ._style import STRONG, axes_of, legend, literal, look, plain

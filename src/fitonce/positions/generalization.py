@@ -20,7 +20,9 @@ import numpy as np
 import sklearn
 from sklearn.base import is_classifier
 
-from ..core._arrays import Array, namespace, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
+from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
+from ..crossval.stand_in import Shared, subset
 from ..estimators.base import KernelModel
 from ..estimators.problem import Solution, Without
 from ..estimators.validation import is_foreign_array
@@ -31,8 +33,6 @@ from ..inference.metrics import Scored
 from ..inference.scoring import NeedsFitError, Scoring, measures
 from ..inference.trained import predicted_targets
 from ..inference.validity import Split
-from ..model_selection.routes import RefitWarning, Route, choose_route, fit_weights
-from ..model_selection.stand_in import Shared, subset
 from .scores import shared_splits
 from .slices import Slices
 from .sweep import at_every_position

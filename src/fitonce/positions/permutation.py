@@ -13,6 +13,7 @@ import numpy as np
 import sklearn
 from sklearn.utils import check_random_state
 
+from ..crossval.routes import Route
 from ..inference import checkpoint as checkpoints
 from ..inference.engine import MAX_BYTES
 from ..inference.evaluation import Batch, Evaluation, Labelling, final_step
@@ -20,7 +21,6 @@ from ..inference.permutation import check_counts, check_resumable, is_enumerated
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
 from ..inference.scoring import Scoring, measures
-from ..model_selection.routes import Route
 from .corrections import Rules
 from .result import PositionTest, significance
 from .slices import Slices

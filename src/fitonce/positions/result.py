@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..model_selection.routes import Route
+from ..crossval.routes import Route
 from .adjacency import edges_of
 from .corrections import Cluster, Joint, Rules
 

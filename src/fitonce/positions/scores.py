@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
-from .. import model_selection
-from ..core._arrays import to_numpy
+from .. import crossval
+from ..core.arrays import to_numpy
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows
 from ..inference.validity import Split
@@ -123,7 +123,7 @@ class Work:
     error_score: Any
 
     def __call__(self, X: Any, position: int) -> np.ndarray:
-        return model_selection.cross_val_score(
+        return crossval.cross_val_score(
             self.estimator,
             X,
             self.y,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import Array, index_like, namespace
+from ..core.arrays import Array, index_like, namespace
 from ..estimators.validation import is_foreign_array
 from .adjacency import edges_of, grid_edges, index_lists
 

@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..core.smoother import DualNorm, HeldOut
 from ..estimators import KernelFisherDiscriminant
 from ..estimators.base import KernelModel

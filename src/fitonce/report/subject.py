@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..assessment import Assessment
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..estimators.base import KernelModel
 from ..estimators.classifier import labels_of
 from ..plotting._held_out import model_of

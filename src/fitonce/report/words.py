@@ -368,9 +368,7 @@ def _value(value: Any) -> str:
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.6g}"
     if isinstance(value, np.ndarray):
-        return (
-            f"[{', '.join(f'{v:.4g}' for v in value.reshape(-1)[:6])}{', …' if value.size > 6 else ''}]"
-        )
+        return f"[{', '.join(f'{v:.4g}' for v in value.reshape(-1)[:6])}{', …' if value.size > 6 else ''}]"
     return shortened(value if isinstance(value, str) else repr(value), 120)
 
 

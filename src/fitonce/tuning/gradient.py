@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from ..core._arrays import Array, NotPositiveDefiniteError, namespace, to_numpy
+from ..core.arrays import Array, NotPositiveDefiniteError, namespace, to_numpy
 from ..core.derivatives import kernel_gradient
 from ..core.smoother import FunctionNormAt
 

@@ -40,7 +40,7 @@ import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.datasets import make_torus
 from fitonce.kernels import scale_gamma
-from fitonce.selection import GammaLattice, Search, Trial, search
+from fitonce.tuning import GammaLattice, Search, Trial, search
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 CLASSIFIERS = ESTIMATORS[:2]
@@ -78,9 +78,7 @@ class Setting:
     folds: int | None = None
 
     def __str__(self) -> str:
-        return (
-            f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
-        )
+        return f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import Array, is_numpy, take
+from ..core.arrays import Array, is_numpy, take
 
 HOST_ELEMENTS, DEVICE_ELEMENTS = (
     1 << 21,

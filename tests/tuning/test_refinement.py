@@ -20,7 +20,7 @@ from fitonce.core.smoother import FunctionNormAt
 from fitonce.datasets import make_torus
 from fitonce.estimators.problem import Problem
 from fitonce.estimators.refinement import smoothed_loss, squared_loss
-from fitonce.selection import KernelObjective, newton
+from fitonce.tuning import KernelObjective, newton
 from problems import make_case
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core._arrays import Array
-from .rows import Rows, checked_block, rechunked
+from ..core.arrays import Array
+from .blocks import Rows, checked_block, rechunked
 
 BRANCHES = 8  # results merged by one task
 

@@ -29,10 +29,10 @@ from sklearn.preprocessing import StandardScaler
 import fitonce
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.approx.landmarks import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 from fitonce.core.moments import Moments, merge
 from fitonce.estimators.validation import NumericalWarning
 from fitonce.kernels import Kernel
+from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)

@@ -2,7 +2,7 @@
 decomposition.
 """
 
-from .rows import ArrayRows, BlockRows, Rows, is_rows
-from .sources import open_rows
+from .blocks import ArrayRows, BlockRows, Rows, is_rows
+from .files import open_rows
 
 __all__ = ["ArrayRows", "BlockRows", "Rows", "is_rows", "open_rows"]

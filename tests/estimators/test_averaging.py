@@ -30,7 +30,7 @@ from fitonce import (
     Subsampling,
 )
 from fitonce.estimators.averaging import draw_blocks, shares
-from fitonce.scale import open_rows
+from fitonce.rows import open_rows
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 PENALTIES = ("function", "dual")

@@ -11,7 +11,7 @@ import scipy.special
 import reference
 from conftest import require
 from fitonce import held_out
-from fitonce.core._arrays import spd_solver
+from fitonce.core.arrays import spd_solver
 from fitonce.core.criteria import calibrate, class_scores, inverse_temperatures, probabilities
 from fitonce.core.discriminant import discriminant, scatter, scatter_without, scatter_without_each
 from fitonce.core.holdout import check_test_sets, checked_splits, complement

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import sklearn.model_selection as sk
 from sklearn.base import clone
+from test_scale import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 import fitonce
 from conftest import require
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from test_scale import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 da = require("dask.array")
 SETTINGS = {"landmarks": 25, "random_state": 0}

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
-from ..core._arrays import to_numpy
+from ..core.arrays import to_numpy
 from ..estimators.base import KernelModel
 from ..estimators.classifier import labels_of
 from .validation import cross_val_predict

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fitonce.core.band as band_module
-from fitonce.core._arrays import (
+from fitonce.core.arrays import (
     NotPositiveDefiniteError,
     householder,
     reflection_factor,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import (
+from ..core.arrays import (
     Array,
     asarray_like,
     eigh_overwriting,

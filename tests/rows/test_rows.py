@@ -19,8 +19,8 @@ from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSq
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.core.moments import Moments, merge
 from fitonce.estimators import guidance
-from fitonce.scale import BlockRows, open_rows
-from fitonce.scale.rows import rechunked
+from fitonce.rows import BlockRows, open_rows
+from fitonce.rows.blocks import rechunked
 
 N, P, M = 400, 3, 25
 TOLERANCE = 1e-10
@@ -152,7 +152,7 @@ def test_files_equal_memory(tmp_path, kind):
 def test_whole_numbers_first_in_a_csv(tmp_path):
     """The first block of a CSV has whole numbers only, a later one does not."""
     require("pyarrow")
-    from fitonce.scale import sources
+    from fitonce.rows import sources
 
     path = tmp_path / "t.csv"
     lines = (
@@ -393,8 +393,8 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
     """Features are computed for at most so many entries at a time, whatever the source's own
     blocks.
     """
-    from fitonce.approx.features import LandmarkMap
-    from fitonce.scale import rows as module
+    from fitonce.landmarks.features import LandmarkMap
+    from fitonce.rows import rows as module
 
     seen = []
     original = LandmarkMap.__call__

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.pipeline import Pipeline
 
-from ..core._arrays import namespace, to_numpy
+from ..core.arrays import namespace, to_numpy
 from ..estimators.averaging import ReducedTraining
 from ..estimators.base import KernelModel
 from ..estimators.validation import asymmetry, is_foreign_array

@@ -15,10 +15,10 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from ..core._arrays import asarray_like, namespace, to_numpy
+from ..core.arrays import asarray_like, namespace, to_numpy
 from ..estimators.validation import is_foreign_array
-from ..scale.dask import DaskRows, gathered, is_dask
-from ..scale.rows import is_rows
+from ..rows.blocks import is_rows
+from ..rows.dask import DaskRows, gathered, is_dask
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 

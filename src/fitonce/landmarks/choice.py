@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core._arrays import Array, to_numpy
+from ..core.arrays import Array, to_numpy
 from ..kernels import Kernel
 
 METHODS = ("uniform", "kmeans", "leverage", "cholesky", "greedy")

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .rows import ArrayRows, BlockRows, Rows, checked_block
+from .blocks import ArrayRows, BlockRows, Rows, checked_block
 
 BATCH_ROWS = 65_536  # rows read from a file at a time
 CSV_BLOCK_BYTES = 1 << 24
@@ -57,7 +57,7 @@ def open_rows(
     --------
     >>> import numpy as np
     >>> from fitonce import LeastSquaresSVC
-    >>> from fitonce.scale import open_rows
+    >>> from fitonce.rows import open_rows
     >>> rng = np.random.default_rng(0)
     >>> def blocks():
     ...     rng = np.random.default_rng(0)

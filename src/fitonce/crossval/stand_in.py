@@ -16,12 +16,12 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
-from ..core._arrays import namespace, take, to_numpy
+from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import checked_splits, complement
 from ..estimators.classifier import labels_of
 from ..estimators.problem import Without
 from ..estimators.validation import is_foreign_array
-from ..scale.rows import is_rows
+from ..rows.blocks import is_rows
 
 
 class Shared:
