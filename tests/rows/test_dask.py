@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sklearn.model_selection as sk
 from sklearn.base import clone
-from test_scale import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
+from test_rows import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 import fitonce
 from conftest import require

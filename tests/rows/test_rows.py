@@ -152,7 +152,7 @@ def test_files_equal_memory(tmp_path, kind):
 def test_whole_numbers_first_in_a_csv(tmp_path):
     """The first block of a CSV has whole numbers only, a later one does not."""
     require("pyarrow")
-    from fitonce.rows import sources
+    from fitonce.rows import files as sources
 
     path = tmp_path / "t.csv"
     lines = (
@@ -394,7 +394,7 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
     blocks.
     """
     from fitonce.landmarks.features import LandmarkMap
-    from fitonce.rows import rows as module
+    from fitonce.rows import blocks as module
 
     seen = []
     original = LandmarkMap.__call__

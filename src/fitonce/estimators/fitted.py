@@ -1,0 +1,99 @@
+"""What other rooms may ask of a fitted model: its decomposition, its outputs, its kernel, its axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.arrays import to_numpy
+from ..core.discriminant import scatter
+from ..kernels import Kernel
+from .base import Kept, KernelModel
+from .problem import Solution
+
+
+def final_step(estimator: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def is_model(estimator: Any) -> bool:
+    """Whether this is one of fitonce's own estimators."""
+    return isinstance(estimator, KernelModel)
+
+
+def model_of(estimator: Any, why: str = "displays read its held-out values") -> Any:
+    """The fitted fitonce model: the estimator itself, or the last step of a pipeline."""
+    model = final_step(estimator)
+    if not is_model(model):
+        raise TypeError(
+            "estimator must be one of fitonce's, or a Pipeline that ends in one, got "
+            f"{type(model).__name__} instead: {why}."
+        )
+    check_is_fitted(model)
+    return model
+
+
+def record_of(model: Any, what: str) -> Kept:
+    """The training rows, their decomposition and the folds of a fit; `what` needs them."""
+    record: Kept = model._require_kept(what)
+    return record
+
+
+def held_out_output(model: Any) -> np.ndarray:
+    """`held_out_decision_` or `held_out_prediction_`, on the host."""
+    return np.asarray(to_numpy(model._held_out))
+
+
+def is_regressor(model: Any) -> bool:
+    return bool(model._multi_output)
+
+
+def is_binary(model: Any) -> bool:
+    return len(model.classes_) == 2
+
+
+def fitted_kernel(model: Any) -> Kernel:
+    """The kernel with the parameters that the fit used."""
+    kernel: Kernel = model._fitted_kernel
+    return kernel
+
+
+def solution_of(model: Any) -> Solution:
+    """f(x) = k(x, X_fit_) dual_coef + intercept (x·coef + intercept for the linear kernel), all
+    two-dimensional.
+    """
+    solution: Solution = model._main_solution
+    return solution
+
+
+def trained_columns(model: Any) -> np.ndarray | None:
+    """The columns of a precomputed kernel that trained; None for all of them."""
+    columns: np.ndarray | None = model._columns
+    return columns
+
+
+def n_axes(model: Any) -> int:
+    """How many discriminant axes `transform` gives."""
+    return int(model._n_axes)
+
+
+def held_out_projection(model: Any) -> np.ndarray:
+    """Leave-one-out projections (n, q) on the axes of the fit of all rows, so that they share one
+    picture.
+
+    In-sample projections of a flexible kernel collapse on their class centroids and show nothing;
+    those of rows that the model has not seen show what it will do. Rows of zero weight are left
+    out.
+    """
+    problem = record_of(model, "a held-out projection").problem
+    fitted = problem.fit(model.alpha_)
+    residual = problem.decomposition.leave_one_out(
+        problem.scaled_targets, np.asarray([model.alpha_])
+    ).residual[0, ...]
+    readout = model._readout(scatter(fitted), model._sizes(problem))
+    projected = readout.discriminant.project(problem.unscale(fitted.Y - residual))
+    return to_numpy(projected)[:, : n_axes(model)]
