@@ -16,6 +16,9 @@ from array_api_compat import device
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
+from .core.doubt import warn_constant
+from .core.rows import is_rows
+from .core.spectrum import row_blocks
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -28,6 +31,12 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "precomputed": (),
 }
 EPSILON = float(np.finfo(np.float64).eps)
+SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
+OVERFLOW = (
+    "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or "
+    "has no value for them. "
+    "Scale the features (StandardScaler), or lower degree or gamma."
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,11 @@ class Kernel:
     @property
     def precomputed(self) -> bool:
         return self.function == "precomputed"
+
+    @property
+    def definite(self) -> bool:
+        """Whether its matrices are known to have no negative eigenvalues."""
+        return self.function in ("linear", "rbf", "laplacian", "cosine")
 
     @property
     def linear(self) -> bool:
@@ -197,7 +211,7 @@ def _moments(X: Array, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
     """
     w = np.ones(X.shape[0]) if weights is None else weights
     w = w / w.sum()
-    if hasattr(X, "reduce"):  # rows in blocks
+    if is_rows(X):
         means, variances = _block_moments(X, w)
         negligible = (16 * EPSILON * means) ** 2
     elif sp.issparse(X):
@@ -224,3 +238,51 @@ def _weighted_sum(X: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 def _weighted_squares(centre: np.ndarray, X: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.asarray(w[:, 0] @ (X - centre) ** 2)
+
+
+# ---- kernel matrices as they come ----------------------------------------------------------------
+
+
+def asymmetry(K: Array) -> float:
+    """max |K - Kᵀ|, where K lives."""
+    xp = namespace(K)
+    return max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in row_blocks(K.shape[0]))
+
+
+def largest_entry(K: Array) -> float:
+    """max |K|, without a copy."""
+    xp = namespace(K)
+    return max(float(xp.max(K)), -float(xp.min(K)))
+
+
+def check_square(K: Array) -> None:
+    """A precomputed training kernel must be square and symmetric (to the square root of the
+    precision).
+    """
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            "Precomputed matrix must be a square kernel matrix of the training rows, got shape "
+            f"{tuple(K.shape)} instead; "
+            "rectangular test×train kernels go to predict."
+        )
+    scale, difference = largest_entry(K), asymmetry(K)
+    if difference > SYMMETRY * scale:
+        raise ValueError(
+            "the precomputed kernel matrix must be symmetric, but K and its transpose differ by "
+            f"up to {difference:g} (largest entry "
+            f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the "
+            "difference is noise."
+        )
+
+
+def check_kernel_values(K: Array) -> None:
+    """Overflow of a kernel is told where it happens, not as a failed decomposition.
+
+    A constant kernel is warned of.
+    """
+    xp = namespace(K)
+    highest, lowest = float(xp.max(K)), float(xp.min(K))
+    if not (np.isfinite(highest) and np.isfinite(lowest)):
+        raise ValueError(OVERFLOW)
+    if highest - lowest <= 8 * float(xp.finfo(K.dtype).eps) * max(abs(highest), abs(lowest)):
+        warn_constant()

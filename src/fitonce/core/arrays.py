@@ -121,6 +121,10 @@ def zeros_like_shape(shape: tuple[int, ...], like: Array) -> Array:
     return xp.zeros(shape, dtype=like.dtype, device=device(like))
 
 
+def empty_like_shape(shape: tuple[int, ...], like: Array) -> Array:
+    return namespace(like).empty(shape, dtype=like.dtype, device=device(like))
+
+
 def eigh_overwriting(A: Array) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix, which may be destroyed.
 
@@ -159,17 +163,9 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
 
 
 class NotPositiveDefiniteError(ValueError):
-    """A kernel matrix plus mu that has no Cholesky factor.
-
-    Mu ≤ -λ_min, or below what rounding leaves of zero.
+    """A kernel matrix plus mu that has no Cholesky factor: mu ≤ -λ_min, or below what rounding
+    leaves of zero.
     """
-
-    def __init__(self) -> None:
-        super().__init__(
-            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
-            "definite. Use a larger alpha, or "
-            'penalty="dual", which needs no definiteness.'
-        )
 
 
 def spd_inverse_overwriting(A: Array) -> Array:

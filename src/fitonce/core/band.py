@@ -21,10 +21,9 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -33,28 +32,17 @@ from .arrays import (
     NotPositiveDefiniteError,
     asarray_like,
     cholesky_stack,
-    eigh_overwriting,
     eye_like,
     householder,
     namespace,
     reflection_factor,
-    replace_rows,
-    spd_solver,
     subtract_product,
     take,
     to_numpy,
     triangular_inverse,
     zeros_like_shape,
 )
-from .smoother import Fitted, FunctionNorm, HeldOut, Removal
-from .spectrum import (
-    Spectrum,
-    machine_epsilon,
-    orthonormal,
-    project_off,
-    spectrum_of_kernel,
-    without_noise,
-)
+from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
 PANELS_TOGETHER = 4  # where their reflections are multiplied to Q
@@ -94,8 +82,8 @@ class Band:
         for k, D in enumerate(self.diagonal):
             S = D + mus[:, None, None] * eye_like(D.shape[0], D)
             if k:
-                C = self.below[k - 1] @ _transpose(inverse[-1])
-                subtract_product(S, C, _transpose(C))
+                C = self.below[k - 1] @ transposed(inverse[-1])
+                subtract_product(S, C, transposed(C))
             L, failed = cholesky_stack(S)
             inverse.append(triangular_inverse(L))
             failures.append(failed)
@@ -168,8 +156,8 @@ class BandFactor:
         for k in reversed(range(len(self.rows))):
             V = X[:, self.rows[k], :]
             if blocks:
-                V = V - _transpose(self.link[k]) @ previous
-            blocks.append(_transpose(self.inverse[k]) @ V)
+                V = V - transposed(self.link[k]) @ previous
+            blocks.append(transposed(self.inverse[k]) @ V)
             previous = V
         return namespace(X).concat(blocks[::-1], axis=1)
 
@@ -245,8 +233,8 @@ def _symmetric(A: Array) -> Array:
     return 0.5 * (A + A.T)
 
 
-def _transpose(A: Array) -> Array:
-    return namespace(A).matrix_transpose(A)
+def transposed(A: Array) -> Array:
+    return namespace(A).matrixtransposed(A)
 
 
 def largest_eigenvalue(A: Array, Q0: Array) -> float:
@@ -280,324 +268,3 @@ def largest_eigenvalue(A: Array, Q0: Array) -> float:
             X = orthonormal(X - Q0 @ (Q0.T @ X) - basis @ (basis.T @ X))
         basis, images = xp.concat([basis, X], axis=1), xp.concat([images, A @ X], axis=1)
     return abs(value) + residual
-
-
-@dataclass(frozen=True)
-class BandNorm:
-    """Penalty μ‖f‖² from the band form: the answers of `FunctionNorm`, to rounding, for any μ and
-    many at once.
-
-    `shift` is the c of A = G + cQ₀Q₀ᵀ, `noise` what rounding leaves of a zero eigenvalue, `largest`
-    λ_max of G.
-    """
-
-    band: Band
-    Q0: Array
-    KQ0: Array
-    shift: float
-    noise: float
-    largest: float
-    diagonal_sum: float
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    @classmethod
-    def of_kernel(cls, K: Array, Q0: Array, width: int | None = None) -> BandNorm:
-        """From a symmetric kernel matrix (n, n), which is overwritten. Memory.
-
-        That matrix and panels of `width` columns.
-        """
-        xp = namespace(K)
-        n, u = Q0.shape
-        KQ0 = K @ Q0
-        entries = max(float(xp.max(K)), -float(xp.min(K)))
-        noise = n * machine_epsilon(K) * min(float(xp.linalg.vector_norm(K)), n * entries)
-        shift, _ = project_off(K, Q0)
-        diagonal_sum = float(xp.sum(xp.linalg.diagonal(K))) - u * shift
-        largest = largest_eigenvalue(K, Q0)
-        if entries == 0 or largest <= noise:  # a constant kernel is not a very small one
-            noise = diagonal_sum = largest = shift = 0.0
-            K *= 0.0
-        return cls(band_of(K, width or WIDTH), Q0, KQ0, shift, noise, largest, diagonal_sum)
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.Q0.shape[0])
-
-    @property
-    def conditioning(self) -> float:
-        """eps·λ_max: over mu, the relative error that float64 leaves in a held-out value."""
-        return machine_epsilon(self.Q0) * self.largest
-
-    @property
-    def definite(self) -> bool:
-        """Whether no eigenvalue of G is below what rounding leaves of zero."""
-        if "definite" not in self._kept:
-            self._test_definiteness(np.zeros(0))
-        return bool(self._kept["definite"])
-
-    def _test_definiteness(self, mus: np.ndarray) -> None:
-        """One factorisation at the level of noise.
-
-        That of the mu which are asked for next comes with it at hardly any cost.
-        """
-        batch = mus[mus > self.noise][: self._batch_size(self.n_samples)]
-        try:
-            self._factor(np.append(self.noise or self.largest or 1.0, batch))
-            self._kept["definite"] = True
-        except NotPositiveDefiniteError:
-            self._kept["definite"] = False
-
-    @cached_property
-    def eigenvalues(self) -> Array:
-        """All of G's; needed for indefinite kernels only. Cost: eigvalsh of T."""
-        xp = namespace(self.Q0)
-        n, u = self.Q0.shape
-        return without_noise(xp.linalg.eigvalsh(self.band.dense())[: n - u], self.noise)
-
-    @cached_property
-    def spectrum(self) -> Spectrum:
-        """The eigendecomposition after all, from T: for a mu that only it can tell from rounding.
-
-        Cost: one eigh.
-        """
-        n, u = self.Q0.shape
-        if self.largest == 0:  # nothing in T tells Q₀ from the rest
-            empty = spectrum_of_kernel(zeros_like_shape((n, n), self.Q0), self.Q0)
-            return Spectrum(empty.V, 0.0 * empty.eigenvalues, self.Q0)
-        eigenvalues, U = eigh_overwriting(self.band.dense())
-        return Spectrum(
-            self.band.Q @ U[:, : n - u], without_noise(eigenvalues[: n - u], self.noise), self.Q0
-        )
-
-    @property
-    def diagonal_form(self) -> FunctionNorm:
-        return FunctionNorm(self.spectrum, self.KQ0)
-
-    @property
-    def trace(self) -> float:
-        """Σ|λ|: the trace of G, of its absolute value where the kernel is indefinite."""
-        xp = namespace(self.Q0)
-        return self.diagonal_sum if self.definite else float(xp.sum(xp.abs(self.eigenvalues)))
-
-    @cached_property
-    def lower_bound(self) -> float:
-        """mu must exceed this: -λ_min of an indefinite kernel, else 0."""
-        return 0.0 if self.definite else max(0.0, -float(namespace(self.Q0).min(self.eigenvalues)))
-
-    def check(self, mus: np.ndarray) -> None:
-        """Refuse a mu at which H does not exist."""
-        if "definite" not in self._kept:
-            self._test_definiteness(mus)
-        if np.any(mus <= self.lower_bound):
-            raise ValueError(
-                f"alpha must be greater than {self.lower_bound:.6g} for this kernel, got "
-                f"{float(np.min(mus)):.6g} "
-                "instead: the centred kernel matrix is indefinite (its smallest eigenvalue is "
-                f"{-self.lower_bound:.6g}), "
-                "and below that value the penalised problem has no minimum. "
-                'Use a larger alpha, or penalty="dual", which needs no definiteness.'
-            )
-
-    def _batch_size(self, columns: int) -> int:
-        """How many mu at a time the workspace holds.
-
-        Their factors, and two blocks with so many columns.
-        """
-        n, b = self.n_samples, int(self.band.diagonal[0].shape[0])
-        return max(1, max(WORKSPACE, 8 * n * n) // (16 * b * (n + columns)))
-
-    def _batches(self, mus: np.ndarray, columns: int) -> Iterator[tuple[Array, BandFactor]]:
-        size = self._batch_size(columns)
-        for start in range(0, len(mus), size):
-            part = mus[start : start + size]
-            yield asarray_like(part, self.Q0), self._factor(part)
-
-    def _factor(self, mus: np.ndarray) -> BandFactor:
-        """The factors at the given mu.
-
-        Those of the last batch are kept, for folds, labels and single mu ask for them again.
-        """
-        kept: tuple[np.ndarray, BandFactor] | None = self._kept.pop("factors", None)
-        if kept is not None and np.all(np.isin(mus, kept[0])):
-            self._kept["factors"] = kept
-            return kept[1].at([int(np.flatnonzero(kept[0] == mu)[0]) for mu in mus])
-        del kept  # before the next one is made
-        factor = self.band.factor(asarray_like(mus, self.Q0))
-        self._kept["factors"] = (np.array(mus), factor)
-        return factor
-
-    def _for_all(
-        self,
-        mus: np.ndarray,
-        band: Callable[[np.ndarray], list[Array]],
-        diagonal: Callable[[np.ndarray], Array],
-    ) -> Array:
-        """Results for every mu in order.
-
-        Those at which rounding decides whether T + μI is definite go through the eigenvalues.
-        """
-        tiny = mus <= self.noise
-        parts = [diagonal(mus[tiny])] if np.any(tiny) else []
-        parts += band(mus[~tiny]) if not np.all(tiny) else []
-        result = namespace(self.Q0).concat(parts, axis=0)
-        return (
-            take(result, np.argsort(np.argsort(~tiny, kind="stable"))) if np.any(tiny) else result
-        )
-
-    def _bias_part(self, mus: Array) -> Array:
-        """μ/(c + μ) ‖Q₀[i]‖², (m, n)."""
-        xp = namespace(mus)
-        return (mus / (self.shift + mus))[:, None] * xp.sum(self.Q0**2, axis=1)
-
-    def _centred(self, Y: Array) -> Array:
-        return Y - self.Q0 @ (self.Q0.T @ Y)
-
-    def _apply_Q(self, W: Array) -> Array:
-        """QW for W (m, n, t), as one product."""
-        xp = namespace(W)
-        m, n, t = W.shape
-        flat = xp.reshape(xp.permute_dims(W, (1, 0, 2)), (n, m * t))
-        return xp.permute_dims(xp.reshape(self.band.Q @ flat, (n, m, t)), (1, 0, 2))
-
-    def residual(self, Y: Array, mu: float) -> Array:
-        """(I - H) Y = μ Q (T + μI)⁻¹ Qᵀ (Y - Q₀Q₀ᵀY), a block of columns at a time."""
-        if mu <= self.noise:
-            return self.diagonal_form.residual(Y, mu)
-        factor = self._factor(np.asarray([mu]))
-        blocks = [
-            mu * self._apply_Q(factor.solve(self.band.Q.T @ self._centred(part)))[0, ...]
-            for part in _column_blocks(Y)
-        ]
-        return namespace(Y).concat(blocks, axis=1)
-
-    def fit(self, Y: Array, mu: float) -> Fitted:
-        return Fitted(Y, self.residual(Y, mu))
-
-    def dual_coef(self, fitted: Fitted, mu: float) -> Array:
-        """α = (Y - Ŷ)/μ."""
-        return (
-            self.diagonal_form.dual_coef(fitted, mu) if mu <= self.noise else fitted.residual / mu
-        )
-
-    def leverage(self, mu: float) -> Array:
-        """h_ii, the share of its own fitted value that a row supplies; the bias's part included."""
-        if mu <= self.noise:
-            return self.diagonal_form.leverage(mu)
-        return (
-            1.0
-            - self._one_minus_h(asarray_like([mu], self.Q0), self._factor(np.asarray([mu])))[0, :]
-        )
-
-    def _one_minus_h(self, mus: Array, factor: BandFactor) -> Array:
-        """(m, n): μ diag(XᵀX) less the bias's part."""
-        xp = namespace(mus)
-        squares = sum(
-            xp.linalg.vector_norm(X, axis=1) ** 2 for X in factor.forward_blocks(self.band.Q.T)
-        )
-        return mus[:, None] * squares - self._bias_part(mus)
-
-    def leave_one_out(self, Y: Array, mus: np.ndarray) -> HeldOut:
-        """Held-out residuals (m, n, t): r_i / (1 - h_i), equal to n refits."""
-        z = self.band.Q.T @ self._centred(Y)
-
-        def held_out(mus: np.ndarray) -> list[Array]:
-            return [
-                part[:, None, None]
-                * self._apply_Q(factor.solve(z))
-                / self._one_minus_h(part, factor)[:, :, None]
-                for part, factor in self._batches(mus, self.n_samples)
-            ]
-
-        return HeldOut(
-            self._for_all(
-                mus, held_out, lambda mus: self.diagonal_form.leave_one_out(Y, mus).residual
-            )
-        )
-
-    def residual_scatter(self, Y: Array, mus: np.ndarray) -> Array:
-        """Yᵀ(I - H)Y for every mu: (m, t, t), as the Gram matrices μ XᵀX of X = L⁻¹QᵀY."""
-        z = self.band.Q.T @ self._centred(Y)
-
-        def scatter(mus: np.ndarray) -> list[Array]:
-            parts = []
-            for part, factor in self._batches(mus, int(Y.shape[1])):
-                X = factor.forward(z)
-                parts.append(part[:, None, None] * (_transpose(X) @ X))
-            return parts
-
-        return self._for_all(mus, scatter, lambda mus: self.diagonal_form.residual_scatter(Y, mus))
-
-    def leave_out(self, rows: Array, mu: float) -> Removal:
-        """ρ solves (I - H)_TeTe ρ = r_Te."""
-        if mu <= self.noise:
-            return self.diagonal_form.leave_out(rows, mu)
-        X = self._roots(rows, mu)
-        Q0 = take(self.Q0, rows)
-        solve = spd_solver(mu * (X.T @ X) - (mu / (self.shift + mu)) * (Q0 @ Q0.T))
-        return Removal(rows, lambda fitted: HeldOut(solve(fitted.residual)))
-
-    def _roots(self, rows: Array, mu: float) -> Array:
-        """The columns of X = L⁻¹Qᵀ at the given rows.
-
-        All of X is kept for the folds that follow where that takes little memory.
-        """
-        factor = self._factor(np.asarray([mu]))
-        if 8 * self.n_samples**2 > WORKSPACE:
-            return factor.forward(take(self.band.Q, rows).T)[0, ...]
-        kept: tuple[float, Array] | None = self._kept.pop("roots", None)
-        if kept is None or kept[0] != mu:
-            kept = (mu, _transpose(factor.forward(self.band.Q.T)[0, ...]))
-        self._kept["roots"] = kept
-        return _transpose(take(kept[1], rows))
-
-    def can_leave_out(self, n_rows: int) -> bool:
-        """Whether deleting so many rows is cheaper than decomposing the rest."""
-        return n_rows <= self.n_samples // 2
-
-    def refit_without(self, fitted: Fitted, removal: Removal, mu: float) -> Fitted:
-        """Deleting rows equals replacing their targets by their held-out values, and fitting all of
-        them again.
-        """
-        held_out = take(fitted.Y, removal.rows) - removal.held_out(fitted).residual
-        return self.fit(replace_rows(fitted.Y, removal.rows, held_out), mu)
-
-    def log_mu_derivatives(self, Y: Array, mu: float) -> tuple[Array, Array]:
-        """(I - H) Y (3, n, t) and diag(I - H) (3, n): values, first and second derivatives in log
-        μ.
-
-        With M = I - H, whose eigenvalues are g = μ/(λ + μ):  M' = M - M²,  M'' = M - 3M² + 2M³. The diagonals of the powers are sums
-        of squares: of X = L⁻¹Qᵀ, of W = L⁻ᵀX, and of L⁻¹W.
-        """
-        xp = namespace(Y)
-        powers = [self.residual(Y, mu)]
-        for _ in range(2):
-            powers.append(self.residual(powers[-1], mu))
-        factor, diagonals = self._factor(np.asarray([mu])), []
-        for part in _column_blocks(self.band.Q.T):
-            X = factor.forward(part)
-            W = factor.backward(X)
-            stages = (X[0, ...], W[0, ...], factor.forward(W)[0, ...])
-            diagonals.append(
-                xp.stack(
-                    [mu**p * xp.sum(stage**2, axis=0) for p, stage in enumerate(stages, start=1)]
-                )
-            )
-        bias = xp.stack(
-            [(mu / (self.shift + mu)) ** p * xp.sum(self.Q0**2, axis=1) for p in (1, 2, 3)]
-        )
-        return _in_log_mu(xp.stack(powers)), _in_log_mu(xp.concat(diagonals, axis=1) - bias)
-
-
-def _in_log_mu(powers: Array) -> Array:
-    """M, M - M² and M - 3M² + 2M³ from M, M² and M³ along the first axis."""
-    M, M2, M3 = powers[0, ...], powers[1, ...], powers[2, ...]
-    return namespace(powers).stack([M, M - M2, M - 3.0 * M2 + 2.0 * M3])
-
-
-def _column_blocks(Y: Array) -> Iterator[Array]:
-    """Y (n, t) in blocks of at most 4096 columns.
-
-    With many more, every step would hold several n×t arrays.
-    """
-    for start in range(0, max(Y.shape[1], 1), 4096):
-        yield Y[:, start : min(start + 4096, Y.shape[1])]

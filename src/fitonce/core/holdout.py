@@ -1,14 +1,291 @@
-"""Held-out values from a smoother: for a user's own hat matrix, and for rows deleted from ours."""
+r"""Every deletion formula, once: one row, a set of rows, folds, and the fit that is left.
+
+A model is a linear smoother Ŷ = H Y. Where deleting a row also deletes a basis function (the dual
+norm, landmarks that leave with their row), its coefficient α is forced to zero as a refit would
+have it. Both are one system on the (row, α) pairs of the deleted rows,
+
+    [ I - H   -B ] [ρ]   [r]
+    [  Bᵀ      D ] [ν] = [α]          r = Y - Ŷ,  α = BᵀY, all at the deleted rows,
+
+with ρ the held-out residuals, so that Y - ρ are the held-out values, and ν the forces that hold α
+at zero. For the function norm the α part is empty and ρ = (I - H)⁻¹r. Without α for one row,
+
+    ρ = r / (1 - h)          with it          ρ = (d r + b α) / ((1 - h) d + b²),  ν = (α - b ρ) / d,
+
+and for a set
+
+    (I - H + B D⁻¹Bᵀ) ρ = r + B D⁻¹α,        ν = D⁻¹(α - Bᵀρ).
+
+Deleting rows equals replacing their targets by their held-out values and applying the forces, so
+the fit without them is a fit of all rows: residuals (I - H)Y* + Bν, coefficients BᵀY* - Dν. The
+residual scatter E = Yᵀ(I - H)Y of the rows that remain is a Schur complement,
+
+    E_Tr = E - r_Teᵀρ + α_Teᵀν
+
+(Treder 2019 gives A_Tr = Y_TrᵀY_Tr - E_Tr in another form, which needs one more block).
+
+A `Smoother` supplies a few primitives and inherits everything above. All formulas are exact.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from .arrays import Array, eye_like, index_like, namespace, take
+from .arrays import Array, eye_like, namespace, replace_rows, square_block, take, zeros_like_shape
+from .splits import check_test_sets
+
+SINGULAR = 1e-11  # smallest singular value of I - H at which a test set can be held out
+
+Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
+Solver = Callable[[Array], Array]
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets Y (n, t), scaled as the rows are, and their coordinates z = VᵀY in the basis of a
+    smoother, where it has one: made once by `Smoother.project` and used for every mu.
+    """
+
+    Y: Array
+    z: Array = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A smoother applied to targets Y (n, t): residuals Y - HY, the α that leave with their rows
+    (n, t) or None, and for models of features their coefficients along the eigenvectors.
+    """
+
+    Y: Array
+    residual: Array
+    dual: Array | None = None
+    coef: Array | None = None
+
+    @property
+    def values(self) -> Array:
+        return self.Y - self.residual
+
+
+@dataclass(frozen=True)
+class Path:
+    """What deleting any single row needs, for m values of mu.
+
+    Residuals (m, n, t), the diagonal 1 - h (m, n) and, where α leave with their rows, α (m, n, t)
+    and the diagonals b and d (m, n).
+    """
+
+    mus: np.ndarray
+    residual: Array
+    one_minus_h: Array
+    dual: Array | None = None
+    b: Array | None = None
+    d: Array | None = None
+
+    def at(self, mu: float) -> Path:
+        """The part of one mu."""
+        j = int(np.flatnonzero(self.mus == mu)[0])
+        parts = (self.residual, self.one_minus_h, self.dual, self.b, self.d)
+        return Path(
+            self.mus[j : j + 1],
+            *(None if part is None else part[j : j + 1, ...] for part in parts),
+        )
+
+    def leave_one_out(self) -> HeldOut:
+        """Every row by the model without it: ρ (m, n, t)."""
+        one_minus_h, b, d = (
+            None if part is None else part[:, :, None]
+            for part in (self.one_minus_h, self.b, self.d)
+        )
+        return delete_each(self.residual, one_minus_h, self.dual, b, d)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Held-out residuals ρ = Y - (held-out values), and the forces ν that hold α at zero."""
+
+    residual: Any
+    force: Any = None
+
+
+def delete_each(r: Any, one_minus_h: Any, dual: Any = None, b: Any = None, d: Any = None) -> HeldOut:
+    """Every row deleted on its own; arrays, or jets that carry derivatives."""
+    if dual is None:
+        return HeldOut(r / one_minus_h)
+    rho = (d * r + b * dual) / (one_minus_h * d + b * b)
+    return HeldOut(rho, (dual - b * rho) / d)
+
+
+@dataclass(frozen=True)
+class PairSystem:
+    """The system of one set of deleted rows at one mu, factored; no label is in it.
+
+    `solve` applies (I - H + B D⁻¹Bᵀ)⁻¹ (k, k), `solve_D` D⁻¹ (q, q), B is (k, q). Fewer than k
+    directions of α leave where `lift` (k, q) is given: their α is liftᵀα. `scores` may keep what
+    the smoother knows of these rows.
+    """
+
+    solve: Solver
+    B: Array | None = None
+    solve_D: Solver | None = None
+    lift: Array | None = None
+    scores: Array | None = None
+
+    def held_out(self, r: Array, dual: Array | None) -> HeldOut:
+        """ρ and ν (k, t) from residuals and α at the deleted rows: O(k²) for each target."""
+        if self.B is None or self.solve_D is None:
+            return HeldOut(self.solve(r))
+        alpha = dual if self.lift is None else self.lift.T @ dual
+        rho = self.solve(r + self.B @ self.solve_D(alpha))
+        force = self.solve_D(alpha - self.B.T @ rho)
+        return HeldOut(rho, force if self.lift is None else self.lift @ force)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """A set of rows to delete at one mu: everything about it that does not see the labels."""
+
+    rows: np.ndarray
+    pairs: PairSystem
+
+    def held_out(self, fitted: Fitted) -> HeldOut:
+        dual = None if fitted.dual is None else take(fitted.dual, self.rows)
+        return self.pairs.held_out(take(fitted.residual, self.rows), dual)
+
+
+def scatter_without(E: Array, r: Array, held_out: HeldOut, dual: Array | None) -> Array:
+    """E of the rows that remain, for r, ρ, α, ν (…, k, t) of the deleted ones: (…, t, t)."""
+    xp = namespace(E)
+    E = E - xp.matrix_transpose(r) @ held_out.residual
+    if held_out.force is not None:
+        E = E + xp.matrix_transpose(dual) @ held_out.force
+    return E
+
+
+class Smoother(ABC):
+    """A decomposition of the rows, for any mu; primitives first, what follows from them after.
+
+    `Q0` (n, u) is the orthonormal basis of what is not penalised, `conditioning` over mu the
+    relative error that float64 leaves in a held-out value.
+    """
+
+    Q0: Array
+    conditioning: float
+    largest: float  # eigenvalue of the Gram matrix that mu is added to
+    trace: float  # of it
+    lower_bound: float = 0.0  # mu must exceed this
+    has_duals: bool = False  # whether α leave with their rows
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.Q0.shape[0])
+
+    @abstractmethod
+    def project(self, Y: Array) -> Targets:
+        """Targets (n, t) with what can be known of them before mu is."""
+
+    @abstractmethod
+    def path(self, targets: Targets, mus: np.ndarray) -> Path:
+        """Residuals and diagonals of all rows for all mu."""
+
+    @abstractmethod
+    def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
+        """The fit at one mu, with forces ν (n, t) on the α of some rows where they are given."""
+
+    @abstractmethod
+    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+        """The system of a set of rows, factored."""
+
+    @abstractmethod
+    def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
+        """E = Yᵀ(I - H)Y for every mu: (m, t, t)."""
+
+    @abstractmethod
+    def residual_map(self, mu: float) -> ResidualMap:
+        """I - H as a map of rows of targets."""
+
+    def admits(self, mus: np.ndarray) -> bool:
+        """Whether H exists at every mu."""
+        return not np.any(mus <= self.lower_bound)
+
+    def can_leave_out(self, n_rows: int) -> bool:
+        """Whether deleting so many rows is cheaper than decomposing the rest."""
+        return n_rows <= self.n_samples // 2
+
+    def replaced(self, targets: Targets, removal: Removal, rho: Array) -> Targets:
+        """The targets with those of the deleted rows replaced by their held-out values."""
+        rows = removal.rows
+        return self.project(replace_rows(targets.Y, rows, take(targets.Y, rows) - rho))
+
+    def fitted(self, targets: Targets, path: Path) -> Fitted:
+        """The fit at the single mu of a path of these targets."""
+        dual = None if path.dual is None else path.dual[0, ...]
+        return Fitted(targets.Y, path.residual[0, ...], dual)
+
+    # ---- what follows --------------------------------------------------------------------------
+
+    def leave_one_out(self, targets: Targets, mus: np.ndarray) -> HeldOut:
+        """Held-out residuals (m, n, t) of every row, equal to n refits. Cost: that of a path."""
+        return self.path(targets, mus).leave_one_out()
+
+    def leave_out(self, rows: np.ndarray, mu: float) -> Removal:
+        return Removal(rows, self.pairs(rows, mu))
+
+    def refit_without(
+        self, targets: Targets, removal: Removal, held_out: HeldOut, mu: float
+    ) -> Fitted:
+        """The fit without the removed rows, as a fit of all rows in which they have no say."""
+        changed = self.replaced(targets, removal, held_out.residual)
+        if held_out.force is None:
+            return self.fit(changed, mu)
+        zero = zeros_like_shape(tuple(changed.Y.shape), changed.Y)
+        return self.fit(changed, mu, replace_rows(zero, removal.rows, held_out.force))
+
+    def held_out_folds(
+        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
+    ) -> Array:
+        """Held-out values (m, k, t) of the tested rows of every deletion, in their order."""
+        xp = namespace(targets.Y)
+        return xp.stack([self._held_out_folds_at(targets, float(mu), deletions) for mu in mus])
+
+    def _held_out_folds_at(
+        self, targets: Targets, mu: float, deletions: Sequence[Deletion]
+    ) -> Array:
+        fitted = self.fit(targets, mu)
+        values = []
+        for deleted, tested in deletions:
+            rho = self.leave_out(deleted, mu).held_out(fitted).residual
+            values.append(take(take(fitted.Y, deleted) - rho, tested))
+        return namespace(fitted.Y).concat(values, axis=0)
+
+
+@dataclass(frozen=True)
+class ResidualMap:
+    """Y → (I - H) Y on rows of targets (B, n): a dense matrix, or V, f, Q₀ of a low rank."""
+
+    dense: Array | None
+    thin: tuple[Array, Array, Array] | None = None
+
+    def __call__(self, Y: Array) -> Array:
+        if self.thin is None:
+            return Y @ self.dense
+        V, f, Q0 = self.thin
+        # y - Q₀Q₀ᵀy - V f Vᵀy: outside V nothing is small, so nothing cancels
+        R = Y - (Y @ Q0) @ Q0.T
+        R -= ((Y @ V) * f) @ V.T
+        return R
+
+    def reordered(self, rows: np.ndarray) -> ResidualMap:
+        """The same map with its rows in another order."""
+        if self.thin is None:
+            return ResidualMap(take(take(self.dense, rows).T, rows).T)
+        V, f, Q0 = self.thin
+        return ResidualMap(None, (take(V, rows), f, take(Q0, rows)))
 
 
 def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
@@ -73,8 +350,7 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     shape = tuple(Y.shape[1:])
     results = []
     for number, rows in enumerate(check_test_sets(test_sets, H.shape[0])):
-        index = index_like(rows, H)
-        block = eye_like(len(rows), H) - xp.take(xp.take(H, index, axis=0), index, axis=1)
+        block = eye_like(len(rows), H) - square_block(H, rows)
         _check_determined(block, number)
         solution = xp.linalg.solve(block, take(residual, rows))
         results.append(xp.reshape(take(targets, rows) - solution, (len(rows), *shape)))
@@ -93,66 +369,17 @@ def _check_determined(block: Array, number: int) -> None:
         )
 
 
-SINGULAR = 1e-11
-
-
-def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray]:
-    """Test sets as integer index arrays, refused where they do not describe rows."""
-    checked = []
-    for number, test_set in enumerate(test_sets):
-        rows = np.asarray(test_set)
-        if rows.dtype == bool:
-            if rows.shape != (n_samples,):
-                raise ValueError(
-                    f"test set {number} is a mask of shape {rows.shape}; it must have shape "
-                    f"({n_samples},)."
-                )
-            rows = np.flatnonzero(rows)
-        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or rows.size == 0:
-            raise ValueError(
-                f"test set {number} must be a non-empty list of row indices or a boolean mask, "
-                f"got {test_set!r} instead."
-            )
-        if rows.min() < -n_samples or rows.max() >= n_samples:
-            raise ValueError(f"test set {number} names rows outside 0 … {n_samples - 1}.")
-        rows = rows % n_samples
-        if np.unique(rows).size != rows.size:
-            raise ValueError(
-                f"test set {number} names a row twice; a row can be left out only once."
-            )
-        checked.append(rows)
-    return checked
-
-
-def checked_splits(
-    splits: Iterable[tuple[Any, Any]], n_samples: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The (train, test) index pairs, refused where a test row is also a training row."""
-    for number, (train, test) in enumerate(splits):
-        train, test = np.asarray(train), np.asarray(test)
-        seen = np.intersect1d(row_numbers(train, n_samples), row_numbers(test, n_samples))
-        if seen.size:
-            raise ValueError(
-                f"split {number} has {seen.size} test row(s) inside its own training set (row "
-                f"{seen[0]} is the first): predictions for "
-                "rows that the model has seen are not held-out, and their score would be too "
-                "good. Remove them from one side."
-            )
-        yield train, test
-
-
-def row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
-    """Rows counted from the start, whether given as a mask, or from the end."""
-    return (
-        np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
-    )
-
-
-def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
-    """The rows that are not among the given ones, ascending."""
-    mask = np.ones(n_samples, dtype=bool)
-    mask[np.asarray(rows, dtype=np.intp)] = False
-    return np.flatnonzero(mask)
-
-
-__all__ = ["check_test_sets", "checked_splits", "complement", "held_out", "row_numbers"]
+__all__ = [
+    "Deletion",
+    "Fitted",
+    "HeldOut",
+    "PairSystem",
+    "Path",
+    "Removal",
+    "ResidualMap",
+    "Smoother",
+    "Targets",
+    "delete_each",
+    "held_out",
+    "scatter_without",
+]

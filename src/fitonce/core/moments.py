@@ -17,7 +17,7 @@ So the training moments of a fold are the total less the fold's own, whatever th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -118,6 +118,7 @@ class MomentFit:
 
     moments: Moments
     free_bias: bool
+    lower_bound = 0.0  # every mu > 0 will do
 
     @cached_property
     def _normal(self) -> tuple[Array, Array, Array]:
@@ -143,12 +144,25 @@ class MomentFit:
         """WᵀC (r, t): the targets seen along the eigenvectors."""
         return self.W.T @ self._normal[1]
 
+    def with_targets(self, projected: tuple[Array, Array, Array]) -> MomentFit:
+        """The same features with other targets, known by their z, Σwy and YᵀWY."""
+        z, sum_Y, YY = projected
+        m = self.moments
+        ZY = self.W @ z
+        if self.free_bias:
+            ZY = ZY + m.sum_Z[:, None] * (sum_Y[None, :] / m.weight)
+        return MomentFit(replace(m, sum_Y=sum_Y, ZY=ZY, YY=YY), self.free_bias)
+
     @property
     def target_scatter(self) -> Array:
         """YᵀWY (t, t), about the means where the bias is free."""
         return self._normal[2]
 
-    @property
+    @cached_property
+    def trace(self) -> float:
+        return float(namespace(self.eigenvalues).sum(self.eigenvalues))
+
+    @cached_property
     def largest(self) -> float:
         xp = namespace(self.eigenvalues)
         return float(xp.max(self.eigenvalues)) if self.eigenvalues.shape[0] else 0.0

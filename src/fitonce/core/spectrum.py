@@ -69,14 +69,14 @@ class Spectrum:
         lowest = float(namespace(self.eigenvalues).min(self.eigenvalues)) if self.rank else 0.0
         return lowest if self.complete else min(lowest, 0.0)
 
-    def apply(self, phi: Array, at_zero: Array, Y: Array) -> Array:
+    def apply(self, phi: Array, at_zero: Array, Y: Array, z: Array = None) -> Array:
         """φ(G) Y for Y (n, t), exactly: (n, t), or (m, n, t) for m functions in the columns of phi
         (r, m).
 
         Cost: one product with Vᵀ and one with V, O(n r t m).
         """
         xp = namespace(self.V, Y)
-        z = self.V.T @ Y
+        z = self.V.T @ Y if z is None else z
         if phi.ndim == 1:
             result = self.V @ (phi[:, None] * z)
             return result if self.complete else result + at_zero * self._outside(Y, z)
@@ -108,13 +108,13 @@ class Spectrum:
             blocks.append(block)
         return xp.concat(blocks, axis=0)
 
-    def quadratic(self, phi: Array, at_zero: Array, Y: Array) -> Array:
+    def quadratic(self, phi: Array, at_zero: Array, Y: Array, z: Array = None) -> Array:
         """Yᵀ φ(G) Y (m, t, t) for m functions in the columns of phi (r, m).
 
         O(n r t) once and O(r t² m).
         """
         xp = namespace(self.V, Y)
-        z = self.V.T @ Y
+        z = self.V.T @ Y if z is None else z
         result = xp.matrix_transpose(z[None, :, :] * phi.T[:, :, None]) @ z[None, :, :]
         if self.complete:
             return result

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.metrics import accuracy_score, r2_score
 
 from ..core.arrays import to_numpy
-from ..estimators.base import KernelModel
-from ..estimators.classifier import labels_of
+from ..core.readout import labels_of
+from ..estimators.fitted import held_out_output, is_model, is_regressor
 from .validation import cross_val_predict
 
 
@@ -34,7 +34,7 @@ class Optimism:
 
 
 def optimism(
-    estimator: KernelModel,
+    estimator: Any,
     X: Any,
     y: Any,
     *,
@@ -57,7 +57,7 @@ def optimism(
     >>> print(optimism(KernelFisherDiscriminant(), (X - X.mean(0)) / X.std(0), y, cv=5))
     tuned 0.9831, nested 0.9719: optimism +0.0112
     """
-    if not isinstance(estimator, KernelModel):
+    if not is_model(estimator):
         raise TypeError(
             f"estimator must be one of fitonce's, got {type(estimator).__name__} instead: its "
             "held-out predictions are compared."
@@ -65,9 +65,9 @@ def optimism(
     fit_params = dict(params or {}) if groups is None else {**(params or {}), "groups": groups}
     model = clone(estimator).fit(X, y, **fit_params)
     nested = cross_val_predict(estimator, X, y, groups=groups, cv=cv, params=fit_params)
-    held_out, truth = to_numpy(model._held_out), np.asarray(to_numpy(y))
+    held_out, truth = held_out_output(model), np.asarray(to_numpy(y))
     tested = np.isfinite(held_out).reshape(len(held_out), -1).any(axis=1)
-    if model._multi_output:
+    if is_regressor(model):
         return Optimism(
             float(r2_score(truth[tested], held_out[tested])),
             float(r2_score(truth, to_numpy(nested))),

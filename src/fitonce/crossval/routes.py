@@ -16,13 +16,15 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
-from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.pipeline import Pipeline
 
 from ..core.arrays import namespace, to_numpy
 from ..estimators.averaging import ReducedTraining
-from ..estimators.base import KernelModel
-from ..estimators.validation import asymmetry, is_foreign_array
+from ..estimators.fitted import final_step, is_model
+from ..estimators.setup import setup_of
+from ..estimators.validation import is_foreign_array
+from ..kernels import PARAMETERS, asymmetry, largest_entry
+from ..tuning.scorers import SCORER
+from ..tuning.specification import is_option
 
 
 class RefitWarning(UserWarning):
@@ -63,22 +65,41 @@ def choose_route(
     method: str = "predict",
 ) -> Route:
     """The cheapest route for this estimator, these fit parameters and these scorers."""
-    if not isinstance(estimator, KernelModel):
-        if isinstance(estimator, Pipeline) and isinstance(
-            estimator.steps[-1][1], (KernelModel, ReducedTraining)
-        ):
+    if not is_model(estimator):
+        last = final_step(estimator)
+        if last is not estimator and (is_model(last) or isinstance(last, ReducedTraining)):
             return Route("per-fold", "preprocessing is refitted on each training set")
         if isinstance(estimator, ReducedTraining):
             return Route("per-fold", "rows are averaged or drawn on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")
     reason = (
-        estimator._row_dependence()
+        _dependence_on_rows(estimator)
         or _dependence_on_labels(estimator, method)
         or _dependence_on_order(estimator, X)
         or _dependence_on_parameters(estimator, params)
         or _dependence_on_scoring(scoring)
     )
     return Route("one", "fixed parameters") if reason is None else Route("per-fold", reason)
+
+
+def _dependence_on_rows(estimator: Any) -> str | None:
+    """Why a refit on fewer rows could use other parameters than this estimator on all rows."""
+    if isinstance(getattr(estimator, "class_weight", None), str):
+        return 'class_weight="balanced" depends on the training rows'
+    if getattr(estimator, "calibration", None) in ("sigmoid", "isotonic"):
+        return f"calibration={estimator.calibration!r} places the threshold on each training set"
+    if isinstance(estimator.alpha, str) or np.ndim(estimator.alpha) > 0:
+        return "alpha is chosen on each training set"
+    if estimator.cv is not None:
+        return "cv splits each training set"
+    if isinstance(estimator.landmarks, (int, np.integer)):
+        return "landmarks are chosen on each training set"
+    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
+    for name in (*used, "penalty"):
+        value = getattr(estimator, name)
+        if is_option(value, "tune", "scale", "ard"):
+            return f"{name}={value!r} depends on the training rows"
+    return None
 
 
 def _dependence_on_labels(estimator: Any, method: str) -> str | None:
@@ -102,7 +123,7 @@ def _dependence_on_order(estimator: Any, X: Any) -> str | None:
         and 0 < K.shape[0] == K.shape[1]
         and namespace(K).isdtype(K.dtype, ("real floating", "integral"))
     )
-    if square and asymmetry(K) > 1e-13 * float(namespace(K).max(namespace(K).abs(K))):
+    if square and asymmetry(K) > 1e-13 * largest_entry(K):
         return "the precomputed kernel is not symmetric to the last digits"
     return None
 
@@ -145,9 +166,9 @@ def share_landmarks(
     The rows are None where nothing is dropped. What all rows together refuse is left to the folds
     to complain of.
     """
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = final_step(estimator)
     chooses = (
-        isinstance(last, KernelModel)
+        is_model(last)
         and isinstance(last.landmarks, (int, np.integer))
         and last.shared_landmarks is not False
     )
@@ -160,18 +181,15 @@ def share_landmarks(
             "Preprocess once beforehand, or use shared_landmarks=False."
         )
     try:
-        model = clone(estimator)
-        training = model._training(X, y, fit_weights(estimator, params), None)
-        landmarks = model._with_landmarks(model._prepare(training)).landmarks
+        setup = setup_of(clone(estimator), X, y, fit_weights(estimator, params))
     except (ValueError, TypeError):
         return estimator, None
+    landmarks = setup.data.landmarks
+    assert landmarks is not None
     shared = clone(estimator).set_params(landmarks=landmarks.points)
     if estimator.shared_landmarks != "drop":
         return shared, None
-    return shared, np.where(landmarks.rows >= 0, training.active[landmarks.rows], -1)
-
-
-_SCORER = type(make_scorer(accuracy_score))
+    return shared, np.where(landmarks.rows >= 0, setup.training.active[landmarks.rows], -1)
 
 
 def _dependence_on_scoring(scoring: Any) -> str | None:
@@ -185,6 +203,6 @@ def _dependence_on_scoring(scoring: Any) -> str | None:
         scorers = list(scoring)
     else:
         scorers = [scoring]
-    if all(scorer is None or isinstance(scorer, (str, _SCORER)) for scorer in scorers):
+    if all(scorer is None or isinstance(scorer, (str, SCORER)) for scorer in scorers):
         return None
     return "a scoring function of the user's own sees the fitted estimator"

@@ -16,41 +16,36 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
-from ..core.arrays import namespace, take, to_numpy
-from ..core.holdout import checked_splits, complement
-from ..estimators.classifier import labels_of
-from ..estimators.problem import Without
+from ..core.arrays import take, to_numpy
+from ..core.readout import labels_of
+from ..core.rows import is_rows
+from ..core.splits import checked_splits, complement
 from ..estimators.validation import is_foreign_array
-from ..rows.blocks import is_rows
+from .decomposed import Decomposed
 
 
 class Shared:
-    """What all folds have in common.
-
-    The data, and on route one the decomposition and the fit of all rows.
-    """
+    """What all folds have in common: the estimator, the data, and on route one the decomposition."""
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
-        self.transform_dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
-        self.model: Any = None
-        self.landmark_rows: np.ndarray | None = (
-            None  # of landmarks that are left out where they are test rows
-        )
+        self.decomposed: Decomposed | None = None
+        # of landmarks that are left out where they are test rows
+        self.landmark_rows: np.ndarray | None = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
         """The one decomposition of route one."""
-        model = clone(self.estimator)
-        training = model._training(self.X, self.y, sample_weight, None)
-        mu = float(model.alpha)
-        problem = model._problem_of(training, mu)
-        model._warn_if_doubtful(problem, mu)
-        self.model, self.problem, self.mu = model, problem, mu
-        self.fitted = problem.fit(mu)
-        self.codes = np.unique(training.y, return_inverse=True)[1] if is_classifier(model) else None
-        self.row_weights = to_numpy(problem.row_weights)[:, 0]
+        self.decomposed = Decomposed.of(self.estimator, self.X, self.y, sample_weight)
+
+    def relabelled(self, y: np.ndarray) -> Shared:
+        """The same decomposition with other labels."""
+        other = Shared(self.estimator, self.X, y)
+        other.landmark_rows = self.landmark_rows
+        if self.decomposed is not None:
+            other.decomposed = self.decomposed.relabelled(y)
+        return other
 
     def estimator_of(self, train: np.ndarray) -> Any:
         """An unfitted estimator for these training rows.
@@ -59,55 +54,30 @@ class Shared:
         """
         if self.landmark_rows is None:
             return clone(self.estimator)
-        kept = np.flatnonzero((self.landmark_rows < 0) | np.isin(self.landmark_rows, train))
-        return clone(self.estimator).set_params(landmarks=take(self.estimator.landmarks, kept))
+        kept = (self.landmark_rows < 0) | np.isin(self.landmark_rows, train)
+        landmarks = take(self.estimator.landmarks, np.flatnonzero(kept))
+        return clone(self.estimator).set_params(landmarks=landmarks)
 
-    def without(self, train: np.ndarray) -> Without | None:
-        """The model of these training rows in closed form, or None where it has to be fitted."""
-        if self.model is None:
+    def deleted(self, train: np.ndarray) -> np.ndarray | None:
+        """The rows that are not trained on, where their model follows in closed form; else None."""
+        if self.decomposed is None:
             return None
-        n = self.problem.n_samples
-        deleted = complement(train, n)
-        repeated = len(deleted) + len(train) != n
-        if (
-            repeated
-            or not self.problem.smoother.can_leave_out(len(deleted))
-            or not self._regular(train)
-            or self._identical(train)
-        ):
-            return None
-        without: Without = self.problem.without(self.fitted, deleted, self.mu)
-        return without
+        deleted = complement(train, n_rows(self.X))
+        return deleted if self.decomposed.covers(train, deleted) else None
 
-    def _identical(self, train: np.ndarray) -> bool:
-        """Whether all training rows are the same, which a fit warns of.
-
-        Two of them tell at once in most cases.
-        """
-        X = self.problem.X
-        if X is None or sp.issparse(X) or X.shape[0] != self.problem.n_samples:
-            return False
-        first = take(X, train[:1])
-        return all(bool(namespace(X).all(take(X, rows) == first)) for rows in (train[1:2], train))
-
-    def _regular(self, train: np.ndarray) -> bool:
-        """Whether a refit on these rows has the shape of the whole.
-
-        Every class, and rows enough.
-        """
-        if self.codes is None or self.model is None:
-            return len(train) > 1
-        sizes = np.bincount(
-            self.codes[train], weights=self.row_weights[train], minlength=len(self.model.classes_)
-        )
-        return bool(self.model._regular(sizes))
+    def output(self, deleted: np.ndarray, rows: np.ndarray, method: str) -> np.ndarray:
+        """An output that the closed form gives, as the estimator's method would."""
+        assert self.decomposed is not None
+        output = self.decomposed.output(deleted, rows, method)
+        single = method == "transform" and getattr(self.X, "dtype", None) == np.float32
+        return output.astype(np.float32) if single else output
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The sorted labels in y, which may be an encoding of the original ones, by where each
         class first occurs.
         """
-        assert self.codes is not None
-        return np.ravel(y)[np.unique(self.codes[train], return_index=True)[1]]
+        assert self.decomposed is not None and self.decomposed.codes is not None
+        return np.ravel(y)[np.unique(self.decomposed.codes[train], return_index=True)[1]]
 
     def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
         """Real data for a real estimator.
@@ -178,14 +148,13 @@ class StandIn(BaseEstimator):
         self._train, self._y, self._params = X[:, 0], y, params
         self._real: Any = None
         self._failed = True  # until the end of this method
-        self._without = self.shared.without(self._train)
-        if self._without is None:
+        self._deleted = self.shared.deleted(self._train)
+        if self._deleted is None:
             self.fitted()
         if is_classifier(self):
+            literal = self._deleted is None
             self.classes_ = (
-                self.fitted().classes_
-                if self._without is None
-                else self.shared.classes(self._train, y)
+                self.fitted().classes_ if literal else self.shared.classes(self._train, y)
             )
         self._failed = False
         return self
@@ -213,14 +182,12 @@ class StandIn(BaseEstimator):
 
     def _output(self, method: str, X: np.ndarray) -> Any:
         """An output that the closed form gives, on the host."""
-        if self._without is None or self.shared.model is None:
+        if self._deleted is None:
             return _on_host(self._call(method, X))
-        values = self._without.values(X[:, 0])
-        output = to_numpy(self.shared.model._read_without(self._without, values, method))
-        return output.astype(self.shared.transform_dtype) if method == "transform" else output
+        return self.shared.output(self._deleted, X[:, 0], method)
 
     def predict(self, X: np.ndarray) -> Any:
-        if self._without is None or not is_classifier(self):
+        if self._deleted is None or not is_classifier(self):
             return self._output("predict", X)
         return labels_of(self._output("decision_function", X), self.classes_)
 

@@ -16,9 +16,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ..core.arrays import asarray_like, namespace, to_numpy
+from ..core.rows import is_rows
+from ..core.splits import row_numbers
 from ..estimators.validation import is_foreign_array
-from ..rows.blocks import is_rows
 from ..rows.dask import DaskRows, gathered, is_dask
+from .batch import Batch, known_scores
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
@@ -65,6 +67,7 @@ class _Plan:
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
+        self._classifier = is_classifier(estimator)
         self._route = choose_route(estimator, X, params, scoring, method)
         if self._landmark_rows is not None:
             self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
@@ -105,9 +108,43 @@ class _Plan:
         )
         return Route(self._route.name, self._route.reason, fitted)
 
-    def n_jobs(self, n_jobs: int | None) -> int | None:
-        """A shared decomposition stays in this process, where BLAS has the cores."""
-        return n_jobs if self._shared is None else None
+    def arguments(
+        self, groups: Any, n_jobs: int | None, verbose: int, pre_dispatch: Any
+    ) -> dict[str, Any]:
+        """What scikit-learn's functions are given. A shared decomposition stays in this process,
+        where BLAS has the cores.
+        """
+        return {
+            "estimator": self.estimator,
+            "X": self.X,
+            "y": self.y,
+            "groups": groups,
+            "cv": self.cv,
+            "n_jobs": n_jobs if self._shared is None else None,
+            "verbose": verbose,
+            "params": self.params,
+            "pre_dispatch": pre_dispatch,
+        }
+
+    def batch(self, groups: Any) -> Batch | None:
+        """All splits in closed form, without scikit-learn's loop; None where that cannot be."""
+        routed = sklearn.get_config()["enable_metadata_routing"]
+        if routed or self._shared is None or self._shared.decomposed is None:
+            return None
+        n = n_rows(self.X)
+        splits = list(self.cv.split(None, self.y, groups))
+        return Batch.of(
+            self._shared,
+            [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits],
+        )
+
+    def quick_scores(self, groups: Any, scoring: Any) -> tuple[Batch, dict[str, np.ndarray]] | None:
+        """Scores by name where the loop can be skipped."""
+        if self._shared is None or known_scores(scoring, classifier=self._classifier) is None:
+            return None
+        batch = self.batch(groups)
+        scores = None if batch is None else batch.scores(scoring)
+        return None if batch is None or scores is None else (batch, scores)
 
     def share_time(self, results: dict[str, Any]) -> None:
         """The one decomposition's time, divided among the folds."""
@@ -159,24 +196,22 @@ def cross_validate(
     0.98 one (fixed parameters)
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
-    results = CrossValidation(
-        sklearn.model_selection.cross_validate(
-            plan.estimator,
-            plan.X,
-            plan.y,
-            groups=groups,
-            scoring=scoring,
-            cv=plan.cv,
-            n_jobs=plan.n_jobs(n_jobs),
-            verbose=verbose,
-            params=plan.params,
-            pre_dispatch=pre_dispatch,
-            return_train_score=return_train_score,
-            return_estimator=return_estimator,
-            return_indices=return_indices,
-            error_score=error_score,
+    looped = verbose or return_train_score or return_estimator or return_indices
+    start = time.perf_counter()
+    quick = None if looped else plan.quick_scores(groups, scoring)
+    if quick is not None:
+        results = CrossValidation(_timed(quick[1], time.perf_counter() - start))
+    else:
+        results = CrossValidation(
+            sklearn.model_selection.cross_validate(
+                **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
+                scoring=scoring,
+                return_train_score=return_train_score,
+                return_estimator=return_estimator,
+                return_indices=return_indices,
+                error_score=error_score,
+            )
         )
-    )
     plan.share_time(results)
     if return_estimator:
         results["estimator"] = [
@@ -212,19 +247,17 @@ def cross_val_score(
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
-    scores: np.ndarray = sklearn.model_selection.cross_val_score(
-        plan.estimator,
-        plan.X,
-        plan.y,
-        groups=groups,
-        scoring=scoring,
-        cv=plan.cv,
-        n_jobs=plan.n_jobs(n_jobs),
-        verbose=verbose,
-        params=plan.params,
-        pre_dispatch=pre_dispatch,
-        error_score=error_score,
-    )
+    single = scoring is None or isinstance(scoring, str)
+    quick = plan.quick_scores(groups, scoring) if single and not verbose else None
+    scores: np.ndarray
+    if quick is not None:
+        scores = quick[1]["score"]
+    else:
+        scores = sklearn.model_selection.cross_val_score(
+            **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
+            scoring=scoring,
+            error_score=error_score,
+        )
     plan.log()
     return scores
 
@@ -261,27 +294,21 @@ def cross_val_predict(
     6
     """
     plan = _Plan(estimator, X, y, cv, params, method=method)
-    if by_fold or method == "transform":
+    batch = plan.batch(groups) if method in ("predict", "decision_function") else None
+    if batch is not None:
+        pairs = list(zip(batch.tests, batch.of_method(method), strict=True))
+    elif by_fold or method == "transform":
         pairs = _outputs_by_fold(plan, groups, method)
-        outputs = (
-            [(test, _returned(output, X)) for test, output in pairs]
-            if by_fold
-            else _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
-        )
     else:
-        predictions = sklearn.model_selection.cross_val_predict(
-            plan.estimator,
-            plan.X,
-            plan.y,
-            groups=groups,
-            cv=plan.cv,
-            n_jobs=plan.n_jobs(n_jobs),
-            verbose=verbose,
-            params=plan.params,
-            pre_dispatch=pre_dispatch,
-            method=method,
-        )
-        outputs = _returned(predictions, X)
+        pairs = None
+    if by_fold and pairs is not None:
+        outputs: Any = [(test, _returned(output, X)) for test, output in pairs]
+    elif pairs is not None:
+        outputs = _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
+    else:
+        arguments = plan.arguments(groups, n_jobs, verbose, pre_dispatch)
+        outputs = sklearn.model_selection.cross_val_predict(**arguments, method=method)
+        outputs = _returned(outputs, X)
     plan.log()
     return outputs
 
@@ -326,6 +353,13 @@ def _routed(
 
 def _n_values(value: Any) -> int:
     return n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
+
+
+def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
+    """Scores as `cross_validate` names them, with the time that each split took on average."""
+    n_splits = len(next(iter(scores.values())))
+    times = {"fit_time": np.zeros(n_splits), "score_time": np.full(n_splits, seconds / n_splits)}
+    return {**times, **{f"test_{name}": values for name, values in scores.items()}}
 
 
 def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:

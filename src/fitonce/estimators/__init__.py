@@ -1,11 +1,11 @@
 """The scikit-learn classes: validate, call the core, set attributes."""
 
+from ..core.doubt import NumericalWarning
 from .accumulation import Accumulation
 from .averaging import KernelAveraging, Subsampling
 from .fisher import KernelFisherDiscriminant
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
-from .validation import NumericalWarning
 from .verification import Verification
 
 __all__ = [

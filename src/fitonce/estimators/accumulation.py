@@ -14,13 +14,16 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ..core.moments import MomentFit, Moments, merge, merge_folds
-from ..kernels import PARAMETERS
+from ..core.readout import Readout
+from ..core.rows import block_rows
 from ..landmarks.features import LandmarkMap, landmark_map
-from ..rows.blocks import block_rows, checked_block, rechunked
-from ..tuning import Search, Trial, alpha_lattice
-from .base import Prepared
-from .problem import Solution
-from .validation import as_numbers, check_alpha, check_landmarks
+from ..rows.blocks import checked_block, rechunked
+from ..tuning.lattice import alpha_lattice
+from ..tuning.problem import Data, Solution
+from ..tuning.search import Search, Trial
+from ..tuning.specification import is_option
+from .setup import Labels, specification_of
+from .validation import as_numbers, check_landmarks
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,8 @@ class Accumulation:
 
     def __init__(self, estimator: Any, landmarks: Any, *, classes: Any = None) -> None:
         self.model = clone(estimator)
-        self.model._check_parameters()
+        self.model.__fitonce_check__()
+        self.specification = specification_of(self.model)
         self._refuse_what_needs_rows()
         self.classes = None
         if is_classifier(self.model):
@@ -91,19 +95,16 @@ class Accumulation:
                 raise ValueError(
                     f"classes must name at least two labels, got {self.classes.tolist()} instead."
                 )
-            self.model.classes_ = self.classes
         points = np.array(as_numbers("landmarks", landmarks))
         points = check_landmarks(points, points if points.ndim == 2 else np.empty((0, 0)))
         self.features = self._feature_map(points)
 
     def _refuse_what_needs_rows(self) -> None:
         model = self.model
-        used = () if callable(model.kernel) else PARAMETERS[model.kernel]
         tuned = [
             name
-            for name in (*used, "penalty")
-            if isinstance(getattr(model, name), str)
-            and getattr(model, name) in ("tune", "ard", "scale")
+            for name in (*self.specification.used, "penalty")
+            if is_option(getattr(model, name), "tune", "ard", "scale")
         ]
         if tuned:
             raise ValueError(
@@ -121,9 +122,19 @@ class Accumulation:
             )
 
     def _feature_map(self, points: np.ndarray) -> LandmarkMap:
-        model = self.model
-        kernel = model._kernel(Prepared(points, np.empty(0), np.empty((0, 0)), None, None), {})
-        return landmark_map(kernel, points, model.penalty, model._intercept_option)
+        specification = self.specification
+        no_rows = Data(points, np.empty(0), None, np.empty((0, 0)), None, None)
+        kernel = specification.kernel_at(no_rows, {})
+        return landmark_map(
+            kernel, points, specification.penalty, specification.fit_intercept
+        )
+
+    def _labels(self, y: np.ndarray) -> Labels:
+        """How the estimator reads y; for classes, of one row each and a few more."""
+        if self.classes is None:
+            return self.model.__fitonce_labels__(y, None)
+        n = len(self.classes)
+        return self.model.__fitonce_labels__(self.classes[np.arange(2 * n + 2) % n], None)
 
     def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
         """The part of a block.
@@ -157,14 +168,14 @@ class Accumulation:
                     "the block's y contains NaN or infinity: no model fits such a target. Leave "
                     "out those rows."
                 )
-            return numbers[:, None] if numbers.ndim == 1 else numbers
+            return self._labels(numbers).readout.targets(numbers)
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
             raise ValueError(
                 f"the block has labels {unknown.tolist()[:5]} that are not among "
                 f"classes={self.classes.tolist()[:20]}."
             )
-        return np.asarray(self.model._codes_to_targets(np.searchsorted(self.classes, y)))
+        return self._labels(y).readout.targets(np.searchsorted(self.classes, y))
 
     def fit(self, parts: Part | Iterable[Part]) -> Any:
         """The fitted estimator of all rows behind the parts.
@@ -176,35 +187,33 @@ class Accumulation:
             raise ValueError(
                 "there are no parts to fit: accumulate at least one block of rows first."
             )
-        model = clone(self.model)
-        if self.classes is not None:
-            model.classes_ = self.classes
         total = merge(part.folds.values())
         if not total.weight > 0:
             raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
-        self._check_classes(total)
-        solved = MomentFit(total, model._intercept_option is True)
+        labels = self._labels(np.zeros((2, total.sum_Y.shape[0])))
+        if self.classes is None and total.sum_Y.shape[0] == 1:
+            labels = self._labels(np.zeros(2))
+        self._check_classes(labels.readout, total)
+        model = clone(self.model)
+        solved = MomentFit(total, self.specification.fit_intercept is True)
         self._choose(model, part, total, solved)
         mu = np.array([model.alpha_])
         w = solved.coef(mu)[0]
-        intercept = (
-            solved.intercept(w[None])[0]
-            - self.features.centre @ w
-            + (w[-1] if self.features.constant else 0.0)
-        )
-        dual_coef = self.features.coordinates @ w
-        coef = self.features.landmarks.T @ dual_coef if self.features.kernel.linear else None
-        self._set(model, Solution(dual_coef, intercept, coef), solved, float(mu[0]))
+        solution = Solution(*self.features.model(w, solved.mean_Y, solved.mean_Z))
+        z = solved.z
+        E = solved.target_scatter - (z * solved.inverse(mu)).T @ z
+        sizes = np.diagonal(total.YY).copy()
+        model._set_without_rows(labels, self.features, solution, E, sizes)
         return model
 
-    def _check_classes(self, total: Moments) -> None:
+    def _check_classes(self, readout: Readout, total: Moments) -> None:
         """Every class must have rows.
 
         Its size follows from Σw and the sums of the targets, which are linear in the sizes.
         """
         if self.classes is None:
             return
-        targets = self.model._codes_to_targets(np.arange(len(self.classes)))
+        targets = readout.targets(np.arange(len(self.classes)))
         system = np.column_stack([targets, np.ones(len(targets))]).T
         sizes = np.linalg.lstsq(system, np.append(total.sum_Y, total.weight), rcond=None)[0]
         missing = self.classes[sizes <= 1e-13 * total.weight]
@@ -215,7 +224,7 @@ class Accumulation:
             )
 
     def _choose(self, model: Any, part: Part, total: Moments, solved: MomentFit) -> None:
-        given = check_alpha(model.alpha)
+        given = self.specification.alphas
         if given is not None and len(given) == 1:
             model.alpha_ = float(given[0])
             return
@@ -224,33 +233,15 @@ class Accumulation:
                 "choosing alpha needs parts of at least two folds: say in accumulate which fold "
                 "each row belongs to."
             )
-        alphas = alpha_lattice(_Sizes(solved), total.weight) if given is None else np.unique(given)
+        alphas = alpha_lattice(solved, total.weight) if given is None else np.unique(given)
         errors = np.zeros(len(alphas))
         for moments in part.folds.values():
             trained = MomentFit(total.without(moments), solved.free_bias)
             coef = trained.coef(alphas)
             errors += trained.squared_error(moments, coef, trained.intercept(coef))
         found = Search([Trial({}, alphas, errors / (total.weight * total.sum_Y.shape[0]))])
-        model.alpha_, model.best_score_, model.cv_results_ = (
-            found.winner.alpha,
-            -found.winner.loss,
-            found.cv_results(),
-        )
-
-    def _set(self, model: Any, solution: Solution, solved: MomentFit, mu: float) -> None:
-        """The fitted attributes that need no rows."""
-        model._namespace_name, model._columns = "numpy", None
-        model.n_features_in_ = self.features.landmarks.shape[1]
-        model.X_fit_ = model.landmarks_ = self.features.landmarks
-        model.penalty_ = model.penalty
-        for name, value in self.features.kernel.parameters.items():
-            if not callable(model.kernel):
-                setattr(model, f"{name}_", value)
-        z = solved.z
-        residual = solved.target_scatter - (z * solved.inverse(np.array([mu]))).T @ z
-        model._set_from_moments(
-            solution, solved.moments.YY - residual, np.diagonal(solved.moments.YY)
-        )
+        model.alpha_, model.best_score_ = found.winner.alpha, -found.winner.loss
+        model.cv_results_, model.best_params_ = found.cv_results(), {"alpha": model.alpha_}
 
 
 def _block_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
@@ -277,19 +268,3 @@ def _block_folds(fold: Any, n_rows: int) -> np.ndarray:
             f"{fold!r} instead."
         )
     return np.broadcast_to(numbers, (n_rows,))
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """What the lattice of alphas is placed by."""
-
-    solved: MomentFit
-    lower_bound: float = 0.0
-
-    @property
-    def trace(self) -> float:
-        return float(np.sum(self.solved.eigenvalues))
-
-    @property
-    def largest(self) -> float:
-        return self.solved.largest

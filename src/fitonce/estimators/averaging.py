@@ -1,280 +1,24 @@
-r"""Fewer rows for training: means of rows in kernel space, or a random part of the rows.
-
-**Averages.** The rows of a block j, all of one class, are replaced by their mean in the feature
-space of the kernel. With A (m, n) the matrix of means, the kernel of the averages is A K Aᵀ, that
-of rows with averages K Aᵀ, and a model α of the averages is Aᵀα on the rows:
-
-    f(x) = k(x, X) Aᵀα + b.
-
-With s the square roots of the averages' weights, Q₀ = s/‖s‖ and a = α/s the coefficients that the
-smoother of the averages gives to scaled targets Y,
-
-    f(x) = P(x) a + Q₀ᵀY/‖s‖,       P(x) = s∘(k(x, X)Aᵀ) - (K_s Q₀)ᵀ/‖s‖,      K_s = diag(s) A K Aᵀ diag(s).
-
-**Held out.** A row is tested by the model without its block. Without block j the targets are Y -
-e_jρ_j, ρ the held-out residuals of the averages, and for the dual norm a_j is held at zero by a
-force ν_j (see `core.smoother`); f is linear in both, so with a = M Y
-
-    f₋ⱼ(x) = f(x) - (P(x)M_j + Q₀ⱼ/‖s‖) ρ_j - P(x)D_j ν_j
-
-where M = (G + μ)⁻¹ and no D for the function norm, M = Bᵀ for the dual norm. All of it for all μ is
-one product of n×m with m×#μ.
-"""
+"""Fewer rows for training: means of rows in kernel space, or a random part of the rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
-from sklearn.utils import check_random_state, gen_batches, get_tags
+from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, is_numpy, namespace, take
-from ..core.discriminant import scatter, scatter_without, scatter_without_each
-from ..core.features import Deletions
-from ..core.holdout import complement
-from ..core.smoother import DualNorm, Fitted, FunctionNorm, HeldOut, unpenalised_coef
-from ..core.spectrum import machine_epsilon
-from ..kernels import Kernel
-from ..rows.blocks import is_rows
-from .base import Folds, KernelModel, Prepared, Training
-from .fisher import KernelFisherDiscriminant, Readout
-from .problem import FitIntercept, Problem, Solution, Without, decompose, row_scale_of
+from ..core.arrays import Array
+from ..core.rows import is_rows
+from .fisher import KernelFisherDiscriminant
+from .fitted import is_model, record_of
+from .setup import Folds, Setup, Training, training_of
 from .svc import LeastSquaresSVC
-from .validation import OVERFLOW, check_options, check_square
+from .validation import check_options
 from .verification import Verification
-
-KERNEL_ELEMENTS = 1 << 23  # kernel entries computed at a time
-
-
-# ---- the problem of averages ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class AveragedProblem(Problem):
-    """Averages in the place of rows: `smoother`, `row_scale` and `targets` are theirs, `X` and
-    held-out values are the rows'.
-
-    `block` (n,) numbers the average that a row belongs to, A (m, n) makes means of rows, P (n, m)
-    is as in the module's docstring. For the linear kernel `means` (m, p) are the averages
-    themselves, less the row `centre`.
-    """
-
-    block: np.ndarray
-    A: Any
-    P: Array
-    means: Array | None
-    centre: Array | None
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.block)
-
-    @cached_property
-    def _norm(self) -> Array:
-        """‖s‖, the root of the total weight."""
-        xp = namespace(self.targets)
-        return xp.sqrt(xp.sum(self.row_weights))
-
-    def _bias_part(self, Y: Array) -> Array:
-        """Q₀ᵀY/‖s‖ (t,)."""
-        return namespace(Y).sum(self.smoother.Q0.T @ Y, axis=0) / self._norm
-
-    def values(self, fitted: Fitted, mu: float, rows: np.ndarray) -> Array:
-        """f (k, t) at some rows."""
-        return take(self.P, rows) @ self.smoother.dual_coef(fitted, mu) + self._bias_part(fitted.Y)
-
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
-        """The model on the rows: dual_coef = Aᵀ(s∘a)."""
-        Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
-        xp = namespace(Y)
-        alpha = self.row_scale * dual
-        coef = (
-            None
-            if self.means is None
-            else self.means.T @ (self.row_scale * self._dual_inside(Y, dual, mu))
-        )
-        if self.fit_intercept == "penalized":
-            intercept = xp.sum(alpha, axis=0)
-        elif not self.fit_intercept:
-            intercept = xp.zeros_like(alpha[0, :])
-        else:
-            intercept = unpenalised_coef(self.smoother, Y, dual)[0, :] / self._norm
-        if coef is not None and self.centre is not None:
-            intercept = intercept - self.centre @ coef
-        return Solution(self.A.T @ alpha, intercept, coef)
-
-    def _dual_inside(self, Y: Array, dual: Array, mu: float) -> Array:
-        """Of α the part inside the range of the kernel.
-
-        What lies outside adds rounding only, magnified by 1/μ.
-        """
-        if not isinstance(self.smoother, FunctionNorm):
-            return dual
-        spectrum = self.smoother.spectrum
-        return spectrum.apply(1.0 / (spectrum.eigenvalues + mu), 0.0, Y)
-
-    def held_out_targets(
-        self, mus: np.ndarray, deletions: Deletions | None
-    ) -> tuple[Array, np.ndarray, np.ndarray]:
-        """Held-out targets (m, k, t) of single rows, by the models without their blocks."""
-        if deletions is None:
-            return (
-                self._without_own_block(np.asarray(mus, dtype=float)),
-                np.arange(self.n_rows),
-                self.block,
-            )
-        rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
-        fold = np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
-        xp = namespace(self.targets)
-        return xp.stack([self._held_out_at(float(mu), deletions) for mu in mus]), rows, fold
-
-    def _held_out_at(self, mu: float, deletions: Deletions) -> Array:
-        fitted = self.fit(mu)
-        values = []
-        for deleted, tested in deletions:
-            without = self.without(fitted, np.unique(self.block[deleted]), mu)
-            values.append(self.values(without.refitted, mu, deleted[tested]))
-        return namespace(fitted.Y).concat(values, axis=0)
-
-    def _without_own_block(self, mus: np.ndarray) -> Array:
-        """Every row by the model without its block, for all mu at once: (m, n, t)."""
-        Y, Q0 = self.scaled_targets, self.smoother.Q0
-        xp = namespace(Y)
-        held_out = self.decomposition.leave_one_out(Y, mus)
-        response = (
-            self._function_norm(mus, Y)
-            if isinstance(self.smoother, FunctionNorm)
-            else self._dual_norm(mus, Y)
-        )
-        own = take(xp.sum(Q0, axis=1, keepdims=True), self.block)[:, 0] / self._norm
-        parts = []
-        for j in range(len(mus)):
-            value = response.values[j, ...] + self._bias_part(Y)
-            value = value - (response.to_targets[:, j] + own)[:, None] * take(
-                held_out.residual[j, ...], self.block
-            )
-            if response.to_forces is not None and held_out.force is not None:
-                value = value - response.to_forces[:, j][:, None] * take(
-                    held_out.force[j, ...], self.block
-                )
-            parts.append(value)
-        return xp.stack(parts)
-
-    def _function_norm(self, mus: np.ndarray, Y: Array) -> _Response:
-        """P(G + μ)⁻¹Y, and P(x)·(G + μ)⁻¹e_j at each row for its own block."""
-        xp = namespace(Y)
-        spectrum = cast(FunctionNorm, self.smoother).spectrum
-        eigenvalues = spectrum.eigenvalues[:, None]
-        inverse = 1.0 / (eigenvalues + asarray_like(mus, Y))
-        if (
-            spectrum.smallest >= 0
-        ):  # directions without any kernel add rounding only, magnified by 1/μ
-            noise = spectrum.n_samples * machine_epsilon(Y) * spectrum.largest
-            inverse = xp.where(eigenvalues > noise, inverse, xp.zeros_like(inverse))
-        PV = self.P @ spectrum.V
-        values = PV @ (inverse.T[:, :, None] * (spectrum.V.T @ Y))
-        return _Response(values, (PV * take(spectrum.V, self.block)) @ inverse)
-
-    def _dual_norm(self, mus: np.ndarray, Y: Array) -> _Response:
-        """P BᵀY, P(x)·Bᵀe_j and P(x)·De_j, with B and D as functions of the kernel plus a term of
-        the bias.
-        """
-        xp = namespace(Y)
-        smoother = cast(DualNorm, self.smoother)
-        operators = smoother._operators(mus)
-        V = smoother.spectrum.V
-        products = (self.P @ V) * take(V, self.block)
-        PW = self.P @ operators.W_S  # (#mu, n, u)
-        E, W = (
-            xp.stack([take(matrix[j, ...], self.block) for j in range(len(mus))])
-            for matrix in (operators.E, operators.W)
-        )
-        to_targets = products @ operators.F - xp.sum(PW * E, axis=2).T
-        to_forces = products @ operators.R + xp.sum(PW * W, axis=2).T
-        return _Response(self.P @ operators.dual(Y), to_targets, to_forces)
-
-
-@dataclass(frozen=True)
-class _Response:
-    """P a (#mu, n, t), and how f at each row answers to its own block's target and
-    force (n, #mu).
-    """
-
-    values: Array
-    to_targets: Array
-    to_forces: Array | None = None
-
-
-def averaged_problem(
-    X: Array,
-    kernel: Kernel,
-    penalty: str,
-    fit_intercept: FitIntercept,
-    weights: np.ndarray | None,
-    targets: np.ndarray,
-    block: np.ndarray,
-) -> AveragedProblem:
-    """The problem of the means of blocks of rows. Cost.
-
-    N² kernel entries, never all in memory, and a decomposition of m×m.
-    """
-    n, m = len(block), int(block.max()) + 1
-    w = np.ones(n) if weights is None else weights
-    total = np.bincount(block, weights=w, minlength=m)
-    like = np.empty(0) if sp.issparse(X) else X
-    A = _means(block, w / total[block], m, like)
-    row_scale = cast(Array, row_scale_of(total, X))
-    first = np.unique(block, return_index=True)[1]
-    Y = asarray_like(targets[first], like)
-    means = centre = None
-    if kernel.linear:
-        means = A @ X
-        if penalty == "function" and fit_intercept is True and not sp.issparse(X):
-            centre = namespace(means).sum(row_scale**2 * means, axis=0) / float(total.sum())
-            means, X = means - centre, X - centre
-        smoother = decompose(means, kernel, penalty, fit_intercept, row_scale)
-        cross = X @ means.T
-        cross = cross.toarray() if sp.issparse(cross) else cross
-    else:
-        cross = _kernel_with_averages(X, kernel, A)
-        if not bool(namespace(cross).all(namespace(cross).isfinite(cross))):
-            raise ValueError(OVERFLOW)
-        K = A @ cross
-        smoother = decompose(
-            0.5 * (K + K.T), Kernel("precomputed"), penalty, fit_intercept, row_scale
-        )
-    if fit_intercept == "penalized":
-        cross = cross + 1.0
-    P = cross * row_scale.T
-    if fit_intercept is True:
-        P = P - smoother.KQ0.T / float(np.sqrt(total.sum()))
-    rows = None if kernel.precomputed else (X if centre is None else X + centre)
-    return AveragedProblem(
-        kernel, rows, smoother, row_scale, fit_intercept, Y, block, A, P, means, centre
-    )
-
-
-def _means(block: np.ndarray, share: np.ndarray, m: int, like: Array) -> Any:
-    """A (m, n): sparse on the host."""
-    n = len(block)
-    A = sp.csr_matrix((share, (block, np.arange(n))), shape=(m, n))
-    return A if is_numpy(like) else asarray_like(A.toarray(), like)
-
-
-def _kernel_with_averages(X: Array, kernel: Kernel, A: Any) -> Array:
-    """K Aᵀ (n, m), a few rows of K at a time."""
-    if kernel.precomputed:
-        check_square(X)
-        return (A @ X.T).T + 0.0
-    step = max(1, KERNEL_ELEMENTS // X.shape[0])
-    blocks = [(A @ kernel(X[rows, :], X).T).T for rows in gen_batches(X.shape[0], step)]
-    return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)
 
 
 def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) -> np.ndarray:
@@ -294,132 +38,61 @@ def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) ->
     return block
 
 
-# ---- estimators whose rows are averaged ----------------------------------------------------------
+def _strata(columns: np.ndarray) -> np.ndarray:
+    """Numbers (n,) of the distinct rows of columns (n, k)."""
+    return np.unique(columns, axis=0, return_inverse=True)[1].ravel()
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """How blocks are drawn."""
+class BlockDraw:
+    """How blocks are drawn: so many rows each, within classes, or within groups as well."""
 
     n_average: int
     by: str
     random_state: Any
 
-
-class _Averaged(KernelModel):
-    """What an estimator does otherwise when blocks of its rows are averaged.
-
-    `_plan` is set before `fit`.
-    """
-
-    _plan: _Plan
-    _block: np.ndarray  # of the active rows
-
-    def _folds(self, training: Training) -> Folds | None:
-        folds = super()._folds(training)
-        self._block = self._draw(training, folds)
-        return folds
-
-    def _draw(self, training: Training, folds: Folds | None) -> np.ndarray:
-        """Blocks within classes, within groups where asked for, and never across a
-        split of `cv`.
-        """
-        plan, active = self._plan, training.active
-        self._prepare(training)  # complains of labels that are none
-        columns = [np.unique(training.y, return_inverse=True)[1].reshape(-1, 1)]
-        if plan.by == "group":
+    def blocks(self, training: Training, folds: Folds | None) -> np.ndarray:
+        """The block of each active row; never across a split of `cv`."""
+        active = training.active
+        strata = [np.unique(training.y, return_inverse=True)[1].ravel()]
+        if self.by == "group":
             if training.groups is None:
                 raise ValueError('by="group" needs groups: pass them to fit, or use by="class".')
-            columns.append(np.unique(training.groups, return_inverse=True)[1].reshape(-1, 1))
-        together = _strata(np.hstack(columns))[active]
-        strata = together
+            strata.append(np.unique(training.groups, return_inverse=True)[1].ravel())
+        together = _strata(np.column_stack(strata))[active]
         if folds is not None:
             member = np.zeros((training.n_samples, len(folds)), dtype=np.int8)
             for number, (train, test) in enumerate(folds):
                 member[train, number], member[test, number] = 1, 2
-            strata = _strata(np.column_stack([_strata(np.hstack(columns)), _strata(member)]))[
-                active
-            ]
-        block = draw_blocks(strata, plan.n_average, check_random_state(plan.random_state))
-        if (
-            len(np.unique(block)) == len(active)
-            and len(np.unique(together)) < len(active)
-            and plan.n_average > 1
-        ):
-            raise ValueError(
-                "no two rows can be averaged: blocks never straddle a split, and these splits "
-                "part all rows of a class. Use cv=None, which "
-                "leaves out one block at a time, or fewer splits."
-            )
-        n_classes = len(np.unique(training.y[active]))
-        if block.max() + 1 <= n_classes and n_classes > 1:
-            raise ValueError(
-                f"n_average={plan.n_average} leaves {block.max() + 1} averages of {n_classes} "
-                "classes: there must be more averages than "
-                "classes. Use a smaller n_average."
-            )
+            strata = [_strata(np.column_stack(strata)), _strata(member)]
+        parts = _strata(np.column_stack(strata))[active]
+        block = draw_blocks(parts, self.n_average, check_random_state(self.random_state))
+        self._check(block, together, len(np.unique(training.y[active])))
         return block
 
-    def _problem(
-        self, prepared: Prepared, kernel: Kernel, penalty: str, mu: float | None = None
-    ) -> Problem:
-        return averaged_problem(
-            prepared.X,
-            kernel,
-            penalty,
-            self._intercept_option,
-            prepared.weights,
-            prepared.targets,
-            self._block,
-        )
-
-    def _held_out_outputs(self, problem: Problem, fitted: Fitted, mu: float) -> Array:
-        """The main output of every row from the model without its block, or by `cv`."""
-        training, folds = self._kept.training, self._kept.folds
-        if folds is not None:
-            return self._averaged(
-                training, [self._fold_outputs(problem, fitted, mu, *fold) for fold in folds], folds
+    def _check(self, block: np.ndarray, together: np.ndarray, n_classes: int) -> None:
+        n, n_blocks = len(block), int(block.max()) + 1
+        if n_blocks == n and len(np.unique(together)) < n and self.n_average > 1:
+            raise ValueError(
+                "no two rows can be averaged: blocks never straddle a split, and these splits "
+                "part all rows of a class. Use cv=None, which leaves out one block at a time, or "
+                "fewer splits."
             )
-        values = problem.held_out_targets(np.asarray([mu]), None)[0][0, ...]
-        held_out = problem.decomposition.leave_one_out(problem.scaled_targets, np.asarray([mu]))
-        force = None if held_out.force is None else held_out.force[0, ...]
-        outputs = self._read_each(
-            cast(AveragedProblem, problem),
-            fitted,
-            HeldOut(held_out.residual[0, ...], force),
-            values,
-        )
-        return self._with_inactive(training, outputs)
-
-    def _read_each(
-        self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array
-    ) -> Array:
-        """The main output of rows for the targets (n, t) that the models without their blocks
-        predict.
-        """
-        return self._output(values)
-
-    def _fold_outputs(
-        self, problem: Problem, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray
-    ) -> Array:
-        problem = cast(AveragedProblem, problem)
-        training = self._kept.training
-        position = np.full(training.n_samples, -1)
-        position[training.active] = np.arange(len(training.active))
-        deleted = complement(position[train][position[train] >= 0], problem.n_rows)
-        without = problem.without(fitted, np.unique(problem.block[deleted]), mu)
-        inside = position[test] >= 0
-        values = problem.values(without.refitted, mu, position[test[inside]])
-        if not inside.all():
-            outside = self._values(
-                training.inactive_rows(test[~inside]), problem.solution(without.refitted, mu)
+        if n_blocks <= n_classes and n_classes > 1:
+            raise ValueError(
+                f"n_average={self.n_average} leaves {n_blocks} averages of {n_classes} classes: "
+                "there must be more averages than classes. Use a smaller n_average."
             )
-            order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
-            values = take(namespace(values).concat([values, outside], axis=0), order)
-        return self._read_without(without, values, self._main_method)
 
-    def _row_dependence(self) -> str | None:
-        return "rows are averaged on each training set"
+
+class _Averaged:
+    """What an estimator does otherwise when blocks of its rows are averaged."""
+
+    draw: BlockDraw  # set before fit
+
+    def _prepare(self, setup: Setup, folds: Folds | None) -> Setup:
+        self.block_ = self.draw.blocks(setup.training, folds)
+        return replace(setup, data=replace(setup.data, block=self.block_))
 
     def verify(
         self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
@@ -432,69 +105,11 @@ class _Averaged(KernelModel):
 
 
 class AveragedFisher(_Averaged, KernelFisherDiscriminant):
-    """The kernel Fisher discriminant of averages, placed for single rows; made by
-    `KernelAveraging`.
-
-    Averages of g rows have a g-th of the rows' within-class scatter, and a g-th of their number of
-    degrees of freedom: with averages weighted by their number of rows, scatter over degrees of
-    freedom is the covariance of single rows, which is what test rows are.
-    """
-
-    def _readout(self, A: Array, sizes: Array) -> Readout:
-        m, n = int(self._block.max()) + 1, len(self._block)
-        return self._readout_for_rows(A, sizes, m / n)
-
-    def _readout_for_rows(self, A: Array, sizes: Array, averages_per_row: Any) -> Readout:
-        """The rule with Σw · averages per row, less the classes, as degrees of freedom."""
-        xp = namespace(A)
-        readout = super()._readout(A, sizes)
-        total, n_classes = (
-            xp.sum(sizes, axis=-1),
-            xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1),
-        )
-        dof = total - n_classes
-        ratio = (total * averages_per_row - n_classes) / xp.where(dof > 0, dof, xp.ones_like(dof))
-        scale = xp.sqrt(xp.where(ratio > 0, ratio, xp.zeros_like(ratio)))[..., None, None]
-        solved = readout.discriminant
-        return Readout(
-            replace(solved, axes=solved.axes * scale, centroids=solved.centroids * scale),
-            readout.priors,
-        )
-
-    def _readout_without(self, without: Without) -> Readout:
-        problem, blocks = without.problem, without.removal.rows
-        A = scatter_without(scatter(without.fitted), without.removed, without.held_out)
-        sizes = self._sizes(problem) - namespace(A).sum(
-            take(problem.row_weights * problem.targets, blocks), axis=0
-        )
-        left = np.bincount(self._block)
-        left[blocks] = 0
-        return self._readout_for_rows(A, sizes, float((left > 0).sum() / max(left.sum(), 1)))
-
-    def _read_each(
-        self, problem: AveragedProblem, fitted: Fitted, held_out: HeldOut, values: Array
-    ) -> Array:
-        A = scatter_without_each(scatter(fitted), fitted, held_out)
-        sizes = self._sizes(problem) - problem.row_weights * problem.targets
-        rows = np.bincount(self._block)
-        averages_per_row = asarray_like(
-            (len(rows) - 1) / np.maximum(len(self._block) - rows, 1), values
-        )
-        readout = self._readout_for_rows(A, sizes, averages_per_row)
-        weights, offsets = (
-            take(readout.discriminant.weights, self._block),
-            take(readout.offsets, self._block),
-        )
-        return self._output_decision((values[:, None, :] @ weights)[:, 0, :] + offsets)
+    """The kernel Fisher discriminant of averages, placed for single rows."""
 
 
 class AveragedSVC(_Averaged, LeastSquaresSVC):
-    """The least-squares support vector machine of averages; made by `KernelAveraging`."""
-
-
-def _strata(columns: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of the distinct rows of columns (n, k)."""
-    return np.unique(columns, axis=0, return_inverse=True)[1].ravel()
+    """The least-squares support vector machine of averages."""
 
 
 # ---- what users see ------------------------------------------------------------------------------
@@ -680,13 +295,12 @@ class KernelAveraging(ReducedTraining):
         """
         self._check_parameters()
         model = _AVERAGED[type(self.estimator)](**self.estimator.get_params(deep=False))
-        model._plan = _Plan(int(self.n_average), self.by, self.random_state)
+        model.draw = BlockDraw(int(self.n_average), self.by, self.random_state)
         model.fit(X, y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = model
-        active = model._kept.training.active
-        self.blocks_ = np.full(model._kept.training.n_samples, -1)
-        self.blocks_[active] = model._block
-        self.n_averages_ = int(model._block.max()) + 1
+        self.blocks_ = np.full(len(model.held_out_decision_), -1)
+        self.blocks_[record_of(model, "averaging").training.active] = model.block_
+        self.n_averages_ = int(model.block_.max()) + 1
         return self
 
     @property
@@ -784,14 +398,13 @@ class Subsampling(ReducedTraining):
         -------
         self
         """
-        if not isinstance(self.estimator, KernelModel):
+        if not is_model(self.estimator):
             raise TypeError(
                 f"estimator must be one of fitonce's, got {type(self.estimator).__name__} instead."
             )
         model = _copy(self.estimator)
-        training = model._training(
-            X, y, sample_weight, groups
-        )  # what the estimator has to say of the data, it says here
+        # what the estimator has to say of the data, it says here
+        training = training_of(model, X, y, sample_weight, groups)
         if is_rows(training.X):
             raise ValueError(
                 "Subsampling needs the rows in memory, got rows in files, blocks or Dask: use an "

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..rows.blocks import is_rows
+from ..core.rows import is_rows
 from ..rows.dask import apply_lazily, is_dask
 
 

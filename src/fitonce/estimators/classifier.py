@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -11,17 +11,16 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.criteria import calibrate, probabilities
-from ..core.smoother import Fitted
+from ..core.calibration import calibrate, even_odds, probabilities, top_label_isotonic
+from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
-from .problem import Problem
 from .progress import with_callbacks
 from .validation import check_options
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    return estimator._default_temperature is not None or estimator.calibration is not None
+    return estimator.default_temperature is not None or estimator.calibration is not None
 
 
 def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -36,54 +35,13 @@ def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray
     return np.stack([fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)])
 
 
-def even_odds(steps: np.ndarray) -> float:
-    """The largest score whose probability does not exceed one half.
-
-    Far beyond the knots where none does.
-    """
-    x, p = steps
-    reach = 10.0 * (x[-1] - x[0] + 1.0)
-    if p[-1] <= 0.5:
-        return float(x[-1] + reach)
-    if p[0] > 0.5:
-        return float(x[0] - reach)
-    last = int(np.flatnonzero(p <= 0.5)[-1])
-    return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
-
-
-def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
-    before; it stays the largest.
-    """
-    rows = np.arange(len(p))
-    top = np.argmax(p, axis=1)
-    others = p.copy()
-    others[rows, top] = 0.0
-    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
-    second = others.max(axis=1)
-    confidence = np.maximum(
-        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
-    )
-    result = others * ((1.0 - confidence) / rest)[:, None]
-    result[rows, top] = confidence
-    return np.asarray(result / result.sum(axis=1, keepdims=True))
-
-
-def labels_of(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The label with the largest decision; for two classes the second where it is positive."""
-    codes = (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
-    return np.asarray(classes[codes])
-
-
 class KernelClassifier(ClassifierMixin, KernelModel):
     """Shared by the classifiers; not for direct use.
 
     Labels are kept on the host, numbers where the data live.
     """
 
-    _default_temperature: float | None = (
-        None  # the temperature without calibration, where one makes sense
-    )
+    default_temperature: ClassVar[float | None] = None  # without calibration, where it makes sense
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
@@ -109,100 +67,87 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self._fit(X, y, sample_weight, groups)
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def __fitonce_check__(self) -> None:
+        super().__fitonce_check__()
         check_options(self, calibration=("temperature", "sigmoid", "isotonic", None))
 
-    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The classes and the class numbers of rows; errors where these are no labels."""
         try:
             check_classification_targets(y)
-            self.classes_, codes = np.unique(y, return_inverse=True)
+            classes, codes = np.unique(y, return_inverse=True)
         except TypeError as error:
             kinds = ", ".join(sorted({type(label).__name__ for label in y}))
             raise TypeError(
                 f"labels must all be of one kind, such as strings or numbers, got {kinds} "
                 "instead: they cannot be sorted."
             ) from error
-        if len(self.classes_) < 2:
+        if len(classes) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs samples of at least 2 classes, but the data "
-                "contains only one class: "
-                f"{self.classes_.tolist()[0]!r}. Check the labels, or the sample weights."
+                f"contains only one class: {classes.tolist()[0]!r}. Check the labels, or the "
+                "sample weights."
             )
-        return self._codes_to_targets(codes)
+        return classes, codes
 
-    def _codes_to_targets(self, codes: np.ndarray) -> np.ndarray:
-        """Targets (n, t) of rows whose labels are classes_[codes]; indicators here."""
-        indicators = np.zeros((len(codes), len(self.classes_)))
-        indicators[np.arange(len(codes)), codes] = 1.0
-        return indicators
-
-    @property
-    def _binary(self) -> bool:
-        return len(self.classes_) == 2
-
-    def _output(self, values: Array) -> Array:
-        return values[:, 0] if self._binary else values
-
-    def _calibrate(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        """Set held_out_decision_ and what makes probabilities of decisions.
-
-        A temperature, and for "sigmoid" a shift of the threshold.
+    def _set_held_out(self, held_out: Array) -> None:
+        """Calibrate: a temperature, and for "sigmoid" and "isotonic" a threshold, which moves with
+        the decisions, held-out ones included.
         """
-        self.held_out_decision_ = self._held_out_outputs(problem, fitted, mu)
+        self._shift = np.zeros(len(self.classes_))
+        self.held_out_decision_ = held_out
         if self.calibration is None:
-            if self._default_temperature is not None:
-                self.temperature_ = self._default_temperature
+            if self.default_temperature is not None:
+                self.temperature_ = self.default_temperature
             return
-        training = self._kept.training
-        known = np.isin(training.y, self.classes_)
-        labels = np.searchsorted(self.classes_, training.y[known])
-        weights = self._row_weights(
-            training.y[known], None if training.weights is None else training.weights[known]
-        )
-        weights = np.ones(len(labels)) if weights is None else weights
-        decision = to_numpy(self.held_out_decision_)[known]
-        calibration = calibrate(
-            decision, labels, weights, offsets=self.calibration != "temperature"
-        )
-        self.temperature_ = 1.0 / calibration.beta
-        shift = calibration.offsets / calibration.beta
-        self._shift_intercept(shift)
+        decision, labels, weights = self._known_decisions()
+        fitted = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
+        self.temperature_ = 1.0 / fitted.beta
+        self._move_threshold(fitted.offsets / fitted.beta)
         if self.calibration == "isotonic":
-            self._fit_isotonic(
-                decision + (shift[1] - shift[0] if self._binary else shift), labels, weights
-            )
+            self._fit_isotonic(*self._known_decisions())
+
+    def _uncalibrated(self) -> Array:
+        shift = self._shift[1:] - self._shift[:1] if len(self._shift) == 2 else self._shift
+        held_out = self.held_out_decision_
+        moved = asarray_like(shift, held_out)
+        return held_out - (moved[0] if held_out.ndim == 1 else moved)
+
+    def _known_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Held-out decisions, class numbers and weights of the rows whose class is known."""
+        record = self._require_kept("calibration")
+        y, active, data = record.training.y, record.training.active, record.tuner.data
+        weights = np.zeros(len(y))
+        weights[active] = 1.0 if data.weights is None else data.weights
+        known = np.isin(y, self.classes_)
+        labels = np.searchsorted(self.classes_, y[known])
+        return to_numpy(self.held_out_decision_)[known], labels, weights[known]
 
     def _fit_isotonic(self, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-        """Two classes.
-
-        Steps from the decision to the probability, the threshold moved to even odds; more: steps of
-        the top label's.
+        """Two classes: steps from the decision to the probability, the threshold moved to even
+        odds; more: steps of the top label's.
         """
-        if self._binary:
+        if decision.ndim == 1:
             steps = isotonic_steps(decision, labels == 1, weights)
             threshold = even_odds(steps)
-            self._shift_intercept(np.array([0.0, -threshold]))
-            self.isotonic_ = asarray_like(
-                steps - np.array([[threshold], [0.0]]), self.held_out_decision_
-            )
-            return
-        usable = np.isfinite(decision).all(axis=1)
-        p = probabilities(decision[usable], 1.0 / self.temperature_)
-        steps = isotonic_steps(p.max(axis=1), p.argmax(axis=1) == labels[usable], weights[usable])
+            self._move_threshold(np.array([0.0, -threshold]))
+            steps = steps - np.array([[threshold], [0.0]])
+        else:
+            usable = np.isfinite(decision).all(axis=1)
+            p = probabilities(decision[usable], 1.0 / self.temperature_)
+            hit = p.argmax(axis=1) == labels[usable]
+            steps = isotonic_steps(p.max(axis=1), hit, weights[usable])
         self.isotonic_ = asarray_like(steps, self.held_out_decision_)
 
-    def _shift_intercept(self, shift: np.ndarray) -> None:
-        """Move the threshold: decisions become those of the calibrated classes."""
+    def _move_threshold(self, shift: np.ndarray) -> None:
+        """Decisions become those of the calibrated classes, held-out ones too."""
         if not np.any(shift):
             return
-        self.intercept_ = self.intercept_ + (
-            float(shift[1] - shift[0]) if self._binary else asarray_like(shift, self.intercept_)
-        )
-
-    @property
-    def _held_out(self) -> Array:
-        return self.held_out_decision_
+        self._shift = self._shift + shift
+        binary = len(shift) == 2
+        moved = float(shift[1] - shift[0]) if binary else asarray_like(shift, self.intercept_)
+        self.intercept_ = self.intercept_ + moved
+        self.held_out_decision_ = self.held_out_decision_ + moved
 
     @blockwise
     def decision_function(self, X: Any) -> Array:
@@ -223,17 +168,6 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         Labels come in the caller's namespace where it can hold them.
         """
         return self._labels(self._predicted(X, "predict"))
-
-    def _row_dependence(self) -> str | None:
-        if self.calibration in ("sigmoid", "isotonic"):
-            return f"calibration={self.calibration!r} places the threshold on each training set"
-        return super()._row_dependence()
-
-    def _regular(self, sizes: np.ndarray) -> bool:
-        """Whether a training set with these (weighted) class sizes gives a model of the same shape
-        as the whole.
-        """
-        return bool(np.all(sizes > 0))
 
     def _labels(self, decision: Array) -> Any:
         labels = labels_of(to_numpy(decision), self.classes_)
@@ -260,7 +194,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _probabilities(self, X: Any, method: str) -> Array:
         decision = self._predicted(X, method)
         host = to_numpy(decision)
-        if self.calibration == "isotonic" and self._binary:
+        if self.calibration == "isotonic" and host.ndim == 1:
             p = np.interp(host, *to_numpy(self.isotonic_))
             result = np.column_stack([1.0 - p, p])
         elif self.calibration == "isotonic":

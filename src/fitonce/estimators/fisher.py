@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.derivatives import Jet, held_out_jets
-from ..core.discriminant import (
-    Discriminant,
-    discriminant,
-    scatter,
-    scatter_without,
-    scatter_without_each,
-)
-from ..core.smoother import Fitted, HeldOut
-from .base import Prepared
+from ..core.arrays import Array, namespace, to_numpy
+from ..core.readout import Axes, Indicators
+from ..tuning.problem import Solution
 from .blockwise import blockwise
 from .classifier import KernelClassifier
-from .problem import Problem, Solution, Without
-from .refinement import smoothed_jet
+from .setup import Labels
 from .validation import as_numbers
 
 
@@ -43,13 +32,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
         ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
         rows only.
-    gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
+    gamma : float, array (n_features,), "tune", "ard", "scale", "auto" or None, default="tune"
         Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
         power of two by held-out predictions, with one decomposition for each value tried. An array
         (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
         tunes a common value and then one per feature, by gradient of the leave-one-out squared
-        error; these are kept only if they pay on rows that did not choose them. None is
-        1/n_features, "scale" 1/(n_features · variance of X).
+        error; these are kept only if they pay on rows that did not choose them. "auto" and None are
+        1/n_features, "scale" is 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
         Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
@@ -181,7 +170,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     0.983
     """
 
-    _default_temperature = 1.0
+    default_temperature = 1.0
 
     def __init__(
         self,
@@ -230,180 +219,36 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        indicators = super()._encode(y, weights)
-        sizes = indicators.sum(axis=0) if weights is None else weights @ indicators
-        self._check_degrees_of_freedom(sizes, weights is not None)
-        if self.priors is not None:
-            self._given_priors()
-        self._check_n_components()
-        return indicators
+    def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+        classes, codes = self._classes(y)
+        sizes = np.bincount(codes, weights=weights, minlength=len(classes)).astype(float)
+        _check_degrees_of_freedom(sizes, weights is not None)
+        priors = None if self.priors is None else _checked_priors(self.priors, len(classes))
+        self._check_n_components(len(classes) - 1)
+        return Labels(Indicators(len(classes), priors), classes, codes, weights)
 
-    def _check_degrees_of_freedom(self, sizes: np.ndarray, weighted: bool) -> None:
-        if sizes.sum() > len(sizes):
-            return
-        what = "the sum of the sample weights" if weighted else "the number of samples"
-        remedy = " Weights count repetitions: rescale them to a mean of one." if weighted else ""
-        raise ValueError(
-            f"{what} must be more than the number of classes, got {sizes.sum():g} and "
-            f"{len(sizes)}: the within-class scatter has "
-            f"n_samples - n_classes degrees of freedom.{remedy}"
-        )
-
-    def _given_priors(self) -> np.ndarray:
-        priors = as_numbers("priors", self.priors)
-        if priors.shape != (len(self.classes_),):
-            raise ValueError(
-                f"priors must have one entry per class ({len(self.classes_)}), got shape "
-                f"{priors.shape} instead."
-            )
-        if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
-            raise ValueError(f"priors must be positive and finite, got {priors.tolist()} instead.")
-        if abs(priors.sum() - 1.0) > 1e-5:
-            raise ValueError(f"priors must sum to 1, got a sum of {priors.sum():g} instead.")
-        return np.asarray(priors / priors.sum())
-
-    def _check_n_components(self) -> None:
-        limit = len(self.classes_) - 1
+    def _check_n_components(self, limit: int) -> None:
         if self.n_components is None:
             return
-        if (
-            not isinstance(self.n_components, (int, np.integer))
-            or not 1 <= self.n_components <= limit
-        ):
+        whole = isinstance(self.n_components, (int, np.integer))
+        if not whole or not 1 <= self.n_components <= limit:
             raise ValueError(
                 f"n_components must be an integer from 1 to n_classes - 1 = {limit}, got "
                 f"{self.n_components!r} instead: "
                 f"{limit + 1} class centroids span {limit} axes."
             )
 
-    def _regular(self, sizes: np.ndarray) -> bool:
-        return super()._regular(sizes) and float(sizes.sum()) > len(sizes)
+    def _set_model(self, solution: Solution, E: Array, sizes: Array, dof: Array) -> None:
+        """The LDA rule on the axes of all rows, folded into the coefficients."""
+        _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
+        readout = self._readout
+        rule = readout.rule(E, sizes, dof=dof)
+        rule = rule.difference() if readout.n_classes == 2 else rule
+        self._set_solution(solution.readout(rule.weights, rule.offsets))
+        self.priors_ = namespace(E).exp(readout.log_priors(sizes))
+        self._set_axes(solution, readout.axes(E, sizes, dof))
 
-    # ---- the discriminant step, of all rows, without some, without each --------------------------
-
-    def _readout(self, A: Array, sizes: Array) -> Readout:
-        """The LDA rule for scatter A (…, c, c) and class sizes (…, c).
-
-        Fixed priors where they are given.
-        """
-        xp = namespace(A)
-        dof = xp.sum(sizes, axis=-1) - xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1)
-        solved = discriminant(A, sizes, xp.where(dof > 0, dof, xp.zeros_like(dof)))
-        if self.priors is None:
-            priors = sizes / xp.sum(sizes, axis=-1, keepdims=True)
-        else:
-            priors = asarray_like(self._given_priors(), A) + xp.zeros_like(sizes)
-        return Readout(solved, priors)
-
-    def _sizes(self, problem: Problem) -> Array:
-        return namespace(problem.targets).sum(problem.row_weights * problem.targets, axis=0)
-
-    def _class_scores(
-        self, problem: Problem, alphas: np.ndarray, predicted: Array
-    ) -> tuple[Array, Array]:
-        xp = namespace(predicted)
-        Y = problem.scaled_targets
-        A = Y.T @ Y - problem.decomposition.residual_scatter(Y, alphas)
-        readout = self._readout(A, self._sizes(problem) + xp.zeros_like(A[:, 0, :]))
-        m = readout.discriminant.centroids
-        separation = 0.5 * xp.sum((m[:, :, None, :] - m[:, None, :, :]) ** 2, axis=-1)
-        return readout.decide(predicted), separation
-
-    def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
-        """Two classes: the axis θ is fixed by the class sizes, and only a² = Σ_j A_jj/N_j - 1
-        depends on mu.
-
-        d = ν/(1-a²) [Pθ (θ₁-θ₀) - ½a² (θ₁²-θ₀²)] + log π₁/π₀ with ν = n - 2, in units of half the
-        squared distance of the centroids.
-        """
-        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
-            return super()._loss_jet(problem, prepared, mu)
-        jets = held_out_jets(problem.decomposition, problem.scaled_targets, mu)
-        sizes = self._sizes(problem)
-        theta, log_odds = self._two_class_axis(sizes)
-        xp = namespace(theta)
-        a2 = (
-            -jets.residual.map(lambda r: xp.sum(xp.sum(problem.scaled_targets * r, axis=0) / sizes))
-            + 1.0
-        )
-        projected = (-jets.held_out).map(
-            lambda e: problem.unscale(e) @ theta[:, None]
-        ) + problem.targets @ theta[:, None]
-        gap, middle = float(theta[1] - theta[0]), 0.5 * float(theta[1] ** 2 - theta[0] ** 2)
-        nu = float(xp.sum(sizes)) - 2.0
-        one_minus_a2 = -a2 + 1.0
-        decision = (projected * gap - a2 * middle) * nu / one_minus_a2 + log_odds
-        separation = a2 * (0.5 * nu * gap**2) / one_minus_a2
-        sign = problem.targets[:, 1:] - problem.targets[:, :1]
-        with np.errstate(
-            over="ignore", invalid="ignore", divide="ignore"
-        ):  # classes that do not separate at all
-            return smoothed_jet(decision * sign / separation, self.compression, problem.row_weights)
-
-    def _two_class_axis(self, sizes: Array) -> tuple[Array, float]:
-        """θ with θᵀNθ = 1, orthogonal to the constant, second class positive.
-
-        And the log-odds of the priors.
-        """
-        xp = namespace(sizes)
-        n = xp.sum(sizes)
-        theta = xp.stack(
-            [-xp.sqrt(sizes[1] / n) / xp.sqrt(sizes[0]), xp.sqrt(sizes[0] / n) / xp.sqrt(sizes[1])]
-        )
-        priors = to_numpy(sizes) if self.priors is None else self._given_priors()
-        return theta, float(np.log(priors[1] / priors[0]))
-
-    def _decide_each(self, problem: Problem, fitted: Fitted, held_out: HeldOut) -> Array:
-        A = scatter_without_each(scatter(fitted), fitted, held_out)
-        readout = self._readout(A, self._sizes(problem) - problem.row_weights * problem.targets)
-        values = problem.unscale(fitted.Y - held_out.residual)
-        return self._output_decision(readout.decide(values[:, None, :])[:, 0, :])
-
-    def _read_without(self, without: Without, values: Array, method: str) -> Array:
-        readout = self._readout_without(without)
-        if method == "transform":
-            return readout.discriminant.project(values)[:, : self._n_axes]
-        return self._output_decision(readout.decide(values))
-
-    def _readout_without(self, without: Without) -> Readout:
-        problem, rows = without.problem, without.removal.rows
-        A = scatter_without(scatter(without.fitted), without.removed, without.held_out)
-        removed_sizes = namespace(A).sum(take(problem.row_weights * problem.targets, rows), axis=0)
-        return self._readout(A, self._sizes(problem) - removed_sizes)
-
-    def _output_decision(self, scores: Array) -> Array:
-        """Class scores (n, c) as decisions.
-
-        Their difference where there are two classes, NaN where one was absent.
-        """
-        if not self._binary:
-            return scores
-        xp = namespace(scores)
-        difference = scores[:, 1] - scores[:, 0]
-        return xp.where(xp.isfinite(difference), difference, xp.nan * xp.ones_like(difference))
-
-    def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        self._set_readout(
-            problem.solution(fitted, mu), self._readout(scatter(fitted), self._sizes(problem))
-        )
-        self._calibrate(problem, fitted, mu)
-
-    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
-        """The model without any row at hand: from its solution, YᵀŶ (c, c) and the class sizes."""
-        self._check_degrees_of_freedom(sizes, weighted=True)
-        self._set_readout(solution, self._readout(scatter, sizes))
-        self.temperature_ = self._default_temperature
-
-    def _set_readout(self, solution: Solution, readout: Readout) -> None:
-        weights, offsets = readout.discriminant.weights, readout.offsets
-        if self._binary:
-            weights, offsets = weights[:, 1:] - weights[:, :1], offsets[1:] - offsets[:1]
-        self._set_main_solution(solution.readout(weights, offsets), squeeze=self._binary)
-        self.priors_ = readout.priors
-        self._set_axes(solution, readout.discriminant)
-
-    def _set_axes(self, solution: Solution, solved: Discriminant) -> None:
+    def _set_axes(self, solution: Solution, solved: Axes) -> None:
         xp = namespace(solved.axes)
         projection = solution.readout(solved.axes, xp.zeros_like(solved.axes[0, :]))
         self.scalings_ = projection.dual_coef if projection.coef is None else projection.coef
@@ -412,11 +257,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ratio = solved.a2 / (1.0 - solved.a2)
         total = xp.sum(ratio)
         self.explained_variance_ratio_ = ratio / total if float(total) > 0 else ratio
-        self._n_features_out = self._n_axes
-
-    @property
-    def _n_axes(self) -> int:
-        return len(self.classes_) - 1 if self.n_components is None else int(self.n_components)
+        limit = len(self.classes_) - 1
+        self._n_features_out = limit if self.n_components is None else int(self.n_components)
 
     @blockwise
     def transform(self, X: Any) -> Array:
@@ -438,7 +280,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         projection = Solution(
             self.scalings_, self._projection_offset, self.scalings_ if linear else None
         )
-        projected = self._values(X, projection)[:, : self._n_axes]
+        projected = self._values(X, projection)[:, : self._n_features_out]
         return namespace(projected).astype(projected, dtype, copy=False)
 
     def __sklearn_tags__(self) -> Any:
@@ -447,17 +289,26 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
 
-@dataclass(frozen=True)
-class Readout:
-    """From predicted indicators to class scores, for one training set or a batch of them."""
+def _check_degrees_of_freedom(sizes: np.ndarray, weighted: bool) -> None:
+    if sizes.sum() > len(sizes):
+        return
+    what = "the sum of the sample weights" if weighted else "the number of samples"
+    remedy = " Weights count repetitions: rescale them to a mean of one." if weighted else ""
+    raise ValueError(
+        f"{what} must be more than the number of classes, got {sizes.sum():g} and "
+        f"{len(sizes)}: the within-class scatter has n_samples - n_classes degrees of "
+        f"freedom.{remedy}"
+    )
 
-    discriminant: Discriminant
-    priors: Array
 
-    @cached_property
-    def offsets(self) -> Array:
-        return self.discriminant.offsets(self.priors)
-
-    def decide(self, indicators: Array) -> Array:
-        """Class scores (…, k, c) of indicators (…, k, c)."""
-        return indicators @ self.discriminant.weights + self.offsets[..., None, :]
+def _checked_priors(given: Any, n_classes: int) -> tuple[float, ...]:
+    priors = as_numbers("priors", given)
+    if priors.shape != (n_classes,):
+        raise ValueError(
+            f"priors must have one entry per class ({n_classes}), got shape {priors.shape} instead."
+        )
+    if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
+        raise ValueError(f"priors must be positive and finite, got {priors.tolist()} instead.")
+    if abs(priors.sum() - 1.0) > 1e-5:
+        raise ValueError(f"priors must sum to 1, got a sum of {priors.sum():g} instead.")
+    return tuple((priors / priors.sum()).tolist())

@@ -9,10 +9,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
-from ..core.discriminant import scatter
 from ..kernels import Kernel
-from .base import Kept, KernelModel
-from .problem import Solution
+from ..tuning.outputs import axes_of_fit
+from ..tuning.problem import Solution
+from .base import KernelModel
+from .record import FitRecord
 
 
 def final_step(estimator: Any) -> Any:
@@ -37,19 +38,20 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
     return model
 
 
-def record_of(model: Any, what: str) -> Kept:
+def record_of(model: Any, what: str) -> FitRecord:
     """The training rows, their decomposition and the folds of a fit; `what` needs them."""
-    record: Kept = model._require_kept(what)
+    record: FitRecord = model._require_kept(what)
     return record
 
 
 def held_out_output(model: Any) -> np.ndarray:
     """`held_out_decision_` or `held_out_prediction_`, on the host."""
-    return np.asarray(to_numpy(model._held_out))
+    regression = is_regressor(model)
+    return to_numpy(model.held_out_prediction_ if regression else model.held_out_decision_)
 
 
 def is_regressor(model: Any) -> bool:
-    return bool(model._multi_output)
+    return bool(model.multi_output)
 
 
 def is_binary(model: Any) -> bool:
@@ -58,7 +60,7 @@ def is_binary(model: Any) -> bool:
 
 def fitted_kernel(model: Any) -> Kernel:
     """The kernel with the parameters that the fit used."""
-    kernel: Kernel = model._fitted_kernel
+    kernel: Kernel = model._fitted_kernel()
     return kernel
 
 
@@ -66,7 +68,7 @@ def solution_of(model: Any) -> Solution:
     """f(x) = k(x, X_fit_) dual_coef + intercept (x·coef + intercept for the linear kernel), all
     two-dimensional.
     """
-    solution: Solution = model._main_solution
+    solution: Solution = model._solution()
     return solution
 
 
@@ -78,7 +80,8 @@ def trained_columns(model: Any) -> np.ndarray | None:
 
 def n_axes(model: Any) -> int:
     """How many discriminant axes `transform` gives."""
-    return int(model._n_axes)
+    limit = len(model.classes_) - 1
+    return limit if model.n_components is None else int(model.n_components)
 
 
 def held_out_projection(model: Any) -> np.ndarray:
@@ -89,11 +92,8 @@ def held_out_projection(model: Any) -> np.ndarray:
     those of rows that the model has not seen show what it will do. Rows of zero weight are left
     out.
     """
-    problem = record_of(model, "a held-out projection").problem
-    fitted = problem.fit(model.alpha_)
-    residual = problem.decomposition.leave_one_out(
-        problem.scaled_targets, np.asarray([model.alpha_])
-    ).residual[0, ...]
-    readout = model._readout(scatter(fitted), model._sizes(problem))
-    projected = readout.discriminant.project(problem.unscale(fitted.Y - residual))
-    return to_numpy(projected)[:, : n_axes(model)]
+    record = record_of(model, "a held-out projection")
+    problem = record.problem
+    path = problem.path(np.asarray([model.alpha_]))
+    axes = axes_of_fit(problem, record.readout, record.fitted(path)).axes
+    return to_numpy(problem.values_without_each(path) @ axes)[:, : n_axes(model)]

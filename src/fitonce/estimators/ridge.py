@@ -8,12 +8,11 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ..core.arrays import Array
-from ..core.smoother import Fitted
+from ..core.readout import Numbers
 from .base import KernelModel
 from .blockwise import blockwise
-from .problem import Problem, Solution
 from .progress import with_callbacks
-from .validation import check_options
+from .setup import Labels
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
@@ -25,27 +24,27 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     Parameters
     ----------
-    kernel : str or callable, default="rbf"
-        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
-        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
-        rows only.
-    gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
-        power of two by held-out predictions, with one decomposition for each value tried. An array
-        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
-        tunes a common value and then one per feature, by gradient of the leave-one-out squared
-        error; these are kept only if they pay on rows that did not choose them. None is
-        1/n_features, "scale" 1/(n_features · variance of X).
-    degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
-        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
-    kernel_params : dict, default=None
-        Keyword arguments for a callable kernel.
     alpha : float, array of candidates or "tune", default="tune"
         Regularisation; added to the eigenvalues of the centred kernel matrix. "tune" tries powers
         of two, from 2^-30 to 2^12 times the mean eigenvalue, less at the lower end where float64
         does not carry them. An array is a list of candidates for all targets together, not one
         value per target.
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
+        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
+        rows only.
+    gamma : float, array (n_features,), "tune", "ard", "scale", "auto" or None, default="tune"
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
+        power of two by held-out predictions, with one decomposition for each value tried. An array
+        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
+        tunes a common value and then one per feature, by gradient of the leave-one-out squared
+        error; these are kept only if they pay on rows that did not choose them. "auto" and None are
+        1/n_features, "scale" is 1/(n_features · variance of X).
+    degree, coef0 : float or "tune", default=3 and 1
+        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
+        tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
+    kernel_params : dict, default=None
+        Keyword arguments for a callable kernel.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
@@ -136,18 +135,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     0.51
     """
 
-    _multi_output: ClassVar[bool] = True
-    _main_method: ClassVar[str] = "predict"
+    multi_output: ClassVar[bool] = True
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        alpha: Any = "tune",
         *,
+        kernel: Any = "rbf",
         gamma: Any = "tune",
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        alpha: Any = "tune",
         penalty: str = "function",
         criterion: Any = "squared_error",
         pooled: bool = True,
@@ -161,12 +159,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
+        self.alpha = alpha
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.alpha = alpha
         self.penalty = penalty
         self.criterion = criterion
         self.pooled = pooled
@@ -204,31 +202,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self._fit(X, y, sample_weight, groups)
         return self
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_options(self, fit_intercept=(True, False, "penalized"))
+    def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+        readout = Numbers(1 if y.ndim == 1 else y.shape[1], single=y.ndim == 1)
+        return Labels(readout, None, None, weights)
 
-    def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        self._single = y.ndim == 1
-        return y.astype(np.float64).reshape(len(y), -1)
+    def _set_held_out(self, held_out: Array) -> None:
+        self.held_out_prediction_ = held_out
 
-    def _output(self, values: Array) -> Array:
-        return values[:, 0] if self._single else values
-
-    def _public_coef(self, coef: Array, squeeze: bool) -> Array:
-        return coef[0, :] if squeeze else coef
-
-    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
-        """The model without any row at hand, from its solution alone."""
-        self._single = solution.dual_coef.shape[1] == 1
-        self._set_main_solution(solution, squeeze=self._single)
-
-    def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        self._set_main_solution(problem.solution(fitted, mu), squeeze=self._single)
-        self.held_out_prediction_ = self._held_out_outputs(problem, fitted, mu)
-
-    @property
-    def _held_out(self) -> Array:
+    def _uncalibrated(self) -> Array:
         return self.held_out_prediction_
 
     @blockwise

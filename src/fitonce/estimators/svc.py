@@ -6,17 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
 
-from ..core.arrays import Array, namespace
-from ..core.derivatives import Jet, held_out_jets
-from ..core.smoother import Fitted
-from ..tuning.gradient import LossAndSlope
-from .base import Prepared
+from ..core.readout import Signs
 from .classifier import KernelClassifier
-from .problem import Problem, Solution
-from .refinement import smoothed_jet, smoothed_loss
-from .validation import as_numbers, check_options
+from .setup import Labels
+from .validation import as_numbers
 
 
 class LeastSquaresSVC(KernelClassifier):
@@ -34,13 +28,13 @@ class LeastSquaresSVC(KernelClassifier):
         "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
         ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
         rows only.
-    gamma : float, array of shape (n_features,), "tune", "ard", "scale" or None, default="tune"
+    gamma : float, array (n_features,), "tune", "ard", "scale", "auto" or None, default="tune"
         Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
         power of two by held-out predictions, with one decomposition for each value tried. An array
         (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
         tunes a common value and then one per feature, by gradient of the leave-one-out squared
-        error; these are kept only if they pay on rows that did not choose them. None is
-        1/n_features, "scale" 1/(n_features · variance of X).
+        error; these are kept only if they pay on rows that did not choose them. "auto" and None are
+        1/n_features, "scale" is 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
         Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
@@ -209,93 +203,40 @@ class LeastSquaresSVC(KernelClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_options(self, fit_intercept=(True, False, "penalized"))
-        if not (
-            self.class_weight is None
-            or isinstance(self.class_weight, Mapping)
-            or self.class_weight == "balanced"
-        ):
+    def __fitonce_check__(self) -> None:
+        super().__fitonce_check__()
+        given = self.class_weight
+        if not (given is None or isinstance(given, Mapping) or given == "balanced"):
             raise ValueError(
-                f'class_weight must be a dict, "balanced" or None, got {self.class_weight!r} '
-                "instead."
+                f'class_weight must be a dict, "balanced" or None, got {given!r} instead.'
             )
 
-    def _row_dependence(self) -> str | None:
-        if isinstance(self.class_weight, str):
-            return 'class_weight="balanced" depends on the training rows'
-        return super()._row_dependence()
-
-    def _codes_to_targets(self, codes: np.ndarray) -> np.ndarray:
-        """±1, one column per class against the rest; a single column for two classes."""
-        signs = 2.0 * super()._codes_to_targets(codes) - 1.0
-        return signs[:, 1:] if self._binary else signs
-
-    def _row_weights(self, y: np.ndarray, weights: np.ndarray | None) -> np.ndarray | None:
+    def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
+        classes, codes = self._classes(y)
+        readout = Signs(len(classes), free_bias=self.fit_intercept is True)
         if self.class_weight is None:
-            return weights
-        weights = np.ones(len(y)) if weights is None else weights
-        return np.asarray(
-            weights * self._class_weights(y, weights)[np.searchsorted(self.classes_, y)]
-        )
+            return Labels(readout, classes, codes, weights)
+        ones = np.ones(len(y)) if weights is None else weights
+        by_class = self._class_weights(classes, codes, ones)
+        return Labels(readout, classes, codes, ones * by_class[codes])
 
-    def _class_weights(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _class_weights(
+        self, classes: np.ndarray, codes: np.ndarray, weights: np.ndarray
+    ) -> np.ndarray:
         """One weight per class; "balanced" gives every class the same total."""
         if isinstance(self.class_weight, str):
-            sizes = np.array([weights[y == label].sum() for label in self.classes_])
-            return np.asarray(weights.sum() / (len(self.classes_) * sizes))
-        unknown = [label for label in self.class_weight if label not in self.classes_]
+            sizes = np.bincount(codes, weights=weights, minlength=len(classes))
+            return np.asarray(weights.sum() / (len(classes) * sizes))
+        unknown = [label for label in self.class_weight if label not in classes]
         if unknown:
             raise ValueError(
-                f"class_weight names {unknown}, which are not among the labels "
-                f"{self.classes_.tolist()}."
+                f"class_weight names {unknown}, which are not among the labels {classes.tolist()}."
             )
-        by_class = as_numbers(
-            "the values of class_weight",
-            [self.class_weight.get(label, 1.0) for label in self.classes_],
-        )
+        given = [self.class_weight.get(label, 1.0) for label in classes]
+        by_class = as_numbers("the values of class_weight", given)
         if not np.all(np.isfinite(by_class)) or np.any(by_class <= 0):
             raise ValueError(
                 "class_weight must be positive and finite for every class, got "
                 f"{self.class_weight!r} instead."
             )
         return by_class
-
-    def _class_scores(
-        self, problem: Problem, alphas: np.ndarray, predicted: Array
-    ) -> tuple[Array, Array]:
-        """Two classes: (0, value), whose difference is the value; more: the values.
-
-        Ideal targets differ by 1 and 2.
-        """
-        xp = namespace(predicted)
-        c = len(self.classes_)
-        scores = (
-            xp.concat([xp.zeros_like(predicted), predicted], axis=2) if self._binary else predicted
-        )
-        return scores, (1.0 if self._binary else 2.0) * xp.ones(
-            (len(alphas), c, c), dtype=predicted.dtype, device=device(predicted)
-        )
-
-    def _loss_jet(self, problem: Problem, prepared: Prepared, mu: float) -> Jet | None:
-        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
-            return super()._loss_jet(problem, prepared, mu)
-        jets = held_out_jets(problem.decomposition, problem.scaled_targets, mu)
-        margin = (-jets.held_out).map(
-            problem.unscale
-        ) * problem.targets + 1.0  # y (y - e) with y = ±1
-        return smoothed_jet(margin, self.compression, problem.row_weights)
-
-    def _loss_and_slope(self, problem: Problem, prepared: Prepared) -> LossAndSlope | None:
-        if self.criterion != "smoothed_error" or not (self._binary and self.pooled):
-            return super()._loss_and_slope(problem, prepared)
-        return smoothed_loss(problem, self.compression)
-
-    def _set_from_moments(self, solution: Solution, scatter: Array, sizes: Array) -> None:
-        """The model without any row at hand, from its solution alone."""
-        self._set_main_solution(solution, squeeze=self._binary)
-
-    def _finish(self, problem: Problem, fitted: Fitted, mu: float) -> None:
-        self._set_main_solution(problem.solution(fitted, mu), squeeze=self._binary)
-        self._calibrate(problem, fitted, mu)

@@ -8,29 +8,20 @@ them.
 from __future__ import annotations
 
 import numbers
-import os
-import sys
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import sklearn
 from array_api_compat import device, is_array_api_obj, is_numpy_array
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
-from ..core.arrays import Array, namespace, take, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
+from ..core.rows import Rows, is_rows
 from ..kernels import PARAMETERS
-from ..rows.blocks import Rows, is_rows
 from ..rows.dask import DaskRows, gathered, is_dask
-
-
-class NumericalWarning(UserWarning):
-    """A result whose digits are in doubt: the message says why and what to do."""
+from ..tuning.criterion import is_scorer_name
 
 
 def is_foreign_array(X: Any) -> bool:
@@ -131,11 +122,12 @@ def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
 
 def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
     criterion = estimator.criterion
-    if not callable(criterion) and criterion not in names:
+    ours = isinstance(criterion, str) and criterion in names
+    if not (ours or callable(criterion) or is_scorer_name(criterion)):
         listed = ", ".join(map(repr, names))
         raise ValueError(
-            f"criterion must be one of {listed} or a callable(y, held_out) -> score (higher is "
-            f"better), got {criterion!r} instead."
+            f"criterion must be one of {listed}, a scorer of scikit-learn by name or as an object, "
+            f"or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
         )
     compression = getattr(estimator, "compression", 1.0)
     if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
@@ -168,7 +160,7 @@ def check_kernel_parameters(estimator: Any) -> None:
 
 def _check_gamma(gamma: Any, kernel: str) -> None:
     positive = kernel in ("rbf", "laplacian")
-    if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale")):
+    if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
         return
     if kernel == "rbf" and (isinstance(gamma, str) and gamma == "ard"):
         return
@@ -180,7 +172,7 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
     if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
-            f'gamma must be {kind}, "tune", "scale", None (1/n_features) or, for rbf, "ard" or '
+            f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, "ard" or '
             "one value per feature, "
             f"got {gamma!r} instead."
         )
@@ -219,11 +211,6 @@ def as_rows(
         X.sample_weight if sample_weight is None else sample_weight,
         groups,
     )
-
-
-def rows_at(X: Any, rows: np.ndarray) -> Any:
-    """Some rows, in memory."""
-    return X.take(rows) if is_rows(X) else take(X, rows)
 
 
 def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarray:
@@ -288,11 +275,13 @@ def _stays_where_it_is(estimator: Any, X: Any) -> bool:
     return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
-def check_new_data(estimator: Any, X: Any, method: str) -> tuple[Array, Any]:
+def check_new_data(
+    estimator: Any, X: Any, method: str, fitted_in: str
+) -> tuple[Array, Any]:
     """Rows to predict, as float64 in the namespace and on the device of the training rows, and the
     caller's dtype.
     """
-    fitted_in, came_in = estimator._namespace_name, _namespace_name(X)
+    came_in = namespace_name(X)
     if fitted_in != came_in:
         raise ValueError(
             f"Inputs passed to {type(estimator).__name__}.{method}() must use the same namespace "
@@ -318,7 +307,7 @@ def _accept_sparse(estimator: Any) -> Any:
     return "csr" if estimator.kernel != "precomputed" else False
 
 
-def _namespace_name(X: Any) -> str:
+def namespace_name(X: Any) -> str:
     return (
         f"{namespace(X).__name__.split('.')[-1]} on {device(X)}" if is_foreign_array(X) else "numpy"
     )
@@ -409,100 +398,3 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
     if not np.any(weights > 0):
         raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
     return None if np.all(weights == 1.0) else weights
-
-
-def asymmetry(K: Array) -> float:
-    """max |K - Kᵀ|, where K lives."""
-    xp = namespace(K)
-    return max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in _slices(K.shape[0]))
-
-
-def check_square(K: Array) -> None:
-    """A precomputed training kernel must be square and symmetric (to the square root of the
-    precision).
-    """
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            "Precomputed matrix must be a square kernel matrix of the training rows, got shape "
-            f"{tuple(K.shape)} instead; "
-            "rectangular test×train kernels go to predict."
-        )
-    scale, difference = float(namespace(K).max(namespace(K).abs(K))), asymmetry(K)
-    if difference > SYMMETRY * scale:
-        raise ValueError(
-            "the precomputed kernel matrix must be symmetric, but K and its transpose differ by "
-            f"up to {difference:g} (largest entry "
-            f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the "
-            "difference is noise."
-        )
-
-
-SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
-
-
-def _slices(n: int, step: int = 256) -> list[slice]:
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
-
-
-OVERFLOW = (
-    "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or "
-    "has no value for them. "
-    "Scale the features (StandardScaler), or lower degree or gamma."
-)
-
-
-def check_kernel_values(K: Array) -> None:
-    """Overflow of a kernel is told where it happens, not as a failed decomposition.
-
-    A constant kernel is warned of.
-    """
-    xp = namespace(K)
-    highest, lowest = float(xp.max(K)), float(xp.min(K))
-    if not (np.isfinite(highest) and np.isfinite(lowest)):
-        raise ValueError(OVERFLOW)
-    if highest - lowest <= 8 * float(xp.finfo(K.dtype).eps) * max(abs(highest), abs(lowest)):
-        warn_constant()
-
-
-def warn_constant() -> None:
-    warn_numerical(
-        "all training rows look the same to the kernel, so the model predicts a constant. "
-        "Check for constant features, or a gamma far too small."
-    )
-
-
-@contextmanager
-def repeated_warnings_once() -> Iterator[None]:
-    """Warnings raised again and again in a search, such as one per kernel tried, are given once,
-    after it.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in {(str(item.message), item.category): item for item in caught}.values():
-        warnings.warn_explicit(
-            warning.message,
-            warning.category,
-            warning.filename,
-            warning.lineno,
-            source=warning.source,
-        )
-
-
-def warn_numerical(message: str) -> None:
-    warnings.warn(message, NumericalWarning, stacklevel=_depth_inside_package())
-
-
-def _depth_inside_package() -> int:
-    """How many callers up the user's own line is, so that a warning points there."""
-    depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
-        depth, frame = depth + 1, frame.f_back
-    return depth
-
-
-# our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
-_INSIDE = (
-    os.path.dirname(os.path.dirname(__file__)),
-    os.path.join(os.path.dirname(sklearn.__file__), "callback"),
-)

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ..core.arrays import namespace, take, to_numpy
-from ..rows.blocks import is_rows
+from ..core.rows import is_rows
+from .record import FitRecord
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,16 @@ class Verification:
 
 
 def compare_with_refits(
-    estimator: Any, kept: Any, n_refits: int, X: Any, random_state: int | None
+    estimator: Any,
+    kept: FitRecord,
+    held_out: np.ndarray,
+    n_refits: int,
+    X: Any,
+    random_state: int | None,
 ) -> Verification:
     """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`."""
     training, problem = kept.training, kept.problem
     X = _training_X(training, X)
-    held_out = to_numpy(estimator._held_out)
     scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
     n = training.n_samples
     splits = (
@@ -79,7 +84,7 @@ def compare_with_refits(
 
 
 def _closed_form_outputs(
-    estimator: Any, kept: Any, held_out: np.ndarray, train: np.ndarray, test: np.ndarray
+    estimator: Any, kept: FitRecord, held_out: np.ndarray, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
     """What the estimator reports for these rows.
 
@@ -89,9 +94,8 @@ def _closed_form_outputs(
     if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
         return np.asarray(held_out[test])
     mu = estimator.alpha_
-    return np.asarray(
-        to_numpy(estimator._fold_outputs(kept.problem, kept.problem.fit(mu), mu, train, test))
-    )
+    fitted = kept.problem.fit(mu)
+    return np.asarray(to_numpy(kept.fold_outputs(fitted, mu, train, test)))
 
 
 def _training_X(training: Any, X: Any) -> Any:
@@ -111,7 +115,7 @@ def _training_X(training: Any, X: Any) -> Any:
 
 
 def _refit_outputs(
-    estimator: Any, kept: Any, X: Any, train: np.ndarray, test: np.ndarray
+    estimator: Any, kept: FitRecord, X: Any, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray | None:
     """The main output at the test rows of an ordinary fit on the training rows, with the chosen
     parameters and row weights.

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -24,6 +23,7 @@ import scipy.linalg
 from ..core.arrays import (
     Array,
     asarray_like,
+    empty_like_shape,
     eye_like,
     index_like,
     is_numpy,
@@ -31,94 +31,26 @@ from ..core.arrays import (
     to_numpy,
     zeros_like_shape,
 )
-from ..core.features import FeatureNorm
-from ..core.smoother import DualNorm, Fitted, FunctionNorm, FunctionNormAt, SmootherAt
-from ..estimators.base import KernelModel
-from ..estimators.problem import Problem
-from .folds import Layout, Run
-from .rules import FisherRule, LabelRule, Rule, _empty
+from ..core.holdout import ResidualMap, Smoother
+from ..crossval.decomposed import Decomposed
+from ..crossval.metrics import Outputs
+from ..kernels import Kernel
+from .folds import FoldRun, Layout
 
-MAX_BYTES = (
-    256 << 20
-)  # working memory of a block of labellings, beside the n×n matrices of the problem itself
-BLOCK_BYTES = (
-    48 << 20
-)  # on the host blocks need not be larger than this to keep the matrix products at full speed
+# working memory of a block of labellings, beside the n×n matrices of the problem itself
+MAX_BYTES = 256 << 20
+# on the host blocks need not be larger than this to keep the matrix products at full speed
+BLOCK_BYTES = 48 << 20
 CACHE_BYTES = 6 << 20  # and what a processor's cache holds is worked on a third faster,
 PRODUCT_ROWS = 256  # as long as products have this many rows
-DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
-DEFINITE_KERNELS = ("linear", "rbf", "laplacian", "cosine")
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """What the models of one run of folds say about their test rows, for B labellings.
-
-    `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or (B, k,
-    t, m). A run of pooled folds has k = 1.
-    """
-
-    values: Array
-    truth: Array
-
-
-@dataclass(frozen=True)
-class ResidualMap:
-    """Y → (I - H) Y on rows of targets (B, n).
-
-    A dense matrix, or the thin factors of a low-rank spectrum.
-    """
-
-    dense: Array | None
-    thin: tuple[Array, Array, Array] | None = None
-
-    def __call__(self, Y: Array) -> Array:
-        if self.dense is not None:
-            return Y @ self.dense
-        V, f, Q0 = self.thin  # type: ignore[misc]
-        # y - Q₀Q₀ᵀy - V f Vᵀy: outside V nothing is small, so nothing cancels
-        R = Y - (Y @ Q0) @ Q0.T
-        R -= ((Y @ V) * f) @ V.T
-        return R
-
-    def reordered(self, rows: np.ndarray) -> ResidualMap:
-        """The same map with its rows in another order."""
-        if self.dense is not None:
-            index = index_like(rows, self.dense)
-            xp = namespace(self.dense)
-            return ResidualMap(xp.take(xp.take(self.dense, index, axis=0), index, axis=1))
-        V, f, Q0 = self.thin  # type: ignore[misc]
-        index = index_like(rows, V)
-        xp = namespace(V)
-        return ResidualMap(None, (xp.take(V, index, axis=0), f, xp.take(Q0, index, axis=0)))
-
-
-def residual_map(smoother: SmootherAt, mu: float) -> ResidualMap:
-    if isinstance(smoother, FunctionNormAt):
-        return ResidualMap(smoother.one_minus_H)
-    n = int(smoother.Q0.shape[0])
-    if (
-        isinstance(smoother, (FunctionNorm, FeatureNorm))
-        and n > DENSE_UP_TO
-        and 4 * smoother.spectrum.rank < n
-    ):
-        eigenvalues = smoother.spectrum.eigenvalues
-        return ResidualMap(
-            None, (smoother.spectrum.V, eigenvalues / (eigenvalues + mu), smoother.Q0)
-        )
-    return ResidualMap(smoother.fit(eye_like(n, smoother.Q0), mu).residual)
-
-
-def is_definite(kernel: Any, penalty: str, residual: ResidualMap) -> bool:
-    """Whether no eigenvalue of the kernel is negative.
+def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
+    """Whether no eigenvalue of the kernel is negative, or the dual norm makes that irrelevant.
 
     Known from its name, or H + 1e-10·I has a Cholesky factor.
     """
-    if (
-        penalty == "dual"
-        or residual.dense is None
-        or (isinstance(kernel, str) and kernel in DEFINITE_KERNELS)
-    ):
+    if dual or residual.dense is None or kernel.definite:
         return True
     H = eye_like(int(residual.dense.shape[0]), residual.dense) * (1.0 + 1e-10) - residual.dense
     if is_numpy(H):
@@ -143,15 +75,27 @@ class Factors:
     dual_to_force: Array | None = None
 
 
-def fold_factors(smoother: SmootherAt, mu: float, rows: np.ndarray, like: Array) -> Factors:
-    """The maps of one deleted set, by sending unit vectors through its `Removal`. Cost: O(m³)."""
-    removal = smoother.leave_out(rows, mu)
+def fold_factors(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Factors:
+    """The maps of one deleted set, by sending unit vectors through its pair system.
+
+    Cost: O(m³).
+    """
+    pairs = smoother.pairs(rows, mu)
     unit = eye_like(len(rows), like)
-    if not isinstance(smoother, DualNorm):
-        return Factors(removal.solve(Fitted(unit, unit)).residual)
+    if pairs.B is None:
+        return Factors(pairs.solve(unit))
     zero = zeros_like_shape(tuple(unit.shape), like)
-    of_r, of_dual = removal.solve(Fitted(unit, unit, zero)), removal.solve(Fitted(unit, zero, unit))
-    return Factors(of_r.residual.T, of_dual.residual.T, of_r.force.T, of_dual.force.T)  # type: ignore[union-attr]
+    of_r, of_dual = pairs.held_out(unit, zero), pairs.held_out(zero, unit)
+    return Factors(of_r.residual.T, of_dual.residual.T, of_r.force.T, of_dual.force.T)
+
+
+def label_maps(smoother: Smoother, mu: float) -> tuple[ResidualMap, Array | None]:
+    """Targets to residuals and, where α leave with their rows, to α (n, n)."""
+    if not smoother.has_duals:
+        return smoother.residual_map(mu), None
+    unit = eye_like(smoother.n_samples, smoother.Q0)
+    fitted = smoother.fit(smoother.project(unit), mu)
+    return ResidualMap(fitted.residual), fitted.dual.T  # type: ignore[union-attr]
 
 
 class SharedEngine:
@@ -159,26 +103,16 @@ class SharedEngine:
 
     route = "one"
 
-    def __init__(
-        self, model: KernelModel, problem: Problem, mu: float, rule: Rule, max_bytes: int
-    ) -> None:
-        self.model, self.problem, self.mu, self.rule, self.max_bytes = (
-            model,
-            problem,
-            mu,
-            rule,
-            max_bytes,
-        )
-        self.smoother = problem.smoother
-        self.residual = residual_map(self.smoother, mu)
+    def __init__(self, decomposed: Decomposed, max_bytes: int) -> None:
+        self.problem, self.mu, self.max_bytes = decomposed.problem, decomposed.mu, max_bytes
+        self.readout, self.smoother = decomposed.readout, decomposed.problem.smoother
+        self.residual, self.dual = label_maps(self.smoother, self.mu)
         self.like = self.smoother.Q0
-        self.n_samples = problem.n_samples
-        self.dual: Array | None = None
-        if isinstance(self.smoother, DualNorm):
-            self.dual = self.smoother.fit(eye_like(self.n_samples, self.like), mu).dual.T  # type: ignore[union-attr]
-        if isinstance(rule, FisherRule) and not rule.binary:
-            rule.definite = is_definite(model.kernel, model.penalty, self.residual)
-        self.weights = to_numpy(problem.row_weights)[:, 0]
+        self.n_samples = self.problem.n_samples
+        self.definite = self.readout.n_classes < 3 or is_definite(
+            self.problem.kernel, self.dual is not None, self.residual
+        )
+        self.weights = decomposed.row_weights
         self._prepared: (
             tuple[Layout, ResidualMap, Array | None, list[list[Factors] | None]] | None
         ) = None
@@ -188,7 +122,7 @@ class SharedEngine:
 
         About six arrays of this many rows and columns.
         """
-        columns = getattr(self.rule, "n_classes", self.rule.n_targets)
+        columns = self.readout.n_targets
         rows = max(len(layout.order), self.n_samples)
         return 8 * rows * (6 * columns + 4) * (2 if self.dual is not None else 1)
 
@@ -196,7 +130,7 @@ class SharedEngine:
         each = self.bytes_per_labelling(layout)
         if not is_numpy(self.like):
             return max(1, self.max_bytes // each)
-        in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.rule.n_targets)
+        in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
         return max(1, min(in_cache, min(BLOCK_BYTES, self.max_bytes) // each))
 
     # ---- fixed folds -----------------------------------------------------------------------------
@@ -214,7 +148,7 @@ class SharedEngine:
         if not in_order:
             truth, Y, r = values[..., order], _columns(Y, order), _columns(r, order)
             alpha = None if alpha is None else _columns(alpha, order)
-        rho, force = _empty(tuple(r.shape), r), None if alpha is None else _empty(tuple(r.shape), r)
+        rho, force = empty_like_shape(tuple(r.shape), r), None if alpha is None else empty_like_shape(tuple(r.shape), r)
         for number, run in enumerate(layout.runs):
             self._hold_out(factors(number), run, r, alpha, rho, force)
         return self._read(layout, values, truth, Y, r, rho, alpha, force, total, order)
@@ -264,7 +198,7 @@ class SharedEngine:
     def _hold_out(
         self,
         factors: Sequence[Factors],
-        run: Run,
+        run: FoldRun,
         r: Array,
         alpha: Array | None,
         rho: Array,
@@ -306,8 +240,8 @@ class SharedEngine:
         total = self._total(Y, r)
         orders = np.stack([layout.order for layout in layouts])
         shape = (*Y.shape[:2], orders.shape[1])
-        Yc, rc, rho = (_empty(shape, Y) for _ in range(3))
-        alpha_c, force = (None, None) if alpha is None else (_empty(shape, Y), _empty(shape, Y))
+        Yc, rc, rho = (empty_like_shape(shape, Y) for _ in range(3))
+        alpha_c, force = (None, None) if alpha is None else (empty_like_shape(shape, Y), empty_like_shape(shape, Y))
         for number, layout in enumerate(layouts):
             index = index_like(layout.order, Y)
             xp = namespace(Y)
@@ -358,9 +292,7 @@ class SharedEngine:
             start += len(rows)
             residual = r[number, :, places].T
             dual = None if alpha is None else alpha[number, :, places].T
-            held_out = self.smoother.leave_out(rows, self.mu).solve(
-                Fitted(residual, residual, dual)
-            )
+            held_out = self.smoother.pairs(rows, self.mu).held_out(residual, dual)
             rho[number, :, places] = held_out.residual.T
             if force is not None and held_out.force is not None:
                 force[number, :, places] = held_out.force.T
@@ -372,7 +304,7 @@ class SharedEngine:
         xp = namespace(self.like)
         dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
         given = values if is_numpy(self.like) else asarray_like(values, self.like, dtype=dtype)
-        Y = self.rule.targets(given)
+        Y = self.readout.kept_targets(given)
         if self.problem.row_scale is None:
             return Y
         scale = self.problem.row_scale[:, 0]
@@ -385,8 +317,8 @@ class SharedEngine:
         return xp.reshape(residual(xp.reshape(Y, (B * t, n))), (B, t, n))
 
     def _total(self, Y: Array, r: Array) -> Array | None:
-        """Yᵀr (B, t, t), where the rule needs it."""
-        if not self.rule.needs_scatter:
+        """Yᵀr (B, t, t), where the readout needs it."""
+        if not self.readout.needs_scatter:
             return None
         return Y @ namespace(Y).matrix_transpose(r)
 
@@ -403,7 +335,7 @@ class SharedEngine:
         total: Array | None,
         orders: np.ndarray,
     ) -> list[Outputs]:
-        """The rule's outputs, run by run."""
+        """The readout's outputs, run by run."""
         held_out = Y - rho
         if self.problem.row_scale is not None:
             scale = to_numpy(self.problem.row_scale)[:, 0][orders]
@@ -425,7 +357,7 @@ class SharedEngine:
             ]
             outputs.append(
                 Outputs(
-                    self.rule.read(P, scatter, run_sizes),
+                    self.readout.read_kept(P, scatter, run_sizes, self.definite),
                     seen if seen.ndim == 3 else np.moveaxis(seen, 1, 2),
                 )
             )
@@ -434,7 +366,7 @@ class SharedEngine:
 
     def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
         """Which labellings (B,) the closed form covers; one layout for all of them, or one each."""
-        if not isinstance(self.rule, LabelRule):
+        if not self.readout.n_classes:
             return np.full(
                 len(values),
                 all(
@@ -449,13 +381,14 @@ class SharedEngine:
         laid_out = (
             values[:, orders] if len(layouts) == 1 else np.take_along_axis(values, orders, axis=1)
         )
-        return self.rule.regular(self._sizes(layouts[0], values, laid_out, orders))
+        sizes = self._sizes(layouts[0], values, laid_out, orders)
+        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
     def _sizes(
         self, layout: Layout, values: np.ndarray, laid_out: np.ndarray, orders: np.ndarray
     ) -> np.ndarray:
         weights = None if self.problem.row_scale is None else self.weights
-        n_classes = self.rule.n_classes  # type: ignore[attr-defined]
+        n_classes = self.readout.n_classes
         return training_sizes(
             layout,
             values,
@@ -502,7 +435,7 @@ def _count(members: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.asarray(np.sum(members * weights, axis=-1))
 
 
-def _cross(A: Array, B: Array, run: Run) -> Array:
+def _cross(A: Array, B: Array, run: FoldRun) -> Array:
     """A_TeᵀB_Te for every labelling and fold of a run: (B, k, t, t)."""
     A, B = _by_fold(A, run), _by_fold(B, run)
     xp = namespace(A)
@@ -513,7 +446,7 @@ def _cross(A: Array, B: Array, run: Run) -> Array:
     return A @ xp.matrix_transpose(B)
 
 
-def _by_fold(A: Array, run: Run) -> Array:
+def _by_fold(A: Array, run: FoldRun) -> Array:
     """The part of A (B, t, width) that belongs to a run, as (B, k, t, m)."""
     xp = namespace(A)
     part = xp.reshape(A[:, :, run.places], (A.shape[0], A.shape[1], run.count, run.n_deleted))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from ..core.holdout import checked_splits, complement
+from ..core.splits import checked_splits, complement
 from .validity import Split
 
 
@@ -86,7 +86,7 @@ def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
 
 
 @dataclass(frozen=True)
-class Run:
+class FoldRun:
     """Folds in a row that delete and test equally many rows.
 
     `count` of them from place `start` of the layout on.
@@ -146,10 +146,10 @@ class Layout:
         )
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[FoldRun]:
         runs, start = [], 0
         for (n_deleted, n_test), same in groupby(self.shapes):
             count = len(list(same))
-            runs.append(Run(start, count, n_deleted, n_test))
+            runs.append(FoldRun(start, count, n_deleted, n_test))
             start += count * n_deleted
         return runs

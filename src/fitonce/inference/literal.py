@@ -6,15 +6,13 @@ every labelling, and only the folds that need it are fitted.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from ..core.arrays import asarray_like, to_numpy
+from ..core.arrays import to_numpy
 from ..crossval.stand_in import Shared, n_rows, stand_in, subset
 from ..estimators.validation import is_foreign_array
 from .validity import Split
@@ -58,7 +56,7 @@ class Fitter:
         if real:
             return [self.fitted(y, train, test) for train, test in splits]
         if self.shared is not None:
-            model = stand_in(retargeted(self.shared, y))
+            model = stand_in(self.shared.relabelled(np.asarray(to_numpy(y))))
         elif self.each:
             shared = Shared(self.estimator, self.X, np.asarray(to_numpy(y)))
             shared.decompose(self.params.get("sample_weight"))
@@ -102,19 +100,3 @@ def _per_row(value: Any, n_samples: int) -> bool:
         else -1
     )
     return bool(size == n_samples)
-
-
-def retargeted(shared: Shared, y: Any) -> Shared:
-    """The same decomposition with other labels."""
-    host = np.asarray(to_numpy(y))
-    other = copy.copy(shared)
-    other.y, other.fitted_folds = host, 0
-    other.model = copy.copy(shared.model)
-    weights = None if shared.problem.row_scale is None else shared.row_weights
-    targets = other.model._encode(host, weights)
-    other.problem = replace(
-        shared.problem, targets=asarray_like(targets, shared.problem.smoother.Q0)
-    )
-    other.fitted = other.problem.fit(shared.mu)
-    other.codes = None if shared.codes is None else np.unique(host, return_inverse=True)[1]
-    return other

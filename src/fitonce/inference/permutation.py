@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import sklearn
 
+from ..core.rows import is_rows
 from ..crossval.routes import share_landmarks
-from ..rows.blocks import is_rows
 from ..rows.dask import is_dask
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
@@ -22,7 +22,7 @@ from .evaluation import Evaluation, final_step
 from .exchange import Exchange
 from .question import Question
 from .result import PermutationTest, Sequential
-from .run import Run
+from .run import Draws
 from .scoring import Scoring, measures
 from .validity import ValidityWarning, draws_anew
 
@@ -174,7 +174,7 @@ def permutation_test_score(
             estimator, X, problem.y, groups, problem.splits, [m.name for m in scoring_.measures], scoring, params, problem.mode,
             problem.exchange_name, pooled, enumerated, stop_after, total, random_state, max_bytes,
         )  # fmt: skip
-    run = Run(
+    run = Draws(
         test,
         total,
         enumerated,

@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from ..crossval.metrics import TIE
 from ..crossval.routes import Route
-
-# scores closer than this (relative) are equal: rounding must not make a tie look like a smaller
-# score
-TIE = 1e-10
 
 
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:

@@ -52,7 +52,7 @@ def unpermuted(question: Question) -> Labelling:
     return Labelling(Rearrangement(np.arange(question.n_samples)), question.splits)
 
 
-class Run:
+class Draws:
     """The observed score, then block after block of labellings, until there are enough."""
 
     def __init__(

@@ -12,17 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.special
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, check_scoring, confusion_matrix, get_scorer, make_scorer
+from sklearn.base import BaseEstimator
+from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_scorer
 from sklearn.utils.metaestimators import available_if
 
-from ..estimators.base import KernelModel
-from ..estimators.classifier import KernelClassifier, labels_of
-from .engine import Outputs
-from .metrics import Metric, Scored, pooled, vectorised
-
-_SCORER = type(make_scorer(accuracy_score))
+from ..crossval.metrics import Metric, Outputs, Scored, pooled, vectorised
+from ..estimators.fitted import is_model
+from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 
 class NeedsFitError(Exception):
@@ -51,12 +47,8 @@ def measures(
 
     The first is the one that the result's three values are about.
     """
-    posterior = (
-        isinstance(estimator, KernelClassifier)
-        and estimator._default_temperature == 1.0
-        and estimator.calibration is None
-    )
-    known = isinstance(estimator, KernelModel)
+    posterior = has_posterior(estimator)
+    known = is_model(estimator)
 
     def measure(name: str, given: Any) -> Measure:
         metric = (
@@ -64,7 +56,7 @@ def measures(
             if known
             else None
         )
-        plain = given is None or isinstance(given, (str, _SCORER))
+        plain = given is None or isinstance(given, (str, SCORER))
         scorer = (
             _scorer(estimator, given, classes)
             if metric is None
@@ -90,6 +82,12 @@ def measures(
             'Put another score before it, for instance scoring=["accuracy", "confusion_matrix"].'
         )
     return result
+
+
+def has_posterior(estimator: Any) -> bool:
+    """Whether probabilities are the softmax of decisions, with nothing calibrated in between."""
+    uncalibrated = getattr(estimator, "calibration", "") is None
+    return uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
 
 
 def _scorer(estimator: Any, given: Any, classes: np.ndarray | None) -> Callable[..., Any]:
@@ -198,9 +196,8 @@ class Scoring:
     def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
         values, truth = scored.values[b, fold], scored.truth[b, fold]
         if self.classes is not None:
-            stub: Any = HeldOutClassifier(
-                self.estimator, self.classes, values if values.ndim == 1 else values.T
-            )
+            decision = values if values.ndim == 1 else values.T
+            stub: Any = HeldOutClassifier(self.classes, decision, self._probabilities(decision))
             y = self.classes[truth]
         else:
             stub = HeldOutRegressor(values if values.ndim == 1 else values.T)
@@ -230,44 +227,6 @@ def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
 
 
 # ---- stand-ins for fitted models -----------------------------------------------------------------
-
-
-def _has(method: str) -> Any:
-    return available_if(lambda stub: hasattr(stub.estimator, method))
-
-
-class HeldOutClassifier(ClassifierMixin, BaseEstimator):
-    """A fitted classifier as scorers see it, for one test set whose decisions are known."""
-
-    def __init__(self, estimator: Any, classes: np.ndarray, decision: np.ndarray) -> None:
-        self.estimator, self.classes_, self.decision = estimator, classes, decision
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        return self.decision
-
-    def predict(self, X: Any) -> np.ndarray:
-        return labels_of(self.decision, self.classes_)
-
-    @_has("predict_proba")
-    def predict_proba(self, X: Any) -> np.ndarray:
-        if self.estimator.calibration is not None:
-            raise NeedsFitError
-        scores = (
-            np.column_stack([np.zeros(len(self.decision)), self.decision])
-            if self.decision.ndim == 1
-            else self.decision
-        )
-        return np.asarray(scipy.special.softmax(scores, axis=1))
-
-
-class HeldOutRegressor(RegressorMixin, BaseEstimator):
-    """A fitted regressor as scorers see it, for one test set whose predictions are known."""
-
-    def __init__(self, prediction: np.ndarray) -> None:
-        self.prediction = prediction
-
-    def predict(self, X: Any) -> np.ndarray:
-        return self.prediction
 
 
 def _all_have(method: str) -> Any:

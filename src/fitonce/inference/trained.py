@@ -5,37 +5,40 @@ Pipelines of transformers that do not look at y, kernel parameters taken from th
 hyper-parameters chosen inside every training set. A model is linear in its targets, so unit targets
 sent through it give the matrices of the maps
 
-    S: training targets → held-out targets        R = I - H: training targets → residuals, for the scatter E = YᵀRY
+    S: training targets → held-out targets
+    R = I - H: training targets → residuals, for the scatter E = YᵀRY
 
-Where something is tuned, each labelling goes through the estimator's own search in every training
-set. The decompositions it asks for are shared by all labellings; with squared error as the
+Where something is tuned, each labelling goes through the same `Tuner` as a fit does, in every
+training set. The decompositions it asks for are shared by all labellings; with squared error as the
 criterion so are the products that judge the candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
-from ..core.criteria import criterion_of
+from ..core.holdout import ResidualMap
+from ..core.readout import Readout
+from ..core.rows import dense_like
+from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared, subset
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from ..estimators.base import PREDICTION_ELEMENTS, Prepared
-from ..estimators.problem import Problem, Solution
-from ..estimators.validation import check_alpha, check_new_data
-from ..tuning import Trial, alpha_lattice, search
-from .engine import BLOCK_BYTES, Outputs, ResidualMap, is_definite, training_sizes
+from ..estimators.fitted import final_step
+from ..estimators.setup import Setup, setup_of
+from ..estimators.validation import check_new_data
+from ..tuning.problem import Problem
+from ..tuning.search import Search, Trial, search
+from ..tuning.tuner import Parameters, Tuner
+from .engine import BLOCK_BYTES, is_definite, training_sizes
 from .folds import Layout
-from .rules import FisherRule, LabelRule, Rule
 from .validity import Split
 
 UNSUPERVISED = (
@@ -45,96 +48,75 @@ UNSUPERVISED = (
     "sklearn.kernel_approximation",
     "sklearn.random_projection",
 )
-Choice = tuple[
-    tuple[tuple[str, Any], ...], float
-]  # the kernel's chosen parameters (and penalty), and alpha
+Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
 
 
 def label_free(estimator: Any) -> bool:
-    """Whether everything about a fit but its targets is known not to depend on y.
-
-    The steps before, the kernel, the row weights.
+    """Whether everything about a fit but its targets is known not to depend on y: the steps before,
+    the kernel, the row weights.
     """
-    if isinstance(estimator, Pipeline):
-        return all(_unsupervised(step) for _, step in estimator.steps[:-1]) and label_free(
-            estimator.steps[-1][1]
-        )
-    if type(estimator) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
+    model = final_step(estimator)
+    if model is not estimator:
+        steps = [step for _, step in estimator.steps[:-1]]
+        return all(_unsupervised(step) for step in steps) and label_free(model)
+    if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         return False
-    threshold_moves = getattr(estimator, "calibration", None) in ("sigmoid", "isotonic")
-    return (
-        getattr(estimator, "class_weight", None) is None
-        and not threshold_moves
-        and not _draws_landmarks_by_label(estimator)
-    )
+    threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
+    weighted = getattr(model, "class_weight", None) is not None
+    return not weighted and not threshold_moves and not _draws_landmarks_by_label(model)
 
 
 def _draws_landmarks_by_label(model: Any) -> bool:
     """Whether landmarks are chosen by y, or anew at every fit."""
     if not isinstance(model.landmarks, (int, np.integer)):
         return False
-    return model.landmark_method == "greedy" or not isinstance(
-        model.random_state, (int, np.integer)
-    )
+    seeded = isinstance(model.random_state, (int, np.integer))
+    return model.landmark_method == "greedy" or not seeded
 
 
 def repeatable(model: Any) -> bool:
-    """Whether the model's search, if it has one, can be run from shared decompositions.
-
-    By leave-one-out, on the lattice alone.
+    """Whether the model's search, if it has one, can be run from shared decompositions: by
+    leave-one-out, on the lattice alone.
     """
-    refined = getattr(model, "refine", False) or (
-        isinstance(model.gamma, str) and model.gamma == "ard"
-    )
+    refined = model.refine or (isinstance(model.gamma, str) and model.gamma == "ard")
     return model.cv is None and not refined
 
 
 def _unsupervised(step: Any) -> bool:
     if step is None or isinstance(step, str):
         return True
-    if isinstance(step, (Pipeline, FeatureUnion)):
-        return all(
-            _unsupervised(inner[1])
-            for inner in (step.steps if isinstance(step, Pipeline) else step.transformer_list)
-        )
+    if isinstance(step, Pipeline):
+        return all(_unsupervised(inner) for _, inner in step.steps)
+    if isinstance(step, FeatureUnion):
+        return all(_unsupervised(inner) for _, inner in step.transformer_list)
     if isinstance(step, ColumnTransformer):
-        return all(_unsupervised(inner) for _, inner, _ in step.transformers) and _unsupervised(
-            step.remainder
-        )
+        parts = [inner for _, inner, _ in step.transformers]
+        return all(_unsupervised(inner) for inner in [*parts, step.remainder])
     if isinstance(getattr(step, "random_state", None), np.random.RandomState):
         return False
     module = type(step).__module__
-    return (
-        any(module.startswith(name + ".") for name in UNSUPERVISED)
-        and not step.__sklearn_tags__().target_tags.required
-    )
+    known = any(module.startswith(name + ".") for name in UNSUPERVISED)
+    return known and not step.__sklearn_tags__().target_tags.required
 
 
 @dataclass
 class TrainedFold:
-    """One training set.
-
-    Its rows, and for every kernel asked for a decomposition that all labellings share.
+    """One training set: its rows, and for every kernel asked for a decomposition that all
+    labellings share.
     """
 
-    model: Any
-    prepared: Prepared
+    setup: Setup
     X_test: Array
-    rule: Rule
     max_bytes: int
+    problems: dict[Any, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._problems: dict[Any, Problem] = {}
-        given = check_alpha(self.model.alpha)
-        self.given_alphas = None if given is None else np.unique(given)
-        self.lattice = self.model._gamma_lattice(self.prepared)
-        self.others = self.model._other_parameters()
-        self.tuned = (
-            self.lattice is not None
-            or len(self.others) > 1
-            or self.given_alphas is None
-            or len(self.given_alphas) > 1
-        )
+        self.tuner = replace(self.setup.tuner(), make=self._made)
+        spec = self.tuner.specification
+        self.readout: Readout = self.setup.readout
+        self.fixed_alpha = None if spec.alphas is None or len(spec.alphas) > 1 else spec.alphas[0]
+        several = len(spec.others()) > 1 or self.tuner.lattice() is not None
+        self.tuned = several or self.fixed_alpha is None
 
     def problem(self, parameters: Mapping[str, Any]) -> Problem:
         """The decomposition for these kernel parameters.
@@ -142,117 +124,103 @@ class TrainedFold:
         The latest ones are kept while they fit into the budget.
         """
         key = _key(parameters)
-        if key not in self._problems:
-            size = 8 * self.prepared.X.shape[0] ** 2
-            while self._problems and (len(self._problems) + 1) * size > self.max_bytes:
-                self._problems.pop(next(iter(self._problems)))
-            kernel = self.model._kernel(self.prepared, parameters)
-            prepared = self.prepared
-            if kernel.precomputed:  # a decomposition overwrites it
-                prepared = replace(prepared, X=namespace(prepared.X).asarray(prepared.X, copy=True))
-            mu = None if self.tuned or self.given_alphas is None else float(self.given_alphas[0])
-            self._problems[key] = self.model._problem(
-                prepared, kernel, parameters.get("penalty", self.model.penalty), mu
-            )
-        return self._problems[key]
+        if key not in self.problems:
+            data = self.setup.data
+            size = 8 * data.X.shape[0] ** 2
+            while self.problems and (len(self.problems) + 1) * size > self.max_bytes:
+                self.problems.pop(next(iter(self.problems)))
+            tuner = self.tuner
+            if self.setup.training.precomputed:  # a decomposition overwrites it
+                copied = namespace(data.X).asarray(data.X, copy=True)
+                tuner = replace(tuner, data=replace(data, X=copied))
+            mu = None if self.tuned or self.fixed_alpha is None else float(self.fixed_alpha)
+            self.problems[key] = tuner.problem(parameters, mu)
+        return self.problems[key]
 
-    def alphas(self, problem: Problem) -> np.ndarray:
-        if self.given_alphas is None:
-            return alpha_lattice(problem.decomposition, self.prepared.total_weight)
-        return self.given_alphas
+    def _made(self, tuner: Tuner, parameters: Parameters) -> Problem:
+        """The shared decomposition with the labels of a tuner."""
+        return self.problem(parameters).with_targets(tuner.data.targets)
 
-    def maps(self, choice: Choice) -> tuple[Array, Array | None]:
-        """S (m, n) from unscaled training targets to held-out targets, and diag(s) R diag(s) where
-        the rule needs it.
+    def maps(self, choice: Choice) -> tuple[Array, Array | None, bool]:
+        """S (m, n) from unscaled training targets to held-out targets; diag(s) R diag(s) where the
+        readout needs it, and whether the kernel is definite.
         """
         parameters, mu = dict(choice[0]), choice[1]
         problem = self.problem(parameters)
         unit = eye_like(problem.n_samples, problem.smoother.Q0)
-        fitted = problem.smoother.fit(
-            unit if problem.row_scale is None else problem.row_scale * unit, mu
+        problem = problem.with_targets(unit)
+        fitted = problem.fit(mu)
+        solution = problem.solution(fitted, mu)
+        S = solution.values(problem.kernel, self.X_test, problem.X)
+        if not self.readout.needs_scatter:
+            return S, None, True
+        R = fitted.residual
+        definite = self.readout.n_classes < 3 or is_definite(
+            problem.kernel, problem.smoother.has_duals, ResidualMap(R)
         )
-        S = predicted_targets(problem, self.X_test, problem.solution(fitted, mu))
-        if not self.rule.needs_scatter:
-            return S, None
-        R = fitted.residual if problem.row_scale is None else problem.row_scale * fitted.residual
-        if isinstance(self.rule, FisherRule) and not self.rule.binary:
-            penalty = parameters.get("penalty", self.model.penalty)
-            self.rule.definite = self.rule.definite and is_definite(
-                self.model.kernel, penalty, ResidualMap(fitted.residual)
-            )
-        return S, R
+        return S, R if problem.row_scale is None else problem.row_scale * R, definite
 
     def choices(self, values: np.ndarray, Y: Array) -> list[Choice]:
-        """What the estimator's search chooses for each labelling.
-
-        Labels (B, n) or numbers (B, t, n), and their targets (B, t, n).
+        """What the search chooses for each labelling: labels (B, n) or numbers (B, t, n), and their
+        kept targets (B, t, n).
         """
-        if not self.tuned:
-            assert self.given_alphas is not None
-            return [(_key(self.others[0]), float(self.given_alphas[0]))] * len(values)
+        spec = self.tuner.specification
+        if not self.tuned and self.fixed_alpha is not None:
+            return [(_key(spec.others()[0]), float(self.fixed_alpha))] * len(values)
+        judge = self._judge_together(Y) if spec.criterion.name == "squared_error" else None
+        others, lattice = spec.others(), self.tuner.lattice()
+        winners: list[Trial] = []
+        for b, labels in enumerate(values):
+            if judge is None:
+                winners.append(self._relabelled(labels).winner())
+                continue
+
+            def evaluate(several: Sequence[Parameters], b: int = b) -> list[Trial]:
+                return [judge(parameters, b) for parameters in several]  # noqa: B023
+
+            found: Search = search(evaluate, others, lattice)
+            winners.append(found.winner)
+        return [(_key(winner.parameters), winner.alpha) for winner in winners]
+
+    def _relabelled(self, labels: np.ndarray) -> Tuner:
+        data = self.setup.data
+        if self.readout.n_classes:
+            y, codes = labels, labels
+        else:
+            y, codes = labels[0] if len(labels) == 1 else labels.T, None
+        targets = self.readout.targets(y)
+        return replace(self.tuner, data=data.relabelled(y, codes, targets))
+
+    def _judge_together(self, Y: Array) -> Any:
+        """Trials by squared error, all labellings of a kernel in one batch of products."""
         judged: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
 
-        def trial(parameters: dict[str, Any], labelling: int) -> Trial:
+        def judge(parameters: Parameters, labelling: int) -> Trial:
             key = _key(parameters)
             if key not in judged:
-                judged[key] = self._losses(parameters, values, Y)
+                problem = self.problem(parameters)
+                alphas = self.tuner.alphas(problem)
+                problem.check(alphas)
+                judged[key] = alphas, self._squared_errors(problem, alphas, Y)
             alphas, losses = judged[key]
             return Trial(parameters, alphas, losses[labelling])
 
-        def trials(several: Sequence[dict[str, Any]], labelling: int) -> list[Trial]:
-            return [trial(parameters, labelling) for parameters in several]
-
-        winners = [
-            search(partial(trials, labelling=b), self.others, self.lattice).winner
-            for b in range(len(values))
-        ]
-        return [(_key(winner.parameters), winner.alpha) for winner in winners]
-
-    def _losses(
-        self, parameters: Mapping[str, Any], values: np.ndarray, Y: Array
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates for alpha, and every labelling's losses (B, candidates)."""
-        problem = self.problem(parameters)
-        alphas = self.alphas(problem)
-        problem.decomposition.check(alphas)
-        model = self.model
-        if isinstance(model.criterion, str) and model.criterion == "squared_error" and model.pooled:
-            return alphas, self._squared_errors(problem, alphas, Y)
-        criterion = criterion_of(model.criterion, getattr(model, "compression", 1.0), model.pooled)
-        losses = []
-        for labels in values:
-            y = (
-                labels
-                if isinstance(self.rule, LabelRule)
-                else labels[0]
-                if len(labels) == 1
-                else labels.T
-            )
-            targets = model._encode(y, self.prepared.weights)
-            prepared = replace(self.prepared, y=y, targets=targets)
-            with_labels = replace(problem, targets=asarray_like(targets, problem.smoother.Q0))
-            losses.append(model._losses(with_labels, prepared, alphas, None, criterion))
-        return alphas, np.array(losses)
+        return judge
 
     def _squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
-        """Leave-one-out squared errors (B, candidates), to a common factor.
-
-        All labellings in one batch of products.
-        """
-        xp = namespace(Y)
+        """Leave-one-out squared errors (B, candidates), to a common factor."""
+        xp, smoother = namespace(Y), problem.smoother
         B, t, n = Y.shape
         scaled = Y if problem.row_scale is None else Y * problem.row_scale[:, 0]
         step = max(1, BLOCK_BYTES // (24 * n * t * len(alphas)))
         errors = []
         for start in range(0, B, step):
             columns = xp.reshape(scaled[start : start + step, ...], (-1, n)).T
-            residual = problem.decomposition.leave_one_out(columns, alphas).residual
-            residual = xp.reshape(residual, (len(alphas), n, -1, t))
-            squares = xp.sum(residual**2, axis=(1, 3))
-            if (
-                self.rule.completes
-            ):  # the dropped column's residuals are minus the sum of the others'
-                squares = squares + xp.sum(xp.sum(residual, axis=3) ** 2, axis=1)
+            rho = smoother.leave_one_out(smoother.project(columns), alphas).residual
+            rho = xp.reshape(rho, (len(alphas), n, -1, t))
+            squares = xp.sum(rho**2, axis=(1, 3))
+            if self.readout.reduces:  # the dropped column's are minus the sum of the others'
+                squares = squares + xp.sum(xp.sum(rho, axis=3) ** 2, axis=1)
             errors.append(to_numpy(squares))
         total = np.concatenate(errors, axis=1).T
         return np.where(np.isfinite(total), total, np.inf)
@@ -260,20 +228,6 @@ class TrainedFold:
 
 def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(parameters.items()))
-
-
-def predicted_targets(problem: Problem, X: Array, solution: Solution) -> Array:
-    """What models (all columns of a solution) predict for new rows, in blocks of rows."""
-    if solution.coef is not None:
-        return X @ solution.coef + solution.intercept
-    if problem.kernel.precomputed:
-        return X @ solution.dual_coef + solution.intercept
-    step = max(1, PREDICTION_ELEMENTS // solution.dual_coef.shape[0])
-    blocks = [
-        problem.kernel(X[start : start + step, ...], problem.X) @ solution.dual_coef
-        for start in range(0, X.shape[0], step)
-    ]
-    return namespace(blocks[0]).concat(blocks, axis=0) + solution.intercept
 
 
 class TrainedEngine:
@@ -289,76 +243,63 @@ class TrainedEngine:
         X: Any,
         y: np.ndarray,
         weights: np.ndarray | None,
-        rule: Rule,
         splits: Sequence[Split],
+        n_classes: int,
         max_bytes: int,
     ) -> None:
-        self.estimator, self.y, self.weights, self.rule, self.splits, self.max_bytes = (
-            estimator,
-            y,
-            weights,
-            rule,
-            splits,
-            max_bytes,
-        )
+        self.estimator, self.y, self.weights, self.splits = estimator, y, weights, splits
+        self.n_classes, self.max_bytes = n_classes, max_bytes
         self.shared = Shared(estimator, X, y)
         self.n_samples = len(y)
-        self._maps: dict[tuple[int, Choice], tuple[Array, Array | None]] = {}
+        self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0
-        self._made: dict[int, TrainedFold] = {}
+        self._made = {0: self._make_fold(*splits[0])}
+        self.readout = self._made[0].readout
 
     def block_size(self, layout: Layout | None) -> int:
         """Labellings that travel together.
 
         As many as the budget allows, since every block may decompose the training sets again.
         """
-        columns = getattr(self.rule, "n_classes", self.rule.n_targets)
+        columns = self.readout.n_targets
         return max(1, self.max_bytes // (8 * self.n_samples * (6 * columns + 4)))
 
     def _make_fold(self, train: np.ndarray, test: np.ndarray) -> TrainedFold:
-        """Steps fitted, rows validated. The labels given are placeholders.
+        """Steps fitted, rows validated.
 
-        Nothing here looks at them.
+        The labels given are placeholders: nothing here looks at them.
         """
-        model = clone(self.estimator)
+        estimator = clone(self.estimator)
         X_train, X_test = self.shared.rows(train, train), self.shared.rows(test, train)
-        if isinstance(model, Pipeline):
-            steps, model = model[:-1], model.steps[-1][1]
+        model = final_step(estimator)
+        if model is not estimator:
+            steps = estimator[:-1]
             X_train = steps.fit_transform(X_train)
             X_test = steps.transform(X_test)
-        y = (
-            np.arange(len(train)) % self._n_placeholders
-            if isinstance(self.rule, LabelRule)
-            else subset(self.y, train)
-        )
+        y = subset(self.y, train)
+        if self.n_classes:
+            y = np.arange(len(train)) % self.n_classes
         weights = None if self.weights is None else self.weights[train]
-        prepared = model._with_landmarks(model._prepare(model._training(X_train, y, weights, None)))
-        X_test, _ = check_new_data(model, X_test, "predict")
-        return TrainedFold(model, prepared, X_test, self.rule, self.max_bytes)
-
-    @property
-    def _n_placeholders(self) -> int:
-        return int(self.rule.n_classes)  # type: ignore[attr-defined]
+        setup = setup_of(model, X_train, y, weights)
+        X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
+        return TrainedFold(setup, X_test, self.max_bytes)
 
     def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
-        if not isinstance(self.rule, LabelRule):
+        """Which labellings (B,) leave every training set a model like the whole's."""
+        if not self.n_classes:
             return np.ones(len(values), dtype=bool)
-        return self.rule.regular(self._sizes(layouts[0], values))
+        sizes = self._sizes(layouts[0], values)
+        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
     def _sizes(self, layout: Layout, values: np.ndarray) -> np.ndarray:
         order, weights = layout.order, self.weights
-        return training_sizes(
-            layout,
-            values,
-            values[:, order],
-            self._n_placeholders,
-            weights,
-            None if weights is None else weights[order],
-        )
+        laid_out_weights = None if weights is None else weights[order]
+        laid_out = values[:, order]
+        return training_sizes(layout, values, laid_out, self.n_classes, weights, laid_out_weights)
 
     def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
         """Outputs by fold for labels (B, n) or numbers (B, t, n)."""
-        sizes = self._sizes(layout, values) if self.rule.needs_scatter else None
+        sizes = self._sizes(layout, values) if self.readout.needs_scatter else None
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
@@ -367,61 +308,59 @@ class TrainedEngine:
         return outputs
 
     def _outputs(self, number: int, values: np.ndarray, sizes: np.ndarray | None) -> Array:
-        fold = self._made.get(number) or self._make_fold(*self.splits[number])
+        fold = self._made.pop(number, None) or self._make_fold(*self.splits[number])
         if not fold.tuned:
             self._made[number] = fold
-        like = _dense_like(fold.prepared.X)
+        like = dense_like(fold.setup.data.X)
         xp = namespace(like)
-        given = (
-            values
-            if isinstance(like, np.ndarray)
-            else asarray_like(values, like, xp.float64 if values.dtype.kind == "f" else xp.int64)
-        )
-        Y = self.rule.targets(given)
+        given = values
+        if not isinstance(like, np.ndarray):
+            dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
+            given = asarray_like(values, like, dtype)
+        Y = self.readout.kept_targets(given)
         chosen = fold.choices(values, Y)
         pieces, rows = [], []
         for choice in dict.fromkeys(chosen):
-            members = np.array(
-                [labelling for labelling, other in enumerate(chosen) if other == choice]
-            )
-            S, R = self._maps_of(number, fold, choice)
-            part = xp.take(Y, index_like(members, Y), axis=0) if len(members) < len(chosen) else Y
-            B, t, n = part.shape
-            flat = xp.reshape(part, (B * t, n))
-            P = xp.reshape(flat @ S.T, (B, 1, t, -1))
-            scatter = None
-            if R is not None:
-                residual = xp.reshape(flat @ R, (B, t, n))
-                scatter = (part @ xp.matrix_transpose(residual))[:, None, :, :]
-            pieces.append(
-                self.rule.read(
-                    P, scatter, None if sizes is None else asarray_like(sizes[members], like)
-                )
-            )
+            members = np.array([b for b, other in enumerate(chosen) if other == choice])
+            part = Y
+            if len(members) < len(chosen):
+                part = xp.take(Y, index_like(members, Y), axis=0)
+            own = None if sizes is None else asarray_like(sizes[members], like)
+            pieces.append(self._read(self._maps_of(number, fold, choice), part, own))
             rows.append(members)
         if len(pieces) == 1:
             return pieces[0]
-        return xp.take(
-            xp.concat(pieces, axis=0), index_like(np.argsort(np.concatenate(rows)), like), axis=0
-        )
+        order = index_like(np.argsort(np.concatenate(rows)), like)
+        return xp.take(xp.concat(pieces, axis=0), order, axis=0)
+
+    def _read(
+        self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None
+    ) -> Array:
+        """Outputs of one fold's models for targets (B, t, n), by the maps that they share."""
+        S, R, definite = maps
+        xp = namespace(Y)
+        B, t, n = Y.shape
+        flat = xp.reshape(Y, (B * t, n))
+        P = xp.reshape(flat @ S.T, (B, 1, t, -1))
+        E = None
+        if R is not None:
+            residual = xp.reshape(flat @ R, (B, t, n))
+            E = (Y @ xp.matrix_transpose(residual))[:, None, :, :]
+        return self.readout.read_kept(P, E, sizes, definite)
 
     def _maps_of(
         self, number: int, fold: TrainedFold, choice: Choice
-    ) -> tuple[Array, Array | None]:
+    ) -> tuple[Array, Array | None, bool]:
         """Kept while they fit into the budget."""
         key = number, choice
         if key in self._maps:
             return self._maps[key]
         maps = fold.maps(choice)
-        size = 8 * sum(int(np.prod(A.shape)) for A in maps if A is not None)
+        size = 8 * sum(int(np.prod(A.shape)) for A in maps[:2] if A is not None)
         if self._held + size <= self.max_bytes:
             self._maps[key] = maps
             self._held += size
         return maps
-
-
-def _dense_like(X: Any) -> Array:
-    return np.empty(0) if sp.issparse(X) else X
 
 
 __all__ = ["TrainedEngine", "label_free", "repeatable"]

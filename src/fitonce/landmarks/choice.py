@@ -21,9 +21,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_random_state
 
-from ..core.arrays import Array, to_numpy
+from ..core.arrays import to_numpy
+from ..core.rows import rows_at
 from ..kernels import Kernel
+from .features import as_points
 
 METHODS = ("uniform", "kmeans", "leverage", "cholesky", "greedy")
 CANDIDATES = 59  # the best of 59 random candidates is among the best 5 % with probability .95
@@ -198,6 +201,33 @@ _CHOICES: dict[str, Callable[[Pool, Kernel, int, np.random.RandomState], np.ndar
 }
 
 
-def on_host(X: Array) -> Any:
-    """Rows as the methods above take them."""
-    return X if sp.issparse(X) else to_numpy(X)
+def landmarks_for(
+    X: Any,
+    targets: np.ndarray,
+    weights: np.ndarray | None,
+    given: Any,
+    method: str,
+    kernel: Callable[[], Kernel],
+    random_state: Any,
+) -> Landmarks:
+    """The points that stand for rows X: those given, or a number of them chosen by a method.
+
+    `kernel()` is the one by which they are compared, made only where it is needed.
+    """
+    if not isinstance(given, (int, np.integer)):
+        return Landmarks(as_points(given, X), np.full(given.shape[0], -1))
+    n, m = X.shape[0], min(int(given), X.shape[0])
+    if m == n:
+        return Landmarks(rows_at(X, np.arange(n)), np.arange(n))
+    random = check_random_state(random_state)
+    w = np.ones(n) if weights is None else weights
+    size = min(n, max(pool_size(m, method), m))
+    probability = w / w.sum() if method == "uniform" else None
+    numbers = np.arange(n)
+    if size < n:
+        numbers = np.sort(random.choice(n, size, replace=False, p=probability))
+    rows = rows_at(X, numbers)
+    rows = rows if sp.issparse(rows) else to_numpy(rows)
+    pool = Pool(rows, targets[numbers], w[numbers], numbers)
+    chosen = choose_landmarks(pool, kernel(), m, method, random)
+    return Landmarks(as_points(chosen.points, X), chosen.rows)

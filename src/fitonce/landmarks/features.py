@@ -1,7 +1,8 @@
 r"""Features of landmarks: k(x, landmarks) times a matrix, centred where that saves digits.
 
-    function norm   Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ      Nyström: ZZᵀ = K_nm K_mm⁺ K_mn, penalty μ‖f‖²
-    dual norm       Z = K_nm                                            sparse expansion, penalty μ‖α‖²
+    function norm, penalty μ‖f‖²     Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ
+                                     Nyström: ZZᵀ = K_nm K_mm⁺ K_mn
+    dual norm, penalty μ‖α‖²         Z = K_nm, a sparse expansion
 
 A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for
 the dual norm). A penalised bias is one more feature, of ones, for the function norm. For the dual
@@ -20,11 +21,11 @@ from ..core.arrays import (
     asarray_like,
     eigh_overwriting,
     eye_like,
-    is_numpy,
     namespace,
     take,
     to_numpy,
 )
+from ..core.rows import on_host
 from ..kernels import Kernel
 
 NEGLIGIBLE = 1e-12  # of the largest eigenvalue of K_mm: directions below carry only rounding
@@ -59,6 +60,16 @@ class LandmarkMap:
         return RotatedMap(
             self.kernel, self.landmarks, A, offset + W[-1, :] if self.constant else offset
         )
+
+    def model(self, w: Array, mean_Y: Array, mean_Z: Array) -> tuple[Array, Array, Array | None]:
+        """α = N w on the landmarks, the bias ȳ - z̄·w, and weights of x for the linear kernel, from
+        coefficients w (p, t) of these features and the means that a free bias takes off.
+        """
+        dual_coef = self.coordinates @ w
+        intercept = mean_Y - (mean_Z + self.centre) @ w
+        if self.constant:
+            intercept = intercept + w[-1, :]
+        return dual_coef, intercept, self.landmarks.T @ dual_coef if self.kernel.linear else None
 
     @property
     def coordinates(self) -> Array:
@@ -148,5 +159,5 @@ def as_points(points: Array, like: Array) -> Array:
     """Landmarks in the namespace of the rows; sparse ones stay sparse."""
     if sp.issparse(points):
         return points.tocsr()
-    host = sp.issparse(like) or hasattr(like, "map") or is_numpy(like)
+    host = on_host(like)
     return np.array(to_numpy(points), dtype=np.float64) if host else asarray_like(points, like)

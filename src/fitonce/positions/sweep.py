@@ -19,7 +19,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..estimators.validation import _depth_inside_package
+from ..core.doubt import _depth_inside_package
 from ..inference.run import LONG, duration
 from .slices import Slices
 

@@ -2,7 +2,8 @@
 decomposition.
 """
 
-from .blocks import ArrayRows, BlockRows, Rows, is_rows
+from ..core.rows import Rows, is_rows
+from .blocks import ArrayRows, BlockRows
 from .files import open_rows
 
 __all__ = ["ArrayRows", "BlockRows", "Rows", "is_rows", "open_rows"]

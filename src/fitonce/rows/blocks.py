@@ -10,85 +10,13 @@ three.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, is_numpy, take
-
-HOST_ELEMENTS, DEVICE_ELEMENTS = (
-    1 << 21,
-    1 << 27,
-)  # features computed at a time: 16 MiB, and 1 GiB on a device
-
-
-def block_rows(n_features: int, host: bool = True) -> int:
-    """Rows of a block whose features have so many columns."""
-    return max(64, (HOST_ELEMENTS if host else DEVICE_ELEMENTS) // max(n_features, 1))
-
-
-class Rows:
-    """What all sources of rows share."""
-
-    n_samples: int
-    n_features: int
-    names: list[str] | None = None  # of the columns, where they have names
-    y: np.ndarray | None = None  # targets that came with the rows
-    sample_weight: np.ndarray | None = None
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return (self.n_samples, self.n_features)
-
-    @property
-    def like(self) -> Array:
-        """An array where the results live."""
-        return np.empty(0)
-
-    def with_step(self, step: int) -> Rows:
-        """The same rows in blocks of at most so many."""
-        raise NotImplementedError
-
-    def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        """function(block, *parts of per_row) for every block, in the order of the rows.
-
-        Arrays of n rows are cut to the block's.
-        """
-        raise NotImplementedError
-
-    def reduce(
-        self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
-    ) -> Any:
-        """The results of `map`, merged two by two."""
-        return reduce(merge, self.map(function, *per_row))
-
-    def take(self, rows: np.ndarray) -> Array:
-        """Some of the rows, in the order asked for, in memory."""
-        wanted = np.asarray(rows)
-        order = np.argsort(wanted, kind="stable")
-        mask = np.zeros(self.n_samples, dtype=bool)
-        mask[wanted] = True
-        found = np.concatenate(list(self.map(_chosen, mask[:, None])))
-        position = np.cumsum(mask) - 1
-        return found[position[wanted]] if len(order) else found
-
-    def subset(self, rows: np.ndarray) -> Rows:
-        """A source of some of the rows, with the names, targets and weights that belong to them."""
-        rows = np.asarray(rows)
-        part = self._subset(rows)
-        part.names = self.names
-        part.y = None if self.y is None else self.y[rows]
-        part.sample_weight = None if self.sample_weight is None else self.sample_weight[rows]
-        return part
-
-    def _subset(self, rows: np.ndarray) -> Rows:
-        raise NotImplementedError
-
-
-def _chosen(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    return np.asarray(X[mask[:, 0]])
+from ..core.rows import Rows, chosen, dense_like
 
 
 class ArrayRows(Rows):
@@ -100,7 +28,7 @@ class ArrayRows(Rows):
 
     @property
     def like(self) -> Array:
-        return np.empty(0) if sp.issparse(self.X) else self.X
+        return dense_like(self.X)
 
     def with_step(self, step: int) -> ArrayRows:
         return ArrayRows(self.X, step)
@@ -193,7 +121,7 @@ class BlockRows(Rows):
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[rows] = True
         return BlockRows(
-            lambda: self.map(_chosen, mask[:, None]), len(rows), name=self.name, step=self.step
+            lambda: self.map(chosen, mask[:, None]), len(rows), name=self.name, step=self.step
         )
 
 
@@ -261,12 +189,3 @@ def rechunked(blocks: Iterable[np.ndarray], step: int) -> Iterator[np.ndarray]:
             count += len(block) - start
     if waiting:
         yield np.concatenate(waiting)
-
-
-def is_rows(X: Any) -> bool:
-    return isinstance(X, Rows)
-
-
-def on_host(X: Any) -> bool:
-    """Whether work on X happens in this machine's memory: NumPy, sparse and rows in blocks."""
-    return sp.issparse(X) or is_rows(X) or is_numpy(X)

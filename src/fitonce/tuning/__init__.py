@@ -1,16 +1,17 @@
-"""Choosing hyper-parameters by closed-form held-out predictions."""
+"""Choosing hyper-parameters by closed-form held-out predictions; knows no estimator."""
 
-from .gradient import KernelObjective
 from .lattice import GammaLattice, alpha_lattice
 from .newton import NewtonStep, newton
 from .search import Search, Trial, search
+from .tuner import Tuned, Tuner
 
 __all__ = [
     "GammaLattice",
-    "KernelObjective",
     "NewtonStep",
     "Search",
     "Trial",
+    "Tuned",
+    "Tuner",
     "alpha_lattice",
     "newton",
     "search",

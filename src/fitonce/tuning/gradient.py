@@ -1,8 +1,12 @@
 r"""Kernel widths by gradient descent on a smooth held-out loss.
 
 For K = exp(-Σ_f γ_f d_f) (rbf: d_f squared differences; laplacian: absolute ones) the leave-one-out
-loss E of the function norm is differentiable in every log γ_f and in log μ. With Γ = ∂E/∂K (see
-`core.derivatives`) and B = Γ∘K,
+loss E of the function norm is differentiable in every log γ_f and in log μ. With M = I - H, e_i = (MY)_i / M_ii, dM = -M dK M/μ
+and ∂E/∂e = v,
+
+    Γ = ∂E/∂K = -(1/μ) [ (Mu)(MY)ᵀ - M diag(z) M ],   u = v/o,  z = Σ_t v (MY)/o²,  o = diag M
+
+(one product of n×n matrices), and with B = Γ∘K
 
     isotropic:  ∂E/∂log γ = Σ Γ ∘ K log K
     one per feature (rbf):  ∂E/∂log γ_f = -2 γ_f (Σ_i b_i x_if² - x_fᵀ B x_f),  b = B 1
@@ -21,8 +25,7 @@ import numpy as np
 import scipy.optimize
 
 from ..core.arrays import Array, NotPositiveDefiniteError, namespace, to_numpy
-from ..core.derivatives import kernel_gradient
-from ..core.smoother import FunctionNormAt
+from ..core.smoothers import FunctionNormAt
 
 FARTHEST = np.log(64.0)  # how far a width may move from where it started
 MAX_ITERATIONS = 30
@@ -104,3 +107,16 @@ class KernelObjective:
             options={"maxiter": MAX_ITERATIONS},
         )
         return np.asarray(result.x if result.fun < self(self.start)[0] else self.start)
+
+
+def kernel_gradient(smoother: FunctionNormAt, Y: Array, dE_de: Array) -> Array:
+    """Γ (n, n) of the module's docstring, for the scaled kernel matrix that the smoother was made
+    of: O(n³), one product.
+    """
+    M = smoother.one_minus_H
+    xp = namespace(M)
+    o = xp.linalg.diagonal(M)[:, None]
+    residual = M @ Y
+    z = xp.sum(dE_de * residual / o**2, axis=1)
+    outer = (M @ (dE_de / o)) @ residual.T
+    return (M @ (z[:, None] * M) - 0.5 * (outer + outer.T)) / smoother.mu

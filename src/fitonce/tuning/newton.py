@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.derivatives import Jet
+from ..core.jets import Jet
 
 HALVINGS = 20  # a step is halved at most this often before the search ends
 STEPS = 50

@@ -18,9 +18,21 @@ import scipy.stats
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..core.arrays import Array, namespace, to_numpy
-from .engine import Outputs
-from .result import TIE
-from .rules import predicted_codes
+from ..core.readout import predicted_codes
+
+TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not break a tie
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What the models of one run of folds say about their test rows, for B labellings.
+
+    `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or
+    (B, k, t, m). A run of pooled folds has k = 1.
+    """
+
+    values: Array
+    truth: Array
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,12 @@ from ..core.memory import (
     out_of_memory_explained,
     size_text,
 )
+from ..core.progress import heard, say
+from ..core.rows import dense_like, on_host
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
-from ..rows.blocks import on_host
-from ..tuning import Trial
+from .decompose import few_features
+from .search import Trial
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
 # form of a GPU
@@ -41,11 +43,10 @@ def check_fits(X: Any, kernel: Kernel, penalty: str, mu: float | None) -> Iterat
     Explain one that runs out of it after all.
     """
     n = int(X.shape[0])
-    few_features = kernel.linear and penalty == "function" and X.shape[1] < n
-    if few_features or 8 * n**2 < LONG:
+    if few_features(X, kernel, penalty) or 8 * n**2 < LONG:
         yield
         return
-    like = np.empty(0) if on_host(X) else X
+    like = dense_like(X)
     band = mu is None and penalty == "function" and not on_host(X) and on_gpu(X)
     matrices = MATRICES["band" if band else "all" if mu is None else "one"] - (
         1.0 if kernel.precomputed else 0.0
@@ -93,48 +94,44 @@ def landmark_cost(n: int, m: int, n_values: int) -> tuple[float, float]:
     return passes + criterion, 8.0 * (4 * n * n_values + 6 * m**2 + 8 * 2**21)
 
 
-class Progress:
-    """Lines on the standard error stream, where `verbose` asks for them."""
+class SearchProgress:
+    """What a search will take, then each trial: to whoever listens, or as lines on the standard
+    error stream where `verbose` asks for them.
+    """
 
-    def __init__(self, verbose: int, expected: int) -> None:
-        self.verbose, self.expected, self.done, self.start = (
-            verbose,
-            expected,
-            0,
-            time.perf_counter(),
-        )
+    def __init__(self, verbose: int, tuner: Any) -> None:
+        lattice = tuner.lattice()
+        gammas = 1 if lattice is None else len(lattice.first()) + 2
+        self.verbose, self.expected = verbose, len(tuner.specification.others()) * gammas
+        self.done, self.start = 0, time.perf_counter()
+        if verbose and not heard():
+            data = tuner.data
+            self._print(self._plan(data.X, data.landmarks, data.targets.shape[1]))
 
-    def _say(self, line: str) -> None:
-        if self.verbose:
+    def _print(self, line: str) -> None:
+        if self.verbose and not heard():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
-    def plan(self, X: Any, landmarks: Landmarks | None, n_targets: int) -> None:
+    def _plan(self, X: Any, landmarks: Landmarks | None, n_targets: int) -> str:
         """What the search will take."""
-        if not self.verbose:
-            return
         n, p = X.shape
         kernels = f"{self.expected} kernels" if self.expected > 1 else "one kernel"
         head = f"{n:,} rows, {p:,} features, {kernels}"
         if not on_host(X):
-            self._say(head)
-            return
+            return head
         if landmarks is not None:
             m = landmarks.points.shape[0]
-            seconds, size = landmark_cost(n, m, 43 * n_targets)
-            self._say(
-                f"{head}, {m:,} landmarks: about {_duration(self.expected * seconds)} and "
-                f"{size_text(size)}"
-            )
-            return
+            cost = self._cost(*landmark_cost(n, m, 43 * n_targets))
+            return f"{head}, {m:,} landmarks: about {cost}"
         seconds, size = exact_cost(n)
-        line = f"{head}, exact: about {_duration(self.expected * seconds)} and {size_text(size)}"
+        line = f"{head}, exact: about {self._cost(seconds, size)}"
         if self.expected * seconds > 60:
-            quick, less = landmark_cost(n, 500, 43 * n_targets)
-            line += (
-                f"; landmarks=500 would take about {_duration(self.expected * quick)} and "
-                f"{size_text(less)}"
-            )
-        self._say(line)
+            cost = self._cost(*landmark_cost(n, 500, 43 * n_targets))
+            line += f"; landmarks=500 would take about {cost}"
+        return line
+
+    def _cost(self, seconds: float, size: float) -> str:
+        return f"{_duration(self.expected * seconds)} and {size_text(size)}"
 
     def tried(self, trial: Trial) -> None:
         self.done += 1
@@ -142,9 +139,12 @@ class Progress:
             f"{name}={value if isinstance(value, str) else format(value, '.4g')}"
             for name, value in trial.parameters.items()
         )
-        elapsed = _duration(time.perf_counter() - self.start)
+        total = max(self.expected, self.done)
         what = f"{values or 'kernel'}, best alpha {trial.alpha:.4g}, loss {trial.loss:.5g}"
-        self._say(f"{self.done} of about {max(self.expected, self.done)}: {what} ({elapsed})")
+        if self.expected > 1:
+            say(self.done, total, "kernels tried")
+        elapsed = _duration(time.perf_counter() - self.start)
+        self._print(f"{self.done} of about {total}: {what} ({elapsed})")
 
 
 def _duration(seconds: float) -> str:

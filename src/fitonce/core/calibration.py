@@ -1,0 +1,215 @@
+"""Calibration: from held-out decisions to probabilities.
+
+Everything here is on the host and small: n rows, c classes, and a leading axis of m candidates
+where there are many.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+
+LOG_BETA_BOUNDS = (-10.0, 10.0)  # of the inverse temperature
+NEWTON_STEPS = 60
+
+
+def class_scores(decision: np.ndarray) -> np.ndarray:
+    """Decisions as one column per class.
+
+    Two-class decisions d become (0, d), whose softmax is the sigmoid of d.
+    """
+    if decision.ndim == 1:
+        return np.column_stack([np.zeros_like(decision), decision])
+    return decision
+
+
+def soft_targets(labels: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
+    """Platt's targets (k, c): (N_j + 1)/(N_j + c) for the own class of size N_j, 1/(N_j + c) for
+    the others.
+
+    They keep the temperature finite where the held-out scores separate the classes perfectly.
+    """
+    sizes = np.bincount(labels, weights=weights, minlength=n_classes)
+    other = 1.0 / (sizes[labels] + n_classes)
+    targets = np.repeat(other[:, None], n_classes, axis=1)
+    targets[np.arange(len(labels)), labels] = (sizes[labels] + 1.0) * other
+    return targets
+
+
+def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """For each of m candidates (m, k, c), the β that minimises the cross-entropy of softmax(β ·
+    scores).
+
+    The loss is convex in β; the root of its derivative, the mean over rows of Σ_j (p_j(β) -
+    target_j) score_j, is found on log β for all candidates together by Newton's method inside a
+    shrinking bracket. Scores that are worse than useless end at the lower bound.
+    """
+    targets = soft_targets(labels, weights, scores.shape[2]).T[:, None, :]
+    weight = weights / weights.sum()
+    centred = np.ascontiguousarray(
+        np.moveaxis(scores, 2, 0)
+    )  # classes lead: sums over few of them are then fast
+    centred -= np.max(centred, axis=0)
+    finite = np.where(
+        np.isfinite(centred), centred, 0.0
+    )  # a class that was absent: softmax gives it probability 0
+    constant = np.sum(targets * finite, axis=0) @ weight
+    lower, upper = (np.full(len(scores), bound) for bound in LOG_BETA_BOUNDS)
+    log_beta = np.clip(-np.log(np.maximum(np.std(finite, axis=(0, 2)), 1e-300)), lower, upper)
+    for _ in range(NEWTON_STEPS):
+        p = np.exp(np.exp(log_beta)[:, None] * centred)
+        p /= np.sum(p, axis=0)
+        mean = np.sum(p * finite, axis=0)
+        slope = mean @ weight - constant
+        curvature = np.exp(log_beta) * ((np.sum(p * finite**2, axis=0) - mean**2) @ weight)
+        upper, lower = np.where(slope > 0, log_beta, upper), np.where(slope > 0, lower, log_beta)
+        with np.errstate(
+            over="ignore"
+        ):  # a step that long is outside the bracket, and halves it instead
+            step = log_beta - slope / np.where(curvature > 0, curvature, 1.0)
+        inside = (curvature > 0) & (step > lower) & (step < upper)
+        before, log_beta = log_beta, np.where(inside, step, 0.5 * (lower + upper))
+        if (
+            np.max(np.abs(log_beta - before)) < 1e-12
+        ):  # candidates that tie must not be told apart by what is left
+            break
+    return np.asarray(np.exp(log_beta))
+
+
+@dataclass(frozen=True)
+class Temperature:
+    """Probabilities softmax(β s + b).
+
+    Inverse temperature β and class offsets b (c,), zero for plain temperature scaling.
+    """
+
+    beta: float
+    offsets: np.ndarray
+
+
+def calibrate(
+    decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, *, offsets: bool
+) -> Temperature:
+    """Fit β, and with `offsets` one constant per class, to held-out decisions.
+
+    Rows without finite own scores are left out.
+    """
+    scores = class_scores(decision)
+    c = scores.shape[1]
+    usable = (
+        np.isfinite(scores[np.arange(len(labels)), labels])
+        & ~np.isnan(scores).any(axis=1)
+        & (weights > 0)
+    )
+    if not usable.any():
+        return Temperature(1.0, np.zeros(c))
+    scores, labels, weights = scores[usable], labels[usable], weights[usable]
+    beta = float(_precise_inverse_temperature(scores, labels, weights))
+    return (
+        _with_offsets(beta, scores, labels, weights) if offsets else Temperature(beta, np.zeros(c))
+    )
+
+
+def _precise_inverse_temperature(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> float:
+    """`inverse_temperatures` for one candidate, to full precision."""
+    targets = soft_targets(labels, weights, scores.shape[1])
+    finite = np.where(np.isfinite(scores), scores, 0.0)
+
+    def slope(log_beta: float) -> float:
+        p = scipy.special.softmax(np.exp(log_beta) * scores, axis=1)
+        return float(np.sum((p - targets) * finite, axis=1) @ weights / weights.sum())
+
+    lower, upper = LOG_BETA_BOUNDS
+    if slope(lower) >= 0:
+        return float(np.exp(lower))
+    if slope(upper) <= 0:
+        return float(np.exp(upper))
+    return float(np.exp(scipy.optimize.brentq(slope, lower, upper, xtol=1e-14, rtol=1e-14)))
+
+
+def _with_offsets(
+    beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> Temperature:
+    """Newton's method on the convex cross-entropy in (β, b_2 … b_c), b_1 = 0.
+
+    Platt's sigmoid where there are two classes.
+    """
+    c = scores.shape[1]
+    scale = max(float(np.std(scores[np.isfinite(scores)])), np.finfo(float).tiny)
+    finite = np.where(np.isfinite(scores), scores, 0.0) / scale
+    masked = np.where(np.isfinite(scores), 0.0, -np.inf)
+    targets = soft_targets(labels, weights, c)
+    design = np.zeros((len(labels), c, c))  # logits = design @ (β, b_2, …, b_c)
+    design[:, :, 0] = finite
+    design[:, np.arange(1, c), np.arange(1, c)] = 1.0
+    w = weights / weights.sum()
+
+    def loss(theta: np.ndarray) -> float:
+        log_p = scipy.special.log_softmax(design @ theta + masked, axis=1)
+        return float(-np.sum(np.where(np.isfinite(log_p), targets * log_p, 0.0), axis=1) @ w)
+
+    theta = np.zeros(c)
+    theta[0] = beta * scale
+    for _ in range(100):
+        p = scipy.special.softmax(design @ theta + masked, axis=1)
+        gradient = np.einsum("k,kj,kjd->d", w, p - targets, design)
+        mean = np.einsum("kj,kjd->kd", p, design)
+        hessian = np.einsum("k,kj,kjd,kje->de", w, p, design, design) - np.einsum(
+            "k,kd,ke->de", w, mean, mean
+        )
+        step = np.linalg.solve(hessian + 1e-12 * np.eye(c), gradient)
+        size, before = 1.0, loss(theta)
+        while loss(theta - size * step) > before and size > 1e-10:
+            size *= 0.5
+        theta = theta - size * step
+        if np.max(np.abs(step)) < 1e-13 * (1.0 + np.max(np.abs(theta))):
+            break
+    beta = float(theta[0]) / scale
+    if beta <= 0:  # scores worse than useless: the class shares remain
+        shares = np.log(w @ targets)
+        return Temperature(float(np.exp(LOG_BETA_BOUNDS[0])), shares - shares[0])
+    return Temperature(beta, np.concatenate([[0.0], theta[1:]]))
+
+
+def probabilities(decision: np.ndarray, beta: float) -> np.ndarray:
+    """softmax(β · class scores), one column per class, rows summing to one."""
+    scaled = beta * class_scores(decision)
+    return np.asarray(scipy.special.softmax(scaled, axis=1))
+
+
+def even_odds(steps: np.ndarray) -> float:
+    """The largest score whose probability does not exceed one half.
+
+    Far beyond the knots where none does.
+    """
+    x, p = steps
+    reach = 10.0 * (x[-1] - x[0] + 1.0)
+    if p[-1] <= 0.5:
+        return float(x[-1] + reach)
+    if p[0] > 0.5:
+        return float(x[0] - reach)
+    last = int(np.flatnonzero(p <= 0.5)[-1])
+    return float(x[last] + (0.5 - p[last]) * (x[last + 1] - x[last]) / (p[last + 1] - p[last]))
+
+
+def top_label_isotonic(p: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Probabilities whose largest one is mapped by the steps, the others sharing the rest as
+    before; it stays the largest.
+    """
+    rows = np.arange(len(p))
+    top = np.argmax(p, axis=1)
+    others = p.copy()
+    others[rows, top] = 0.0
+    rest = np.maximum(others.sum(axis=1), np.finfo(float).tiny)
+    second = others.max(axis=1)
+    confidence = np.maximum(
+        np.interp(p[rows, top], *steps), (1.0 + 1e-9) * second / (rest + second)
+    )
+    result = others * ((1.0 - confidence) / rest)[:, None]
+    result[rows, top] = confidence
+    return np.asarray(result / result.sum(axis=1, keepdims=True))

@@ -1,0 +1,52 @@
+"""Warnings about digits in doubt, pointing at the user's own line, each given once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+# our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
+_INSIDE = ("fitonce.", "sklearn.callback")
+
+
+class NumericalWarning(UserWarning):
+    """A result whose digits are in doubt: the message says why and what to do."""
+
+
+def warn_numerical(message: str) -> None:
+    warnings.warn(message, NumericalWarning, stacklevel=_depth_inside_package())
+
+
+def _depth_inside_package() -> int:
+    """How many callers up the user's own line is, so that a warning points there."""
+    depth, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_INSIDE):
+        depth, frame = depth + 1, frame.f_back
+    return depth
+
+
+def warn_constant() -> None:
+    warn_numerical(
+        "all training rows look the same to the kernel, so the model predicts a constant. "
+        "Check for constant features, or a gamma far too small."
+    )
+
+
+@contextmanager
+def repeated_warnings_once() -> Iterator[None]:
+    """Warnings raised again and again inside, such as one per kernel tried, are given once, after
+    it.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in {(str(item.message), item.category): item for item in caught}.values():
+        warnings.warn_explicit(
+            warning.message,
+            warning.category,
+            warning.filename,
+            warning.lineno,
+            source=warning.source,
+        )

@@ -1,0 +1,267 @@
+r"""The function norm as a smoother of a kernel matrix: penalty μ‖f‖².
+
+Kernel ridge with a free bias, LS-SVM, and the kernel Fisher discriminant with S_w + μI:
+
+    I - H = g(G),  g(λ) = μ/(λ + μ)           α = (I - H) Y / μ
+
+Weighted problems come in scaled: K → diag(s) K diag(s), Y → sY, with s the square roots of the
+weights. In t = log μ the derivatives are g' = g(1-g) and g'' = g(1-g)(1-2g).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .arrays import (
+    Array,
+    add_to_diagonal,
+    asarray_like,
+    eye_like,
+    namespace,
+    spd_inverse_overwriting,
+    spd_solver,
+    square_block,
+    take,
+)
+from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Solver, Targets, delete_each
+from .jets import HeldOutJets, Jet
+from .spectrum import Spectrum, machine_epsilon, project_off, row_blocks
+
+SMALL = 1e-6  # of λ_max: below this mu, dual coefficients keep to the range of G
+DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
+
+
+class KernelSmoother(Smoother):
+    """A smoother of a kernel matrix K, whose model is a sum of kernels at all rows.
+
+    `KQ0` is K Q₀, from which the coefficients of the unpenalised columns follow.
+    """
+
+    KQ0: Array
+    centres = False  # whether α (n, t) is orthogonal to the bias: rows may be taken off their mean
+
+    def dual_coef(self, fitted: Fitted, mu: float) -> Array:
+        """The coefficients α (n, t) of the model f = Σ α k(x, ·)."""
+        return fitted.residual / mu
+
+    def bias_coef(self, Y: Array, dual: Array) -> Array:
+        """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα)."""
+        return self.Q0.T @ Y - self.KQ0.T @ dual
+
+    def inside(self, Y: Array, dual: Array, mu: float) -> Array:
+        """Of α the part inside the range of the kernel, where it can be told from the rest."""
+        return dual
+
+    def jets(self, targets: Targets, mu: float) -> HeldOutJets:
+        """Leave-one-out residuals with two exact derivatives in log mu: O(n²)."""
+        raise NotImplementedError
+
+    def response(self, P: Array, own: np.ndarray, targets: Targets, mus: np.ndarray) -> Response:
+        """How linear functions P (k, n) of α answer to changes at one row `own` (k,) each."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Response:
+    """Pα (m, k, t), and what it gains from a unit of its own row's target and force (k, m)."""
+
+    values: Array
+    to_targets: Array
+    to_forces: Array | None = None
+
+
+def dense_map(smoother: Smoother, mu: float) -> ResidualMap:
+    """I - H as a matrix: n unit targets sent through the smoother."""
+    unit = eye_like(smoother.n_samples, smoother.Q0)
+    return ResidualMap(smoother.fit(smoother.project(unit), mu).residual)
+
+
+def thin_or_dense_map(smoother: Any, mu: float) -> ResidualMap:
+    """The thin factors of a low rank, or the matrix where that is cheaper."""
+    n, spectrum = smoother.n_samples, smoother.spectrum
+    if n <= DENSE_UP_TO or 4 * spectrum.rank >= n:
+        return dense_map(smoother, mu)
+    filter_factors = spectrum.eigenvalues / (spectrum.eigenvalues + mu)
+    return ResidualMap(None, (spectrum.V, filter_factors, smoother.Q0))
+
+
+def complement_solver(L: Array) -> Solver:
+    """R → (I - LLᵀ)⁻¹R for L (k, p): as it is, or I + L(I - LᵀL)⁻¹Lᵀ where k > p."""
+    k, p = L.shape
+    if k <= p:
+        return spd_solver(eye_like(k, L) - L @ L.T)
+    solve = spd_solver(eye_like(p, L) - L.T @ L)
+    return lambda R: R + L @ solve(L.T @ R)
+
+
+def sigmoid_series(g: Array) -> list[Array]:
+    """μ/(λ+μ) with its derivatives in log μ."""
+    return [g, g * (1.0 - g), g * (1.0 - g) * (1.0 - 2.0 * g)]
+
+
+@dataclass(frozen=True)
+class FunctionNorm(KernelSmoother):
+    """Penalty μ‖f‖²: I - H = g(G) with g = μ/(λ + μ), a sum of non-negative terms throughout."""
+
+    spectrum: Spectrum
+    KQ0: Array
+    centres = True
+
+    @cached_property
+    def Q0(self) -> Array:
+        return self.spectrum.Q0
+
+    @cached_property
+    def conditioning(self) -> float:
+        """eps·λ_max."""
+        return machine_epsilon(self.spectrum.V) * self.largest
+
+    @cached_property
+    def largest(self) -> float:
+        """λ_max of G."""
+        return self.spectrum.largest
+
+    @cached_property
+    def trace(self) -> float:
+        """Σ|λ|: the trace of G, of its absolute value where the kernel is indefinite."""
+        xp = namespace(self.spectrum.V)
+        return float(xp.sum(xp.abs(self.spectrum.eigenvalues)))
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """-λ_min of an indefinite kernel, else 0."""
+        return max(0.0, -self.spectrum.smallest)
+
+    def _g(self, mus: Any) -> Array:
+        """g on the spectrum: (r,) for one mu, (r, m) for several."""
+        eigenvalues = self.spectrum.eigenvalues
+        return mus / ((eigenvalues if np.ndim(mus) == 0 else eigenvalues[:, None]) + mus)
+
+    def project(self, Y: Array) -> Targets:
+        return Targets(Y, self.spectrum.V.T @ Y)
+
+    def path(self, targets: Targets, mus: np.ndarray) -> Path:
+        """One product V² g and one V (g ∘ z) for all mu."""
+        mu = asarray_like(mus, targets.Y)
+        g, ones = self._g(mu), namespace(mu).ones_like(mu)
+        one_minus_h = self.spectrum.diagonal(g, ones)
+        residual = self.spectrum.apply(g, ones, targets.Y, targets.z)
+        return Path(np.asarray(mus, dtype=float), residual, one_minus_h.T)
+
+    def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
+        """(I - H) Y = V (g ∘ z) + what lies outside V."""
+        return Fitted(
+            targets.Y, self.spectrum.apply(self._g(mu), 1.0, targets.Y, targets.z)
+        )
+
+    def dual_coef(self, fitted: Fitted, mu: float) -> Array:
+        """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G: the rest
+        predicts nothing, but grows like 1/μ.
+        """
+        if self.spectrum.smallest < 0 or mu > SMALL * self.largest:
+            return fitted.residual / mu
+        return self.spectrum.apply(self.inverse(np.asarray([mu]))[:, 0], 0.0, fitted.Y)
+
+    def inverse(self, mus: np.ndarray) -> Array:
+        """1/(λ + μ) (r, m), and zero for directions of a definite G that are only rounding."""
+        eigenvalues = self.spectrum.eigenvalues[:, None]
+        inverse = 1.0 / (eigenvalues + asarray_like(mus, eigenvalues))
+        if self.spectrum.smallest < 0:
+            return inverse
+        xp = namespace(eigenvalues)
+        noise = self.spectrum.n_samples * machine_epsilon(self.spectrum.V) * self.largest
+        return xp.where(eigenvalues > noise, inverse, xp.zeros_like(inverse))
+
+    def inside(self, Y: Array, dual: Array, mu: float) -> Array:
+        return self.spectrum.apply(1.0 / (self.spectrum.eigenvalues + mu), 0.0, Y)
+
+    def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
+        mu = asarray_like(mus, targets.Y)
+        ones = namespace(mu).ones_like(mu)
+        return self.spectrum.quadratic(self._g(mu), ones, targets.Y, targets.z)
+
+    def residual_map(self, mu: float) -> ResidualMap:
+        return thin_or_dense_map(self, mu)
+
+    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+        """(I - H)_TeTe, or its low-rank form where more rows are deleted than there are
+        directions.
+        """
+        spectrum = self.spectrum
+        if len(rows) <= spectrum.rank + int(self.Q0.shape[1]) or spectrum.smallest < 0:
+            return PairSystem(spd_solver(spectrum.block(self._g(mu), 1.0, rows)))
+        xp = namespace(spectrum.V)
+        root = xp.sqrt(spectrum.eigenvalues / (spectrum.eigenvalues + mu))
+        L = xp.concat([take(self.Q0, rows), take(spectrum.V, rows) * root], axis=1)
+        return PairSystem(complement_solver(L))
+
+    def can_leave_out(self, n_rows: int) -> bool:
+        return super().can_leave_out(n_rows) or not self.spectrum.complete
+
+    def response(self, P: Array, own: np.ndarray, targets: Targets, mus: np.ndarray) -> Response:
+        """P(G + μ)⁻¹Y, and P(G + μ)⁻¹e_j."""
+        inverse = self.inverse(mus)
+        PV = P @ self.spectrum.V
+        values = PV @ (inverse.T[:, :, None] * targets.z)
+        return Response(values, (PV * take(self.spectrum.V, own)) @ inverse)
+
+    def jets(self, targets: Targets, mu: float) -> HeldOutJets:
+        xp = namespace(targets.Y)
+        phi = xp.stack(sigmoid_series(self._g(mu)), axis=1)
+        at_zero = asarray_like([1.0, 0.0, 0.0], phi)
+        residual = Jet.of(self.spectrum.apply(phi, at_zero, targets.Y, targets.z))
+        one_minus_h = Jet.of(self.spectrum.diagonal(phi, at_zero).T[:, :, None])
+        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual)
+
+
+@dataclass(frozen=True)
+class FunctionNormAt(KernelSmoother):
+    """The function norm at one mu: I - H as a matrix, from a Cholesky factorisation instead of an
+    eigendecomposition.
+
+    I - H = μ (G + cQ₀Q₀ᵀ + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ for any c; a large one keeps the second term
+    small and the first well conditioned. Several times cheaper than a Spectrum where only one mu
+    is wanted, and blocks of it are there already.
+    """
+
+    one_minus_H: Array
+    Q0: Array
+    KQ0: Array
+    mu: float
+    conditioning: float
+
+    @classmethod
+    def of_kernel(cls, K: Array, Q0: Array, mu: float) -> FunctionNormAt:
+        """From a kernel matrix, which is overwritten; ValueError where mu ≤ -λ_min."""
+        KQ0 = K @ Q0
+        shift, norm = project_off(K, Q0)
+        add_to_diagonal(K, mu)
+        one_minus_H = spd_inverse_overwriting(K)
+        one_minus_H *= mu
+        for rows in row_blocks(K.shape[0]):
+            one_minus_H[rows, :] -= (mu / (shift + mu) * Q0[rows, :]) @ Q0.T
+        return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * norm)
+
+    def project(self, Y: Array) -> Targets:
+        return Targets(Y)
+
+    def path(self, targets: Targets, mus: np.ndarray) -> Path:
+        residual = (self.one_minus_H @ targets.Y)[None, ...]
+        diagonal = namespace(residual).linalg.diagonal(self.one_minus_H)
+        return Path(np.array([self.mu]), residual, diagonal[None, :])
+
+    def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
+        return Fitted(targets.Y, self.one_minus_H @ targets.Y)
+
+    def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+        return PairSystem(spd_solver(square_block(self.one_minus_H, rows)))
+
+    def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
+        return (targets.Y.T @ (self.one_minus_H @ targets.Y))[None, ...]
+
+    def residual_map(self, mu: float) -> ResidualMap:
+        return ResidualMap(self.one_minus_H)

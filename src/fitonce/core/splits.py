@@ -1,0 +1,73 @@
+"""Row numbers, test sets and splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray]:
+    """Test sets as integer index arrays, refused where they do not describe rows."""
+    checked = []
+    for number, test_set in enumerate(test_sets):
+        rows = np.asarray(test_set)
+        if rows.dtype == bool:
+            if rows.shape != (n_samples,):
+                raise ValueError(
+                    f"test set {number} is a mask of shape {rows.shape}; it must have shape "
+                    f"({n_samples},)."
+                )
+            rows = np.flatnonzero(rows)
+        if rows.ndim != 1 or not np.issubdtype(rows.dtype, np.integer) or rows.size == 0:
+            raise ValueError(
+                f"test set {number} must be a non-empty list of row indices or a boolean mask, "
+                f"got {test_set!r} instead."
+            )
+        if rows.min() < -n_samples or rows.max() >= n_samples:
+            raise ValueError(f"test set {number} names rows outside 0 … {n_samples - 1}.")
+        rows = rows % n_samples
+        if np.unique(rows).size != rows.size:
+            raise ValueError(
+                f"test set {number} names a row twice; a row can be left out only once."
+            )
+        checked.append(rows)
+    return checked
+
+
+def checked_splits(
+    splits: Iterable[tuple[Any, Any]], n_samples: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The (train, test) index pairs, refused where a test row is also a training row."""
+    for number, (train, test) in enumerate(splits):
+        train, test = np.asarray(train), np.asarray(test)
+        trained = np.zeros(n_samples, dtype=bool)
+        trained[train] = True
+        seen = np.flatnonzero(trained[test])
+        if seen.size:
+            seen = np.sort(row_numbers(test, n_samples)[seen])
+            raise ValueError(
+                f"split {number} has {seen.size} test row(s) inside its own training set (row "
+                f"{seen[0]} is the first): predictions for "
+                "rows that the model has seen are not held-out, and their score would be too "
+                "good. Remove them from one side."
+            )
+        yield train, test
+
+
+def row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
+    """Rows counted from the start, whether given as a mask, or from the end."""
+    return (
+        np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
+    )
+
+
+def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
+    """The rows that are not among the given ones, ascending."""
+    mask = np.ones(n_samples, dtype=bool)
+    mask[np.asarray(rows, dtype=np.intp)] = False
+    return np.flatnonzero(mask)
+
+
+__all__ = ["check_test_sets", "checked_splits", "complement", "row_numbers"]

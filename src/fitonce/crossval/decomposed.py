@@ -1,0 +1,102 @@
+"""One decomposition of all rows, and what every training set's model says, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from ..core.arrays import namespace, take, to_numpy
+from ..core.holdout import Fitted
+from ..estimators.base import warn_if_doubtful
+from ..estimators.setup import Setup, setup_of
+from ..tuning.outputs import outputs_without_each, read_without
+from ..tuning.problem import Problem, Without
+
+
+class Decomposed:
+    """One decomposition of all rows at one mu, and every training set's model from it."""
+
+    def __init__(self, setup: Setup, problem: Problem, mu: float, n_axes: int) -> None:
+        self.setup, self.problem, self.mu, self.n_axes = setup, problem, mu, n_axes
+        self.readout, self.codes = setup.readout, setup.labels.codes
+        self.row_weights = to_numpy(problem.row_weights)[:, 0]
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Decomposed:
+        """Of an estimator whose parameters are all fixed."""
+        estimator = clone(estimator)
+        setup = setup_of(estimator, X, y, sample_weight)
+        mu = float(estimator.alpha)
+        problem = setup.tuner().problem({}, mu)
+        problem.check(np.asarray([mu]))
+        warn_if_doubtful(problem, mu)
+        n_classes = setup.readout.n_classes
+        n_axes = getattr(estimator, "n_components", None) or max(n_classes - 1, 0)
+        return cls(setup, problem, mu, int(n_axes))
+
+    def relabelled(self, y: np.ndarray) -> Decomposed:
+        """The same with other labels, for an estimator whose decomposition does not see them."""
+        codes = None if self.codes is None else np.unique(y, return_inverse=True)[1]
+        targets = self.readout.targets(y if codes is None else codes)
+        labels = replace(self.setup.labels, codes=codes)
+        setup = replace(self.setup, labels=labels)
+        return Decomposed(setup, self.problem.with_targets(targets), self.mu, self.n_axes)
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        return self.problem.fit(self.mu)
+
+    @cached_property
+    def outputs_without_each(self) -> np.ndarray:
+        """The main output of every row by the model without it, all in one batch."""
+        path = self.problem.path(np.asarray([self.mu]))
+        return to_numpy(self.readout.shaped(outputs_without_each(self.problem, self.readout, path)))
+
+    def covers(self, train: np.ndarray, deleted: np.ndarray) -> bool:
+        """Whether the model of these training rows follows in closed form."""
+        repeated = len(deleted) + len(train) != self.problem.n_samples
+        smoother = self.problem.smoother
+        if repeated or not smoother.can_leave_out(len(deleted)) or not self._regular(train):
+            return False
+        return not self._identical(train)
+
+    def _identical(self, train: np.ndarray) -> bool:
+        """Whether all training rows are the same, which a fit warns of.
+
+        Two of them tell at once in most cases.
+        """
+        X = self.problem.X
+        if X is None or sp.issparse(X) or X.shape[0] != self.problem.n_samples:
+            return False
+        first = take(X, train[:1])
+        same = (take(X, rows) == first for rows in (train[1:2], train))
+        return all(bool(namespace(X).all(part)) for part in same)
+
+    def _regular(self, train: np.ndarray) -> bool:
+        """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
+        if self.codes is None:
+            return len(train) > 1
+        weights = self.row_weights[train]
+        sizes = np.bincount(self.codes[train], weights=weights, minlength=self.readout.n_classes)
+        return bool(self.readout.is_regular(sizes))
+
+    def output(self, deleted: np.ndarray, rows: np.ndarray, method: str) -> np.ndarray:
+        """The main output (the projection for "transform") at some rows without those deleted."""
+        if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
+            return self.outputs_without_each[rows]
+        without = self.without(deleted)
+        return self.read(without, without.values(rows), method)
+
+    def without(self, deleted: np.ndarray) -> Without:
+        return self.problem.without(self.fitted, deleted, self.mu)
+
+    def read(self, without: Without, values: Any, method: str) -> np.ndarray:
+        """The output of a model without some rows for targets that it predicts."""
+        if method == "transform":
+            return to_numpy(read_without(without, self.readout, values, self.n_axes))
+        return to_numpy(self.readout.shaped(read_without(without, self.readout, values)))

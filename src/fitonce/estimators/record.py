@@ -1,0 +1,93 @@
+"""What a fit keeps: its rows, its decomposition and its splits; and every output that they hold out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.holdout import Fitted, Path
+from ..core.readout import Readout
+from ..core.splits import complement
+from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
+from ..tuning.problem import Problem
+from ..tuning.tuner import Tuner
+from .setup import Folds, Training
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """For `at` and `verify`, displays and reports; not stored in files (it is n×n)."""
+
+    training: Training
+    tuner: Tuner
+    problem: Problem
+    folds: Folds | None
+
+    def light(self) -> FitRecord:
+        """Without a precomputed kernel that the decomposition has overwritten."""
+        training = self.training.without_destroyed_kernel()
+        if training is self.training:
+            return self
+        data = replace(self.tuner.data, X=training.X)
+        return replace(self, training=training, tuner=replace(self.tuner, data=data))
+
+    @property
+    def readout(self) -> Readout:
+        return self.tuner.readout
+
+    def fitted(self, path: Path) -> Fitted:
+        return self.problem.smoother.fitted(self.problem.projected, path)
+
+    def held_out(self, path: Path) -> Array:
+        """The output of every row from models that have not seen it, by `cv` or leave-one-out, at
+        the mu of a path.
+
+        Rows tested by several splits get the mean, rows tested by none NaN. Rows of zero weight are
+        predicted from the kernel.
+        """
+        mu, fitted = float(path.mus[0]), self.fitted(path)
+        if self.folds is None:
+            outputs = outputs_without_each(self.problem, self.readout, path)
+            return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
+        outputs = [to_numpy(self.fold_outputs(fitted, mu, *fold)) for fold in self.folds]
+        total = np.zeros((self.training.n_samples, *outputs[0].shape[1:]))
+        count = np.zeros(self.training.n_samples)
+        for (_, test), output in zip(self.folds, outputs, strict=True):
+            np.add.at(total, test, output)
+            np.add.at(count, test, 1)
+        with np.errstate(invalid="ignore"):
+            mean = total / count.reshape(-1, *[1] * (total.ndim - 1))
+        return asarray_like(mean, self.problem.targets)
+
+    def fold_outputs(self, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
+        """The output of one split's test rows."""
+        position = self.training.positions()
+        deleted, _ = self.training.deletion(train, test)
+        without = self.problem.without(fitted, deleted, mu)
+        inside = position[test] >= 0
+        values = without.values(position[test[inside]])
+        if not inside.all():
+            outside = self._predicted(without.refitted, mu, test[~inside])
+            order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
+            values = take(namespace(values).concat([values, outside], axis=0), order)
+        return self.readout.shaped(read_without(without, self.readout, values))
+
+    def _predicted(self, fitted: Fitted, mu: float, rows: np.ndarray) -> Array:
+        """Targets that a fit predicts for rows of weight zero."""
+        problem = self.problem
+        solution = problem.solution(fitted, mu)
+        return solution.values(problem.kernel, self.training.inactive_rows(rows), problem.X)
+
+    def _with_inactive(self, outputs: Array, fitted: Fitted, mu: float) -> Array:
+        """Outputs of the active rows extended to all: the others never train, so the fitted model
+        holds them out.
+        """
+        if self.training.all_active:
+            return outputs
+        inactive = complement(self.training.active, self.training.n_samples)
+        values = self._predicted(fitted, mu, inactive)
+        others = self.readout.read(values, rule_of_fit(self.problem, self.readout, fitted))
+        both = namespace(outputs).concat([outputs, others], axis=0)
+        return take(both, np.argsort(np.concatenate([self.training.active, inactive])))

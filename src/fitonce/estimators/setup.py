@@ -1,0 +1,216 @@
+"""An estimator and its rows as values, validated: what everything after them is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import LeaveOneGroupOut, check_cv
+
+from ..core.arrays import Array, take, to_numpy
+from ..core.holdout import Deletion
+from ..core.readout import Readout
+from ..core.rows import is_rows
+from ..core.splits import checked_splits, complement, row_numbers
+from ..landmarks.choice import landmarks_for
+from ..tuning.criterion import Criterion
+from ..tuning.decompose import row_scale_of
+from ..tuning.problem import Data
+from ..tuning.specification import Specification
+from ..tuning.tuner import Tuner
+from .validation import (
+    as_rows,
+    check_alpha,
+    check_fit_data,
+    check_landmarks,
+    check_weights,
+    namespace_name,
+)
+
+Folds = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `fit` was given, validated: all rows, of which only those with positive weight
+    (`active`) train.
+    """
+
+    X: Any
+    y: np.ndarray
+    weights: np.ndarray | None
+    groups: np.ndarray | None
+    active: np.ndarray
+    precomputed: bool
+    namespace: str
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def all_active(self) -> bool:
+        return len(self.active) == self.n_samples
+
+    def without_destroyed_kernel(self) -> Training:
+        """After the decomposition has overwritten a precomputed kernel, nothing of it is kept."""
+        overwritten = self.precomputed and self.all_active
+        return replace(self, X=self.X[:, :0]) if overwritten else self
+
+    def active_X(self) -> Any:
+        if self.all_active:
+            return self.X
+        X = take(self.X, self.active)
+        return take(X.T, self.active) if self.precomputed else X  # a kernel is symmetric
+
+    def inactive_rows(self, rows: np.ndarray) -> Array:
+        """The given rows as `predict` takes them: features, or their kernel with the active rows."""
+        X = take(self.X, rows)
+        return take(X.T, self.active).T if self.precomputed else X
+
+    def positions(self) -> np.ndarray:
+        """Where each row is among the active ones (n,), -1 for the others."""
+        position = np.full(self.n_samples, -1)
+        position[self.active] = np.arange(len(self.active))
+        return position
+
+    def deletion(self, train: np.ndarray, test: np.ndarray) -> Deletion:
+        """A split as the active rows it deletes, and where among them its test rows are."""
+        position = self.positions()
+        deleted = complement(position[train][position[train] >= 0], len(self.active))
+        tested = position[test][position[test] >= 0]
+        return deleted, np.searchsorted(deleted, tested)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """How an estimator reads y: classes and class numbers of the active rows (None for numbers),
+    its readout, and the weights of the rows with those of their classes.
+    """
+
+    readout: Readout
+    classes: np.ndarray | None
+    codes: np.ndarray | None
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Rows, labels, and what is tuned."""
+
+    training: Training
+    labels: Labels
+    data: Data
+    specification: Specification
+
+    @property
+    def readout(self) -> Readout:
+        return self.labels.readout
+
+    def tuner(self, folds: Folds | None = None) -> Tuner:
+        deletions = None if folds is None else [self.training.deletion(*fold) for fold in folds]
+        return Tuner(self.data, self.specification, self.readout, deletions)
+
+
+def specification_of(estimator: Any) -> Specification:
+    """What an estimator tunes, from its parameters."""
+    criterion = Criterion(
+        estimator.criterion, getattr(estimator, "compression", 1.0), estimator.pooled
+    )
+    return Specification(
+        kernel=estimator.kernel,
+        kernel_params=estimator.kernel_params,
+        gamma=estimator.gamma,
+        degree=estimator.degree,
+        coef0=estimator.coef0,
+        penalty=estimator.penalty,
+        alphas=check_alpha(estimator.alpha),
+        fit_intercept=getattr(estimator, "fit_intercept", True),
+        criterion=criterion,
+        refine=estimator.refine,
+        dropping=estimator.shared_landmarks == "drop",
+    )
+
+
+def setup_of(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> Setup:
+    """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it."""
+    training = training_of(estimator, X, y, sample_weight, groups)
+    specification = specification_of(estimator)
+    y_active = training.y[training.active]
+    weights = None if training.weights is None else training.weights[training.active]
+    labels = estimator.__fitonce_labels__(y_active, weights)
+    coded = y_active if labels.codes is None else labels.codes
+    targets = labels.readout.targets(coded)
+    X_active = training.active_X()
+    row_scale = row_scale_of(labels.weights, X_active)
+    data = Data(X_active, y_active, labels.codes, targets, labels.weights, row_scale)
+    if estimator.landmarks is not None:
+        data = replace(data, landmarks=_landmarks(estimator, specification, data))
+    return Setup(training, labels, data, specification)
+
+
+def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:
+    """The points that stand for the rows; chosen once, whatever is tuned."""
+    given = estimator.landmarks
+    if not isinstance(given, (int, np.integer)):
+        given = check_landmarks(given, data.X)
+    return landmarks_for(
+        data.X,
+        data.targets,
+        data.weights,
+        given,
+        estimator.landmark_method,
+        lambda: specification.central_kernel(data),
+        estimator.random_state,
+    )
+
+
+def training_of(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+) -> Training:
+    """Validated rows, and parameters that mean something."""
+    estimator.__fitonce_check__()
+    X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
+    came_in = namespace_name(X)
+    X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output)
+    weights = check_weights(sample_weight, X.shape[0])
+    active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
+    if len(active) < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} needs at least two rows with positive sample_weight, got "
+            f"{len(active)}."
+        )
+    if is_rows(X) and len(active) < X.shape[0]:
+        raise ValueError(
+            f"{X.shape[0] - len(active)} rows have weight zero: leave them out of the source, "
+            "which is read as it is."
+        )
+    groups = None if groups is None else np.asarray(to_numpy(groups))
+    if groups is not None and len(groups) != X.shape[0]:
+        raise ValueError(
+            f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead."
+        )
+    precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
+    return Training(X, y, weights, groups, active, precomputed, came_in)
+
+
+def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
+    """The splits that tuning and calibration use; None stands for leave-one-out."""
+    if cv is None and training.groups is None:
+        return None
+    n = training.n_samples
+    X = training.X if isinstance(training.X, np.ndarray) else np.empty((n, 1))
+    cv = LeaveOneGroupOut() if cv is None else check_cv(cv, training.y, classifier=classifier)
+    splits = checked_splits(cv.split(X, training.y, training.groups), n)
+    folds = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
+    if any(len(np.unique(train)) != len(train) for train, _ in folds):
+        raise ValueError(
+            "cv names a training row twice in one split; use sample_weight to count a row more "
+            "than once."
+        )
+    if not folds:
+        raise ValueError("cv must give at least one split into training and test rows, got none.")
+    return folds

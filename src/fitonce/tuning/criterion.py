@@ -1,0 +1,82 @@
+"""What a search minimises: our own losses by name, scikit-learn's scorers, or a user's function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from ..core.criteria import LOSSES, HeldOutScores, mean_over_folds, smoothed_error
+from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
+
+SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
+PERFECT = {"auc": 1.0, "r2": 1.0}  # the score at a loss of zero; 0 for all others
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A criterion as given: one of our names, a scorer's name or object, or callable(y, held_out).
+
+    `pooled` looks at all held-out rows together, else at each split and takes the mean.
+    """
+
+    given: Any
+    compression: float = 1.0
+    pooled: bool = True
+
+    @property
+    def name(self) -> str | None:
+        """Our own name for it, if it is one of ours and pooled."""
+        return self.given if isinstance(self.given, str) and self.pooled else None
+
+    @property
+    def perfect(self) -> float:
+        """The score at a loss of zero."""
+        return PERFECT.get(self.given, 0.0) if isinstance(self.given, str) else 0.0
+
+    def losses(self, scores: HeldOutScores) -> np.ndarray:
+        """The loss of every candidate, a few at a time: temporaries are several times the size of
+        what they look at.
+        """
+        n_candidates, *shape = scores.predicted.shape
+        step = max(1, SELECTION_ELEMENTS // max(1, int(np.prod(shape))))
+        parts = [slice(start, start + step) for start in range(0, n_candidates, step)]
+        return np.concatenate([self._of(scores.candidates(part)) for part in parts])
+
+    def _of(self, scores: HeldOutScores) -> np.ndarray:
+        loss = self._loss()
+        return loss(scores) if self.pooled else mean_over_folds(loss, scores)
+
+    def _loss(self) -> Callable[[HeldOutScores], np.ndarray]:
+        if self.given == "smoothed_error" and isinstance(self.given, str):
+            return lambda scores: smoothed_error(scores, self.compression)
+        if isinstance(self.given, str) and self.given in LOSSES:
+            return LOSSES[self.given]
+        scorer = get_scorer(self.given) if isinstance(self.given, str) else self.given
+        score = _scored if isinstance(scorer, SCORER) else _called
+        return lambda scores: np.array([-float(score(scorer, scores, j)) for j in range(len(scores))])
+
+
+def is_scorer_name(name: Any) -> bool:
+    return isinstance(name, str) and name in get_scorer_names()
+
+
+def _called(function: Callable[[Any, Any], float], scores: HeldOutScores, j: int) -> float:
+    """A user's function of the truth and the held-out output, higher is better."""
+    return function(np.asarray(scores.y), scores.output(j))
+
+
+def _scored(scorer: Any, scores: HeldOutScores, j: int) -> float:
+    """scikit-learn's scorer on a stand-in that knows the held-out output."""
+    y = np.asarray(scores.y)
+    stub: Any
+    if scores.labels is None:
+        stub = HeldOutRegressor(scores.output(j))
+    else:
+        stub = HeldOutClassifier(np.unique(y), scores.output(j), lambda: scores.probabilities(j))
+    weights = {} if np.all(scores.weights == 1.0) else {"sample_weight": scores.weights}
+    value: float = scorer(stub, np.zeros((len(y), 1)), y, **weights)
+    return value

@@ -1,0 +1,353 @@
+"""From validated rows to one decomposition, and from there to models: of all rows, or without some.
+
+A `Problem` is the rows' smoother with targets beside it. Labels enter only through the targets, so
+that other labels are another `Problem` with the same smoother.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, take
+from ..core.doubt import warn_constant
+from ..core.features import FeatureNorm
+from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
+from ..core.rows import block_rows, is_rows, on_host
+from ..core.smoothers import KernelSmoother
+from ..kernels import OVERFLOW, Kernel
+from ..landmarks.choice import Landmarks
+from ..landmarks.dropping import DroppedLandmarks
+from ..landmarks.features import LandmarkMap, landmark_map
+from ..rows.blocks import ArrayRows
+from .decompose import FitIntercept, decompose, decompose_at
+
+PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
+
+
+@dataclass(frozen=True)
+class Data:
+    """The rows that train: features (or kernel), y as given, targets, weights and their roots.
+
+    `codes` are class numbers, None for regression.
+    """
+
+    X: Any
+    y: np.ndarray
+    codes: np.ndarray | None
+    targets: np.ndarray
+    weights: np.ndarray | None
+    row_scale: Array | None
+    landmarks: Landmarks | None = None
+    block: np.ndarray | None = None  # of rows that are averaged, where they are
+
+    def rows(self, rows: np.ndarray) -> Data:
+        """Some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        row_scale = None if self.row_scale is None else take(self.row_scale, rows)
+        codes = None if self.codes is None else self.codes[rows]
+        return Data(
+            take(self.X, rows), self.y[rows], codes, self.targets[rows], weights, row_scale
+        )
+
+    def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
+        return replace(self, y=y, codes=codes, targets=targets)
+
+    @property
+    def total_weight(self) -> float:
+        return float(self.X.shape[0]) if self.weights is None else float(self.weights.sum())
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the
+    kernel is linear.
+    """
+
+    dual_coef: Array
+    intercept: Array
+    coef: Array | None
+
+    def readout(self, weights: Array, offsets: Array) -> Solution:
+        """The model whose outputs are these outputs times `weights` plus `offsets`."""
+        coef = None if self.coef is None else self.coef @ weights
+        return Solution(self.dual_coef @ weights, self.intercept @ weights + offsets, coef)
+
+    def values(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
+        """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB."""
+        if self.coef is not None:
+            return X @ self.coef + self.intercept
+        if kernel.precomputed:
+            return X @ self.dual_coef + self.intercept
+        step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
+        blocks = [
+            kernel(X[start : start + step, ...], X_fit) @ self.dual_coef
+            for start in range(0, X.shape[0], step)
+        ]
+        xp = namespace(blocks[0])
+        values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
+        if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
+            raise ValueError(OVERFLOW)
+        return values
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Training rows, their decomposition and their targets.
+
+    `row_scale` (n, 1) holds the square roots of the row weights, or None. Smoothers work on scaled
+    targets, which `projected` holds.
+    """
+
+    kernel: Kernel
+    X: Any
+    smoother: Smoother
+    row_scale: Array | None
+    fit_intercept: FitIntercept
+    targets: Array
+    projected: Targets
+
+    @property
+    def reads_path(self) -> bool:
+        """Whether leave-one-out values of the rows follow from a path alone."""
+        return True
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.targets.shape[0])
+
+    @cached_property
+    def row_weights(self) -> Array:
+        """(n, 1)"""
+        ones = namespace(self.targets).ones_like(self.targets[:, :1])
+        return ones if self.row_scale is None else self.row_scale**2
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Σw y (t,): the class sizes, where targets are indicators."""
+        return namespace(self.targets).sum(self.row_weights * self.targets, axis=0)
+
+    def with_targets(self, targets: np.ndarray) -> Problem:
+        """The same decomposition with other targets (n, t)."""
+        Y = asarray_like(targets, self.smoother.Q0)
+        scaled = Y if self.row_scale is None else self.row_scale * Y
+        return replace(self, targets=Y, projected=self.smoother.project(scaled))
+
+    def unscale(self, values: Array, rows: Any = None) -> Array:
+        """Values of a smoother as predictions: divided by the rows' scale."""
+        if self.row_scale is None:
+            return values
+        return values / (self.row_scale if rows is None else take(self.row_scale, rows))
+
+    def check(self, alphas: np.ndarray) -> None:
+        """Refuse an alpha at which the model does not exist."""
+        if not self.smoother.admits(alphas):
+            bound = self.smoother.lower_bound
+            raise ValueError(
+                f"alpha must be greater than {bound:.6g} for this kernel, got "
+                f"{float(np.min(alphas)):.6g} instead: the centred kernel matrix is indefinite "
+                f"(its smallest eigenvalue is {-bound:.6g}), and below that value the penalised "
+                'problem has no minimum. Use a larger alpha, or penalty="dual", which needs no '
+                "definiteness."
+            )
+
+    def degrees_of_freedom(
+        self, sizes: Array, deleted: np.ndarray | None = None, each: bool = False
+    ) -> Array | None:
+        """Of the within-class scatter, where these are not n - c: of all rows, without those
+        deleted, or without each one.
+        """
+        return None
+
+    def path(self, alphas: np.ndarray) -> Path:
+        return self.smoother.path(self.projected, alphas)
+
+    def fit(self, mu: float) -> Fitted:
+        return self.smoother.fit(self.projected, mu)
+
+    def solution(self, fitted: Fitted, mu: float) -> Solution:
+        """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
+        α if penalised.
+        """
+        raise NotImplementedError
+
+    def held_out_targets(
+        self, mus: np.ndarray, deletions: Sequence[Deletion] | None, path: Path | None = None
+    ) -> tuple[Array, np.ndarray, np.ndarray]:
+        """Held-out targets (m, k, t) for every mu, the k rows tested and the number of the split
+        each belongs to.
+
+        Leave-one-out where no deletions are given, O(n²) per mu and from `path` if that is known;
+        otherwise pairs of rows deleted and positions among them tested.
+        """
+        if deletions is None:
+            rows = np.arange(self.n_samples)
+            path = self.path(mus) if path is None else path
+            return self.unscale(self.projected.Y - path.leave_one_out().residual), rows, rows
+        rows, fold = tested_rows(deletions)
+        values = self.smoother.held_out_folds(self.projected, mus, deletions)
+        return self.unscale(values, rows), rows, fold
+
+    def values_without_each(self, path: Path) -> Array:
+        """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
+        return self.unscale(self.projected.Y - path.leave_one_out().residual[0, ...])
+
+    def of_rows(self, per_sample: Array) -> Array:
+        """Arrays with one entry for each thing that trains, one for each row."""
+        return per_sample
+
+    def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
+        """The model that a refit without the deleted rows would give."""
+        return Without(self, fitted, self.smoother.leave_out(deleted, mu), mu)
+
+
+def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
+    """The rows tested by all deletions one after the other, and which deletion tests each."""
+    rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
+    return rows, np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
+
+
+@dataclass(frozen=True)
+class KernelProblem(Problem):
+    """The exact model: a sum of kernels at all rows."""
+
+    smoother: KernelSmoother
+
+    def solution(self, fitted: Fitted, mu: float) -> Solution:
+        Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
+        xp = namespace(Y)
+        dual_coef = self._scaled(dual)
+        coef = None
+        if self.kernel.linear:  # what lies outside the range of X adds rounding only, over μ
+            coef = self._centred_X.T @ self._scaled(self.smoother.inside(Y, dual, mu))
+        if self.fit_intercept == "penalized":
+            intercept = xp.sum(dual_coef, axis=0)
+        elif not self.fit_intercept:
+            intercept = xp.zeros_like(dual_coef[0, :])
+        elif coef is not None:
+            w = self.row_weights
+            mean = xp.sum(w * self.unscale(Y), axis=0) / xp.sum(w)
+            intercept = mean - self._mean_row @ coef
+        else:
+            norm = xp.sqrt(xp.sum(self.row_weights))
+            intercept = self.smoother.bias_coef(Y, dual)[0, :] / norm
+        return Solution(dual_coef, intercept, coef)
+
+    def _scaled(self, dual: Array) -> Array:
+        return dual if self.row_scale is None else self.row_scale * dual
+
+    @cached_property
+    def _mean_row(self) -> Array:
+        """The weighted mean of the training rows."""
+        w = self.row_weights[:, 0]
+        return (self.X.T @ w) / namespace(w).sum(w)
+
+    @cached_property
+    def _centred_X(self) -> Any:
+        """X, less its mean where the kernel was made so: a free bias makes that the same model."""
+        centred = self.fit_intercept is True and not sp.issparse(self.X)
+        return self.X - self._mean_row if centred and self.smoother.centres else self.X
+
+
+def exact_problem(
+    data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, mu: float | None
+) -> KernelProblem:
+    """The problem of all rows, for any mu or for the given one only. A precomputed kernel in X is
+    overwritten.
+    """
+    recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
+    try:
+        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
+            'definite. Use a larger alpha, or penalty="dual", which needs no definiteness.'
+        ) from error
+    Y = asarray_like(data.targets, smoother.Q0)
+    X = None if kernel.precomputed else data.X
+    projected = smoother.project(Y if data.row_scale is None else data.row_scale * Y)
+    return KernelProblem(kernel, X, smoother, data.row_scale, fit_intercept, Y, projected)
+
+
+@dataclass(frozen=True)
+class LandmarkProblem(Problem):
+    """The same on features of landmarks, which stand in `X`; rows are read block by block."""
+
+    smoother: FeatureNorm
+    features: LandmarkMap
+
+    def solution(self, fitted: Fitted, mu: float) -> Solution:
+        """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""
+        solved = self.smoother.solved
+        coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
+        mean_Y = self.smoother.mean_Y(fitted.Y)
+        return Solution(*self.features.model(solved.W @ coef, mean_Y, solved.mean_Z))
+
+
+def landmark_problem(
+    data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, dropping: bool
+) -> LandmarkProblem:
+    """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and
+    an eigh of m×m.
+    """
+    assert data.landmarks is not None
+    landmarks = data.landmarks
+    features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
+    step = block_rows(int(features.M.shape[1]), host=on_host(data.X))
+    rows = data.X.with_step(step) if is_rows(data.X) else ArrayRows(data.X, step)
+    Y = asarray_like(data.targets, rows.like)
+    scaled = Y if data.row_scale is None else data.row_scale * Y
+    dropped = None
+    if dropping:
+        dropped = DroppedLandmarks(landmarks.rows, features.coordinates, features.eigenvectors)
+    smoother, projected = FeatureNorm.of(
+        rows, features, data.row_scale, fit_intercept is True, scaled, dropped
+    )
+    if not np.isfinite(smoother.trace):
+        raise ValueError(OVERFLOW)
+    if smoother.trace == 0.0:
+        warn_constant()
+    common = data.row_scale, fit_intercept, Y, projected, features
+    return LandmarkProblem(kernel, landmarks.points, smoother, *common)
+
+
+@dataclass(frozen=True)
+class Without:
+    """The model without some rows, in closed form: its held-out values there and, on demand,
+    everywhere.
+    """
+
+    problem: Problem
+    fitted: Fitted
+    removal: Removal
+    mu: float
+
+    @cached_property
+    def held_out(self) -> HeldOut:
+        return self.removal.held_out(self.fitted)
+
+    @cached_property
+    def refitted(self) -> Fitted:
+        """A fit of all rows in which the deleted ones have no say; `Problem.solution` makes it a
+        model.
+        """
+        problem = self.problem
+        return problem.smoother.refit_without(
+            problem.projected, self.removal, self.held_out, self.mu
+        )
+
+    def values(self, rows: np.ndarray) -> Array:
+        """Predicted targets of the given rows, deleted or not."""
+        position = np.full(self.problem.n_samples, -1)
+        position[self.removal.rows] = np.arange(len(self.removal.rows))
+        if np.all(position[rows] >= 0):
+            deleted = take(self.fitted.Y, self.removal.rows) - self.held_out.residual
+            values = take(deleted, position[rows])
+        else:
+            values = take(self.refitted.values, rows)
+        return self.problem.unscale(values, rows)

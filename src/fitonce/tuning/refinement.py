@@ -1,0 +1,342 @@
+"""From the best point of the lattice to the bottom of its valley: Newton on log alpha, gradients or
+a line search for gamma, and one gamma per feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+import scipy.sparse as sp
+
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
+from ..core.jets import Jet
+from ..core.readout import Signs
+from .decompose import bias_basis
+from .gradient import KernelObjective, LossAndSlope
+from .newton import NewtonStep, newton
+from .problem import Data, KernelProblem, Problem, exact_problem
+from .search import Search, Trial
+from .tuner import Parameters, Tuned, Tuner
+
+ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
+WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
+CONVERGED = 1e-4  # of log gamma between rounds
+ARD_PULL = 0.05  # strength of the pull of log widths to their common start, relative to the loss
+ARD_FOLDS = 5
+ARD_STANDARD_ERRORS = 2.0  # of the gain on unseen rows that widths per feature must show
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """What happened after the lattice: the steps of Newton's method (the last run), the rounds, and
+    the fate of ARD widths.
+    """
+
+    steps: list[NewtonStep] = field(default_factory=list)
+    rounds: list[dict[str, float]] = field(default_factory=list)
+    ard: dict[str, float] | None = None
+
+
+# ---- smooth losses -------------------------------------------------------------------------------
+
+
+def squared_loss(total: float) -> LossAndSlope:
+    """Σ e²/total and its slope."""
+
+    def loss(e: Array) -> tuple[float, Array]:
+        return float(namespace(e).sum(e**2)) / total, 2.0 * e / total
+
+    return loss
+
+
+def smoothed_loss(problem: Problem, compression: float) -> LossAndSlope:
+    """Mean of σ(-γ y (y - e)) for ±1 targets as a function of the (scaled) residuals e, and its
+    slope.
+    """
+    weights = problem.row_weights / namespace(problem.targets).sum(problem.row_weights)
+
+    def loss(e: Array) -> tuple[float, Array]:
+        xp = namespace(e)
+        margin = 1.0 - problem.targets * problem.unscale(e)
+        s = _falling_sigmoid(compression * margin)
+        slope = weights * compression * s * (1.0 - s) * problem.targets
+        return float(xp.sum(weights * s)), problem.unscale(slope)
+
+    return loss
+
+
+def _falling_sigmoid(x: Array) -> Array:
+    """σ(-x), without overflow."""
+    return 0.5 - 0.5 * namespace(x).tanh(0.5 * x)
+
+
+def smoothed_jet(margin: Jet, compression: float, weights: Array) -> Jet:
+    """Weighted mean of σ(-γ · margin) with its derivatives."""
+    s = _falling_sigmoid(compression * margin.value)
+    first = -compression * s * (1.0 - s)
+    second = compression**2 * s * (1.0 - s) * (1.0 - 2.0 * s)
+    losses: Jet = margin.through(s, first, second) * (weights / namespace(weights).sum(weights))
+    return losses.sum()
+
+
+def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
+    """The criterion with two derivatives in log mu, by leave-one-out, where it has them."""
+    criterion = tuner.specification.criterion
+    if criterion.name not in ("squared_error", "smoothed_error"):
+        return None
+    assert isinstance(problem, KernelProblem)
+    jets = problem.smoother.jets(problem.projected, mu)
+    if criterion.name == "squared_error":
+        total = tuner.data.total_weight * problem.targets.shape[1]
+        return (jets.held_out * jets.held_out).sum() * (1.0 / total)
+    scatter = jets.residual.map(lambda r: problem.projected.Y.T @ r)
+    e = jets.held_out.map(problem.unscale)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # classes may not separate
+        margins = tuner.readout.margins(e, scatter, problem.targets, problem.sizes)
+        if margins is None:
+            return None
+        return smoothed_jet(margins, criterion.compression, problem.row_weights)
+
+
+def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
+    """The criterion as a function of leave-one-out residuals, with its slope, where gradients in
+    the kernel are to be had.
+    """
+    criterion = tuner.specification.criterion
+    if criterion.name == "squared_error":
+        return squared_loss(tuner.data.total_weight * problem.targets.shape[1])
+    two_signs = isinstance(tuner.readout, Signs) and tuner.readout.n_classes == 2
+    if criterion.name == "smoothed_error" and two_signs:
+        return smoothed_loss(problem, criterion.compression)
+    return None
+
+
+# ---- the walk ------------------------------------------------------------------------------------
+
+
+def refine(tuner: Tuner, tuned: Tuned) -> Tuned:
+    """The winner of the lattice moved to the nearest minimum of the criterion; never to a worse
+    one.
+
+    Gamma first, where it is tuned: jointly with alpha by gradient where the criterion has one
+    (function norm, leave-one-out), else in turns with alpha (Saadi et al.), each by a bounded line
+    search. Then alpha, by Newton's method where the criterion has derivatives.
+    """
+    work = _Refiner(tuner, tuned.winner)
+    best = _Point(tuned.winner, tuned.problem)
+    rounds: list[dict[str, float]] = []
+    if "gamma" in tuned.winner.parameters:
+        best, rounds = work.gamma(best)
+    best, steps = work.alpha(best)
+    steps = [step for step in steps if np.isfinite(step.loss)]
+    alphas, losses = ([getattr(step, name) for step in steps] for name in ("alpha", "loss"))
+    walked = Trial(best.trial.parameters, np.array(alphas), np.array(losses))
+    ard = None
+    if tuner.specification.ard:
+        best, ard = work.ard(best)
+    trials = [*tuned.found.trials, *([walked] if steps else []), best.trial]
+    refinement = Refinement(steps, rounds, ard)
+    return Tuned(Search(trials), best.trial, best.problem, None, refinement)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where the search stands: one alpha with its loss, and the decomposition."""
+
+    trial: Trial
+    problem: Problem
+
+    @property
+    def record(self) -> dict[str, float]:
+        gamma = float(np.mean(self.trial.parameters["gamma"]))
+        return {"gamma": gamma, "alpha": self.trial.alpha, "loss": self.trial.loss}
+
+    def or_better(self, other: _Point) -> _Point:
+        return other if other.trial.loss < self.trial.loss else self
+
+
+def _line(function: Callable[[float], float], start: float, bounds: np.ndarray | None) -> float:
+    lower, upper = start - WITHIN, start + WITHIN
+    if bounds is not None:
+        lower, upper = max(lower, float(bounds[0])), min(upper, float(bounds[1]))
+    if not lower < upper:
+        return start
+    found = scipy.optimize.minimize_scalar(
+        function, bounds=(lower, upper), method="bounded", options={"xatol": 1e-3}
+    )
+    return float(found.x)
+
+
+class _Refiner:
+    def __init__(self, tuner: Tuner, winner: Trial) -> None:
+        self.tuner, self.data, self.spec = tuner, tuner.data, tuner.specification
+        self.penalty = winner.parameters.get("penalty", self.spec.penalty)
+        self.tune_alpha = self.spec.alphas is None
+        # leave-one-out of a kernel matrix has derivatives
+        self.smooth = tuner.deletions is None and self.data.landmarks is None
+
+    def loss(self, problem: Problem, alpha: float) -> float:
+        return float(self.tuner.losses(problem, np.array([alpha]))[0])
+
+    def point(self, parameters: Parameters, alpha: float) -> _Point:
+        return self._at(self.tuner.problem(parameters), parameters, alpha)
+
+    def _at(self, problem: Problem, parameters: Parameters, alpha: float) -> _Point:
+        loss = np.array([self.loss(problem, alpha)])
+        return _Point(Trial(parameters, np.array([alpha]), loss), problem)
+
+    def alpha(self, best: _Point) -> tuple[_Point, list[NewtonStep]]:
+        if not self.tune_alpha:
+            return best, []
+        problem, alpha = best.problem, best.trial.alpha
+        window = self.tuner.alphas(problem)[[0, -1]]
+        steps: list[NewtonStep] = []
+        if self.smooth and loss_jet(self.tuner, problem, alpha) is not None:
+            steps = newton(lambda mu: loss_jet(self.tuner, problem, mu), alpha, *window)
+            alpha = steps[-1].alpha
+        else:
+            by_line = _line(
+                lambda t: self.loss(problem, float(np.exp(t))), np.log(alpha), np.log(window)
+            )
+            alpha = float(np.exp(by_line))
+        return best.or_better(self._at(problem, best.trial.parameters, alpha)), steps
+
+    # ---- gamma ---------------------------------------------------------------------------------
+
+    def gamma(self, best: _Point) -> tuple[_Point, list[dict[str, float]]]:
+        objective = self._objective(best)
+        return self._alternate(best) if objective is None else self._descend(best, objective)
+
+    def _objective(self, best: _Point) -> KernelObjective | None:
+        """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function
+        norm, rbf or laplacian.
+        """
+        problem, spec = best.problem, self.spec
+        loss = loss_and_slope(self.tuner, problem)
+        smooth = self.smooth and self.penalty == "function" and self.tune_alpha
+        if loss is None or not smooth or spec.kernel not in ("rbf", "laplacian"):
+            return None
+        if spec.fit_intercept == "penalized":
+            return None
+        start = np.log([best.trial.parameters["gamma"], best.trial.alpha])
+        Y, Q0 = problem.projected.Y, problem.smoother.Q0
+        kernel = self._kernel_of(best, self.data)
+        return KernelObjective(kernel, self.data.X, Y, Q0, problem.row_scale, loss, start)
+
+    def _kernel_of(self, best: _Point, data: Data) -> Callable[[Any], Array]:
+        """The kernel matrix as a function of gamma."""
+        parameters = best.trial.parameters
+
+        def kernel(gamma: Any) -> Array:
+            return self.spec.kernel_at(data, {**parameters, "gamma": gamma})(data.X, data.X)
+
+        return kernel
+
+    def _descend(
+        self, best: _Point, objective: KernelObjective
+    ) -> tuple[_Point, list[dict[str, float]]]:
+        window = self.tuner.alphas(best.problem)
+        *widths, alpha = np.exp(objective.minimise((window[0], window[-1])))
+        parameters = {**best.trial.parameters, "gamma": float(widths[0])}
+        after = best.or_better(self.point(parameters, float(alpha)))
+        return after, [best.record, after.record]
+
+    def _alternate(self, best: _Point) -> tuple[_Point, list[dict[str, float]]]:
+        rounds = [best.record]
+        for _ in range(ALTERNATIONS):
+            before = np.log(best.trial.parameters["gamma"])
+            parameters, alpha = best.trial.parameters, best.trial.alpha
+
+            def at(t: float, parameters: Parameters = parameters, alpha: float = alpha) -> _Point:
+                return self.point({**parameters, "gamma": float(np.exp(t))}, alpha)
+
+            t = _line(lambda t, at=at: at(t).trial.loss, before, None)  # type: ignore[misc]
+            best, _ = self.alpha(best.or_better(at(t)))
+            rounds.append(best.record)
+            if abs(np.log(best.trial.parameters["gamma"]) - before) < CONVERGED:
+                break
+        return best, rounds
+
+    # ---- one width per feature -----------------------------------------------------------------
+
+    def ard(self, best: _Point) -> tuple[_Point, dict[str, float]]:
+        """Widths per feature by the held-out squared error, kept only where they pay on rows that
+        did not choose them.
+
+        Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths
+        are pulled towards their common start, and in five folds the widths are chosen on each
+        training part and judged on its test part, against one common width that was chosen there in
+        the same way. They are kept if the squared error falls by more than two standard errors of
+        the paired differences.
+        """
+        if sp.issparse(self.data.X):
+            raise ValueError('gamma="ard" needs a dense X: make it dense, or use gamma="tune".')
+        try:
+            gain, error = self._ard_gain(best)
+        except NotPositiveDefiniteError:  # too small an alpha for this kernel on some of the rows
+            return best, {"gain": 0.0, "standard_error": 0.0}
+        record = {"gain": gain, "standard_error": error}
+        if gain <= ARD_STANDARD_ERRORS * error:
+            return best, record
+        widths, alpha = self._widths(best, np.arange(self.data.X.shape[0]), per_feature=True)
+        parameters = {**best.trial.parameters, "gamma": widths}
+        if self.tune_alpha:
+            return self.alpha(self.point(parameters, alpha))[0], record
+        problem = self.tuner.problem(parameters)
+        points = [self._at(problem, parameters, float(a)) for a in self.tuner.alphas(problem)]
+        return min(points, key=lambda point: point.trial.loss), record
+
+    def _widths(
+        self, best: _Point, rows: np.ndarray, per_feature: bool
+    ) -> tuple[np.ndarray, float]:
+        """Widths, one per feature or one in all, and alpha, chosen on some of the rows.
+
+        Alpha stays where it is not tuned.
+        """
+        part = self.data.rows(rows)
+        n_widths = part.X.shape[1] if per_feature else 1
+        gamma, alpha = best.trial.parameters["gamma"], best.trial.alpha
+        start = np.log(np.append(np.full(n_widths, gamma), alpha))
+        targets = asarray_like(part.targets, best.problem.targets)
+        Y = targets if part.row_scale is None else part.row_scale * targets
+        Q0 = bias_basis(Y, part.row_scale, self.spec.fit_intercept)
+        loss = squared_loss(part.total_weight * Y.shape[1])
+        kernel = self._kernel_of(best, part)
+        objective = KernelObjective(
+            kernel, part.X, Y, Q0, part.row_scale, loss, start, per_feature=per_feature
+        )
+        pulled = replace(objective, pull=ARD_PULL * objective(start)[0])
+        reach = 2.0**8 if self.tune_alpha else 1.0 + 1e-9
+        *widths, alpha = np.exp(pulled.minimise((alpha / reach, alpha * reach)))
+        return np.array(widths), float(alpha)
+
+    def _ard_gain(self, best: _Point) -> tuple[float, float]:
+        """Mean improvement of the squared error on unseen rows by a width per feature over a common
+        one, and its standard error.
+        """
+        n = self.data.X.shape[0]
+        fold = np.random.default_rng(0).permutation(n) % ARD_FOLDS
+        gains = []
+        for number in range(ARD_FOLDS):
+            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            (common,), alpha = self._widths(best, train, per_feature=False)
+            plain = self._squared_errors(best, float(common), alpha, train, test)
+            own = self._widths(best, train, per_feature=True)
+            gains.append(plain - self._squared_errors(best, *own, train, test))
+        gain = np.concatenate(gains)
+        return float(gain.mean()), float(gain.std() / np.sqrt(n))
+
+    def _squared_errors(
+        self, best: _Point, gamma: Any, alpha: float, train: np.ndarray, test: np.ndarray
+    ) -> np.ndarray:
+        """Squared errors at the test rows of a model of the training rows."""
+        part = self.data.rows(train)
+        kernel = self.spec.kernel_at(part, {**best.trial.parameters, "gamma": gamma})
+        problem = exact_problem(part, kernel, "function", self.spec.fit_intercept, alpha)
+        solution = problem.solution(problem.fit(alpha), alpha)
+        values = solution.values(kernel, self.data.rows(test).X, part.X)
+        return np.asarray(np.mean((to_numpy(values) - self.data.targets[test]) ** 2, axis=1))

@@ -1,0 +1,281 @@
+"""The one search: candidates → held-out scores → criterion → choice.
+
+A `Tuner` takes values only: rows, what is tuned, how labels are read, the splits. `fit`, nested
+cross-validation, permutations with tuning inside and the command line all come here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from ..core.arrays import to_numpy
+from ..core.criteria import HeldOutScores
+from ..core.doubt import repeated_warnings_once, warn_numerical
+from ..core.holdout import Deletion, Path
+from ..core.readout import Readout
+from .averages import averaged_problem
+from .costs import check_fits
+from .lattice import GammaLattice, alpha_lattice
+from .problem import Data, Problem, exact_problem, landmark_problem
+from .search import Search, Trial, search
+from .specification import Specification
+
+KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again, not kept beside a trial
+KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
+# held-out values computed together: exactly, and where each time is a pass over the rows
+PATH_ELEMENTS = 1 << 24, 1 << 27
+
+Parameters = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Who is told of the search: a context for each step of it, a function for each trial."""
+
+    task: Callable[[str], AbstractContextManager[None]] = nullcontext
+    tried: Callable[[Trial], None] = lambda trial: None
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a search found: all trials, the winner, its decomposition, and its path if that was
+    kept.
+    """
+
+    found: Search
+    winner: Trial
+    problem: Problem
+    path: Path | None = None
+    refinement: Any = None
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A trial with what was made for it."""
+
+    trial: Trial
+    problem: Problem | None
+    path: Path | None
+
+
+@dataclass(frozen=True)
+class Tuner:
+    """Everything that a choice depends on.
+
+    `deletions` are the splits, None for leave-one-out. `make` may hand out problems that others
+    have decomposed already (nested permutations share theirs).
+    """
+
+    data: Data
+    specification: Specification
+    readout: Readout
+    deletions: Sequence[Deletion] | None = None
+    make: Callable[[Tuner, Parameters], Problem] | None = field(default=None, compare=False)
+
+    # ---- decompositions ------------------------------------------------------------------------
+
+    def problem(self, parameters: Mapping[str, Any], mu: float | None = None) -> Problem:
+        """The decomposition at some values of the tuned parameters; for one mu only, if given."""
+        data, spec = self.data, self.specification
+        kernel = spec.kernel_at(data, parameters)
+        penalty = parameters.get("penalty", spec.penalty)
+        if data.landmarks is not None:
+            return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
+        if data.block is not None:
+            return averaged_problem(data, kernel, penalty, spec.fit_intercept)
+        # a decomposition overwrites a precomputed kernel: all but a single one get a copy
+        if kernel.precomputed and len(spec.others()) > 1:
+            data = replace(data, X=data.X + 0.0)
+        with check_fits(data.X, kernel, penalty, mu):
+            return exact_problem(data, kernel, penalty, spec.fit_intercept, mu)
+
+    def alphas(self, problem: Problem) -> np.ndarray:
+        """The candidates for alpha: those given, or powers of two placed by the decomposition."""
+        given = self.specification.alphas
+        if given is None:
+            return alpha_lattice(problem.smoother, self.data.total_weight)
+        return np.unique(given)
+
+    # ---- scores --------------------------------------------------------------------------------
+
+    def losses(self, problem: Problem, alphas: np.ndarray) -> np.ndarray:
+        """The criterion for every alpha."""
+        return self._losses(problem, alphas)[0]
+
+    def _losses(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
+        """A chunk of alphas at a time; and the path, where there is one chunk of leave-one-out."""
+        n, t = self.data.targets.shape
+        chunk = max(1, PATH_ELEMENTS[self.data.landmarks is not None] // (n * max(t, 2)))
+        parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
+        losses, path = [], None
+        for part in parts:
+            path = problem.path(part) if self.deletions is None and problem.reads_path else None
+            losses.append(self.specification.criterion.losses(self.scores(problem, part, path)))
+        result = np.concatenate(losses)
+        if not np.isfinite(result).any():
+            raise ValueError(
+                "the criterion is not finite for any alpha; scale the targets, or use larger "
+                "candidates."
+            )
+        small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
+        kept = path if len(parts) == 1 and small else None
+        return np.where(np.isfinite(result), result, np.inf), kept
+
+    def scores(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> HeldOutScores:
+        """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of
+        all rows.
+        """
+        data = self.data
+        predicted, rows, fold = problem.held_out_targets(alphas, self.deletions, path)
+        classes = self.class_scores(problem, alphas, predicted)
+        decision, separation = (None, None) if classes is None else map(to_numpy, classes)
+        weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
+        codes = None if data.codes is None else data.codes[rows]
+        return HeldOutScores(
+            to_numpy(predicted),
+            data.targets[rows],
+            weights,
+            fold,
+            decision,
+            codes,
+            separation,
+            data.y[rows],
+        )
+
+    def class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Any) -> Any:
+        """Class scores and separations of predicted targets (m, k, t), by the fits of all rows."""
+        rule = None
+        if self.readout.needs_scatter:
+            E = problem.smoother.residual_scatter(problem.projected, alphas)
+            sizes = problem.sizes + 0.0 * E[:, 0, :]
+            rule = self.readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes))
+        return self.readout.class_scores(predicted, rule)
+
+    # ---- search --------------------------------------------------------------------------------
+
+    def evaluate(self, parameters: Parameters) -> Evaluated:
+        """All candidates for alpha at some values of the other parameters."""
+        problem = self.problem(parameters) if self.make is None else self.make(self, parameters)
+        alphas = self.alphas(problem)
+        problem.check(alphas)
+        return self.judged(problem, alphas, parameters)
+
+    def judged(
+        self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
+    ) -> Evaluated:
+        """Some candidates for alpha on a decomposition that is there."""
+        losses, path = self._losses(problem, alphas)
+        return Evaluated(Trial(parameters or {}, alphas, losses), problem, path)
+
+    def lattice(self) -> GammaLattice | None:
+        return self.specification.gamma_lattice(self.data)
+
+    def winner(self) -> Trial:
+        """The choice alone."""
+        trials = search(self._one_by_one, self.specification.others(), self.lattice())
+        return trials.winner
+
+    def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
+        return [self.evaluate(parameters).trial for parameters in several]
+
+    def search(self, n_jobs: int | None = None, watch: Watch | None = None) -> Tuned:
+        """Everything that is to be tuned; the winner's decomposition comes along."""
+        others, lattice = self.specification.others(), self.lattice()
+        watch = Watch() if watch is None else watch
+        best = _Best(self, watch)
+        alone = lattice is None and len(others) == 1
+
+        def side_by_side(several: Sequence[Parameters]) -> list[Trial]:
+            jobs = (delayed(_trial_alone)(self, parameters) for parameters in several)
+            trials: list[Trial] = Parallel(n_jobs=n_jobs)(jobs)
+            for trial in trials:
+                watch.tried(trial)
+            return trials
+
+        with repeated_warnings_once():
+            one_process = alone or effective_n_jobs(n_jobs) == 1
+            found = search(best.one_by_one if one_process else side_by_side, others, lattice)
+            problem, path = best.of(found.winner)
+        return Tuned(found, found.winner, problem, path)
+
+
+def _trial_alone(tuner: Tuner, parameters: Parameters) -> Trial:
+    """A trial for another process: its decomposition stays there."""
+    return tuner.evaluate(parameters).trial
+
+
+class _Best:
+    """Trials one after the other, with the decomposition of the best so far kept beside them."""
+
+    def __init__(self, tuner: Tuner, watch: Watch) -> None:
+        self.tuner, self.watch = tuner, watch
+        self.kept: Evaluated | None = None
+
+    def one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
+        return [self._evaluate(parameters) for parameters in several]
+
+    def _evaluate(self, parameters: Parameters) -> Trial:
+        data = self.tuner.data
+        with self.watch.task(_name(parameters)):
+            if (
+                self.kept is not None
+                and data.X.shape[0] > KEEP_BEST_UP_TO
+                and data.landmarks is None
+            ):
+                self.kept = Evaluated(self.kept.trial, None, None)
+            evaluated = self.tuner.evaluate(parameters)
+        trial = evaluated.trial
+        self.watch.tried(trial)
+        if self.kept is None or Search([self.kept.trial, trial]).winner is trial:
+            self.kept = evaluated
+        return trial
+
+    def of(self, winner: Trial) -> tuple[Problem, Path | None]:
+        kept = self.kept
+        if kept is None or kept.problem is None or kept.trial is not winner:
+            return self.tuner.problem(winner.parameters), None
+        return kept.problem, kept.path
+
+
+def _name(parameters: Mapping[str, Any]) -> str:
+    numbers = [f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty"]
+    return " ".join(numbers) or "decompose"
+
+
+def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
+    """Tell where the criterion still falls at the end of what was tried."""
+    winner = tuned.winner
+    edge = winner.falling_edge
+    if specification.alphas is None and edge is not None:
+        if edge == "upper":
+            reason = "beyond it every model is constant; this kernel finds nothing in these data"
+        elif tuned.problem.smoother.lower_bound > 0:
+            reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
+        else:
+            reason = (
+                "float64 does not carry a smaller one; the targets may be free of noise, or "
+                "nothing here predicts them"
+            )
+        warn_numerical(
+            f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}."
+        )
+    tried = [
+        trial.parameters["gamma"]
+        for trial in tuned.found.trials
+        if np.ndim(trial.parameters.get("gamma", [])) == 0
+    ]
+    gamma = winner.parameters.get("gamma", np.nan)
+    at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
+    reach = GammaLattice.limit + GammaLattice.reach
+    if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
+        smooth = "so smooth a kernel is nearly linear: try kernel='linear'"
+        advice = smooth if gamma == min(tried) else "scale the features, or give gamma"
+        warn_numerical(
+            f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}."
+        )
