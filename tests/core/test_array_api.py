@@ -249,7 +249,7 @@ def test_constant_rows_warn_and_predict_the_mean(kernel, xp):
     _, y = problem(KernelRidge)
     rows = xp.asarray(np.full((N, 3), 2.0))
     with pytest.warns(NumericalWarning, match="look the same"):
-        model = KernelRidge(kernel).fit(rows, xp.asarray(y))
+        model = KernelRidge(kernel=kernel).fit(rows, xp.asarray(y))
     same(model.predict(rows), np.tile(y.mean(axis=0), (N, 1)), xp, 1e-8)
 
 

@@ -53,7 +53,7 @@ def instances() -> list:
             "poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]
         ),
         LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
-        KernelRidge("linear", fit_intercept=False),
+        KernelRidge(kernel="linear", fit_intercept=False),
         KernelRidge(
             "sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0
         ),

@@ -202,7 +202,7 @@ def test_ridge_without_intercept_is_scikit_learns(weighted, kernel):
     X, y = problem(KernelRidge)
     Y = np.column_stack([y, X[:, 2] - 1])
     weights = unequal_weights() if weighted else None
-    ours = KernelRidge(kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(
+    ours = KernelRidge(kernel=kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(
         X, Y, sample_weight=weights
     )
     theirs = sklearn.kernel_ridge.KernelRidge(kernel=kernel, alpha=0.5, **KERNELS[kernel]).fit(
@@ -990,7 +990,7 @@ def test_several_targets_are_fitted_together():
     assert model.dual_coef_.shape == (N, 3) and model.intercept_.shape == (3,)
     assert KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y[:, :1]).predict(X).shape == (N, 1)
     assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
-    assert KernelRidge("linear", alpha=0.5).fit(X, Y).coef_.shape == (3, 3)
+    assert KernelRidge(kernel="linear", alpha=0.5).fit(X, Y).coef_.shape == (3, 3)
 
 
 # ---- shapes and company --------------------------------------------------------------------------

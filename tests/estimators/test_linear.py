@@ -180,13 +180,13 @@ def parallel(a: np.ndarray, b: np.ndarray, atol: float) -> None:
 def test_least_squares_gives_the_fisher_direction():
     X, y = problem(n_classes=2)
     fisher = np.linalg.solve(scatter_within(X, y), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0))
-    direction = KernelRidge("linear", alpha=1e-9).fit(X, coded(y)).coef_
+    direction = KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).coef_
     parallel(direction, fisher, 1e-8)
     parallel(
         -KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y).scalings_[:, 0], fisher, 1e-8
     )
     mean = X.mean(axis=0)
-    close(KernelRidge("linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction)
+    close(KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction)
 
 
 @pytest.mark.parametrize("mu", [1e-2, 1.0, 30.0])
@@ -195,7 +195,7 @@ def test_regularised_least_squares_gives_the_regularised_direction(mu):
     fisher = np.linalg.solve(
         scatter_within(X, y) + mu * np.eye(5), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
     )
-    parallel(KernelRidge("linear", alpha=mu).fit(X, coded(y)).coef_, fisher, 1e-10)
+    parallel(KernelRidge(kernel="linear", alpha=mu).fit(X, coded(y)).coef_, fisher, 1e-10)
     parallel(-KernelFisherDiscriminant("linear", alpha=mu).fit(X, y).coef_[0], fisher, 1e-10)
     parallel(-LeastSquaresSVC("linear", alpha=mu).fit(X, y).coef_[0], fisher, 1e-10)
 
@@ -211,7 +211,7 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
     U = np.linalg.svd(within)[0][:, : len(X) - 2]  # the range of S_w
     null = difference - U @ (U.T @ difference)
     for mu, atol in ((1e-3, 1e-4), (1e-6, 1e-7)):
-        model = KernelRidge("linear", alpha=mu).fit(X, coded(y))
+        model = KernelRidge(kernel="linear", alpha=mu).fit(X, coded(y))
         parallel(model.coef_, null, atol)
         parallel(model.coef_, np.linalg.solve(within + mu * np.eye(50), difference), 1e-7)
     close(model.predict(X), coded(y), 1e-6)  # two values: the classes collapse
@@ -227,7 +227,7 @@ def test_kernel_ridge_is_ridge(weighted, intercept, p):
     X, Y = problem(KernelRidge, p=p)
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     for targets in (Y, Y[:, 0]):
-        ours = KernelRidge("linear", alpha=0.7, fit_intercept=intercept).fit(
+        ours = KernelRidge(kernel="linear", alpha=0.7, fit_intercept=intercept).fit(
             X, targets, sample_weight=weights
         )
         theirs = Ridge(alpha=0.7, fit_intercept=intercept, solver="cholesky").fit(

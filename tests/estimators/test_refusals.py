@@ -475,7 +475,7 @@ def test_the_dual_norm_of_enormous_rows_is_refused():
     refused(
         ValueError,
         "overflow.*Scale the features",
-        KernelRidge("linear", penalty="dual").fit,
+        KernelRidge(kernel="linear", penalty="dual").fit,
         X * 1e100,
         NUMBERS,
     )

@@ -208,7 +208,7 @@ def targets_about_zero(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
     return rng.normal(size=(40, 3)), rng.normal(size=40) * rng.uniform(0.2, 3.0, size=40), None
 
 
-RIDGE = KernelRidge("linear", alpha=1.0, fit_intercept=False)
+RIDGE = KernelRidge(kernel="linear", alpha=1.0, fit_intercept=False)
 EXCHANGES: dict[str, tuple[Any, Simulation, dict[str, Any]]] = {
     "whole, free": (
         FISHER,
@@ -247,7 +247,7 @@ EXCHANGES: dict[str, tuple[Any, Simulation, dict[str, Any]]] = {
         {"exchange": "within", "cv": StratifiedKFold(5), "permute": "resplit"},
     ),
     "shift": (
-        KernelRidge("linear", alpha=1.0),
+        KernelRidge(kernel="linear", alpha=1.0),
         series,
         {"exchange": "shift", "cv": KFold(5), "permute": "free"},
     ),

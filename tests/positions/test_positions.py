@@ -88,14 +88,14 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         2,
         {"cv": LeaveOneOut(), "pooled": True, "scoring": "roc_auc"},
     ),
-    "ridge": (KernelRidge("linear", alpha=1.0), None, {"cv": KFold(4)}),
+    "ridge": (KernelRidge(kernel="linear", alpha=1.0), None, {"cv": KFold(4)}),
     "ridge, two targets": (
         KernelRidge(gamma=0.1, alpha=0.5),
         20,
         {"cv": KFold(4), "scoring": "neg_mean_squared_error"},
     ),
     "groups": (LINEAR, 2, {"cv": GroupKFold(3), "groups": GROUPS}),
-    "sign flips": (KernelRidge("linear", alpha=1.0), None, {"cv": KFold(4), "exchange": "sign"}),
+    "sign flips": (KernelRidge(kernel="linear", alpha=1.0), None, {"cv": KFold(4), "exchange": "sign"}),
     "weights": (LINEAR, 2, {"cv": KFold(4), "params": {"sample_weight": np.linspace(0.5, 2.0, N)}}),
     "tuned": (
         KernelFisherDiscriminant("linear"),
@@ -364,16 +364,16 @@ GENERALIZED: dict[str, tuple[Any, Any, str]] = {
         2,
         "roc_auc",
     ),
-    "ridge": (KernelRidge("linear", alpha=1.0), None, "r2"),
+    "ridge": (KernelRidge(kernel="linear", alpha=1.0), None, "r2"),
     "ridge, rbf, dual": (
         KernelRidge(gamma=0.1, alpha=0.3, penalty="dual"),
         None,
         "neg_mean_squared_error",
     ),
     "ridge, two targets": (KernelRidge(gamma=0.1, alpha=0.5), 20, "neg_mean_squared_error"),
-    "ridge, tiny alpha": (KernelRidge("linear", alpha=1e-8), None, "r2"),
+    "ridge, tiny alpha": (KernelRidge(kernel="linear", alpha=1e-8), None, "r2"),
     "tuned": (KernelFisherDiscriminant("linear"), 2, "roc_auc"),
-    "pipeline": (make_pipeline(StandardScaler(), KernelRidge("linear", alpha=1.0)), None, "r2"),
+    "pipeline": (make_pipeline(StandardScaler(), KernelRidge(kernel="linear", alpha=1.0)), None, "r2"),
     "another's": (Ridge(), None, "r2"),
 }
 

@@ -25,7 +25,7 @@ SETTINGS = {"landmarks": 25, "random_state": 0}
 CASES = [
     (KernelFisherDiscriminant(gamma=0.4, alpha=[0.3, 3.0], **SETTINGS), LABELS),
     (LeastSquaresSVC(cv=4, landmark_method="kmeans", **SETTINGS), TWO),
-    (KernelRidge("poly", degree=2, gamma="scale", **SETTINGS), NUMBERS),
+    (KernelRidge(kernel="poly", degree=2, gamma="scale", **SETTINGS), NUMBERS),
 ]
 
 

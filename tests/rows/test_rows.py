@@ -51,7 +51,7 @@ ESTIMATORS = [
     ),
     (KernelRidge(gamma=0.4, landmark_method="cholesky"), NUMBERS),
     (
-        KernelRidge("linear", alpha=[0.1, 1.0], fit_intercept=False),
+        KernelRidge(kernel="linear", alpha=[0.1, 1.0], fit_intercept=False),
         np.column_stack([NUMBERS, X[:, 0] ** 2]),
     ),
 ]
@@ -426,7 +426,7 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
     rows = np.zeros((6000, 2))
     monkeypatch.setattr(guidance, "memory_of", lambda like: Memory("this machine", 2**20, 2**30))
     with pytest.raises(NotEnoughMemoryError, match="6,000 rows"):
-        KernelRidge(kernel, alpha=1.0).fit(rows, np.arange(6000.0))
+        KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
 def test_the_advice_names_what_would_fit():
