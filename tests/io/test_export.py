@@ -34,10 +34,10 @@ from fitonce import (
     KernelRidge,
     LeastSquaresSVC,
     NumericalWarning,
-    export,
     to_onnx,
 )
-from fitonce.export import measured_error
+from fitonce.io import onnx as export
+from fitonce.io.onnx import measured_error
 
 KERNELS = {
     "rbf": {"gamma": 0.2, "alpha": 0.1},

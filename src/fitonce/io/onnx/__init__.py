@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimators.base import KernelModel
-from ..saving import on_host, write_atomically
+from ...estimators.base import KernelModel
+from ...core.atomic import write_atomically
+from ..portable import portable as on_host
 from .graph import Graph, packages
 from .measure import TOLERANCE, judge, largest_difference, rows_to_measure
 from .model import add_model

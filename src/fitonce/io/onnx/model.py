@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.base import KernelModel
-from ..estimators.classifier import KernelClassifier
+from ...estimators.base import KernelModel
+from ...estimators.classifier import KernelClassifier
 from .graph import Graph, tensor_type
 
 

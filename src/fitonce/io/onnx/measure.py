@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..estimators.base import KernelModel
-from ..estimators.classifier import KernelClassifier
-from ..estimators.validation import warn_numerical
+from ...estimators.base import KernelModel
+from ...estimators.classifier import KernelClassifier
+from ...estimators.validation import warn_numerical
 from .graph import Graph, packages
 
 TOLERANCE = 1e-6
