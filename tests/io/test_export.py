@@ -36,7 +36,7 @@ from fitonce import (
     NumericalWarning,
     to_onnx,
 )
-from fitonce.io import onnx as export
+from fitonce.io.onnx import graph as graphs
 from fitonce.io.onnx import measured_error
 
 KERNELS = {
@@ -471,7 +471,8 @@ def test_a_wrong_label_is_an_error(monkeypatch):
     """
     X, y = data()
     model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
-    monkeypatch.setattr(export.model, "_labels", lambda classes: classes[::-1].astype(np.int64))
+    monkeypatch.setattr(model, "predict", lambda X: 1 - LeastSquaresSVC.predict(model, X))
+    monkeypatch.setattr("fitonce.io.onnx.convert.portable", lambda model: model)
     with pytest.raises(ValueError, match="outputs differ from the model's"):
         to_onnx(model)
 
@@ -514,7 +515,7 @@ def test_what_cannot_be_exported():
 
 def test_a_graph_that_no_file_holds(monkeypatch):
     X, y = data()
-    monkeypatch.setattr(export.graph, "MOST_BYTES", 1000)
+    monkeypatch.setattr(graphs, "MOST_BYTES", 1000)
     with pytest.raises(
         ValueError,
         match=r"GiB of training rows and coefficients, and an ONNX file holds 2: fit with fewer "
