@@ -20,6 +20,12 @@ from .model import add_model, training_rows
 from .transformers import transformed
 
 ROWS_KEY, COLUMNS_KEY = "fitonce.measured_on", "fitonce.columns"
+METHODS = {  # of the model, for each output of the graph
+    "label": "predict",
+    "probabilities": "predict_proba",
+    "decision": "decision_function",
+    "prediction": "predict",
+}
 
 
 def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float) -> Any:
@@ -79,19 +85,22 @@ def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
     names = [output.name for output in session.get_outputs()]
     results = dict(zip(names, session.run(None, inputs.feeds(X)), strict=True))
     rounded = inputs.rounded(X)
-    if "prediction" in results:
-        return _relative(results["prediction"], model.predict(rounded))
-    decision = np.asarray(model.decision_function(rounded))
-    errors = [_relative(results["decision"], decision)]
-    if "probabilities" in results:
-        errors.append(_relative(results["probabilities"], model.predict_proba(rounded)))
-    wrong = results["label"] != np.asarray(model.predict(rounded)).astype(results["label"].dtype)
-    if wrong.any():  # only where the decision is a tie to within its error
-        scores = np.column_stack([0 * decision, decision]) if decision.ndim == 1 else decision
-        ordered = np.sort(scores[wrong], axis=1)
-        gap = (ordered[:, -1] - ordered[:, -2]).max()
-        errors.append(float(gap / max(np.abs(decision).max(), np.finfo(float).tiny)))
+    expected = {
+        name: np.asarray(getattr(model, method)(rounded))
+        for name, method in METHODS.items()
+        if name in results
+    }
+    errors = [_relative(results[name], expected[name]) for name in expected if name != "label"]
+    if "label" in expected:
+        errors.append(_worst_tie(results["label"] != expected["label"], expected["decision"]))
     return max(errors)
+
+
+def _worst_tie(wrong: np.ndarray, decision: np.ndarray) -> float:
+    """How far from a tie the rows with wrong labels are, relative to the largest decision."""
+    scores = np.column_stack([0 * decision, decision]) if decision.ndim == 1 else decision
+    gaps = np.diff(np.sort(scores[wrong], axis=1)[:, -2:])
+    return float(gaps.max(initial=0.0) / max(np.abs(decision).max(), np.finfo(float).tiny))
 
 
 def _relative(found: Any, expected: Any) -> float:

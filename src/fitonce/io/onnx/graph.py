@@ -93,9 +93,8 @@ class Value:
     def __matmul__(self, other: Any) -> Value:
         return self.op("MatMul", other)
 
-    def complement(self) -> Value:
-        """One less the value."""
-        return self.graph.op("Sub", 1.0, self)
+    def __rsub__(self, other: float) -> Value:
+        return self.graph.op("Sub", other, self)
 
     def row_sums(self) -> Value:
         return self.op("ReduceSum", COLUMNS, keepdims=1)

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 
 from .graph import Graph, Value, beside
 
-OUTPUTS = ("label", "probabilities", "decision", "prediction")
+OUTPUTS = ("label", "probabilities", "decision", "prediction")  # no input has such a name
 TEXTS = np.frompyfunc(lambda value: value if isinstance(value, str) else "", 1, 1)
 
 
@@ -151,6 +151,7 @@ def steps_of(model: Any) -> list[Any]:
 def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
     """The role of each input column, by what the first steps learnt from it."""
     first = steps[0] if steps else None
+    width = getattr(first, "n_features_in_", width)
     if isinstance(first, ColumnTransformer):
         roles = [Role.UNUSED] * width
         for part, numbers in selections(first):
@@ -158,13 +159,16 @@ def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
             for number, role in zip(numbers, inside, strict=True):
                 roles[number] = max(roles[number], role)
         return roles
-    if isinstance(first, SimpleImputer):
-        later = zip(first.statistics_, column_roles(steps[1:], width), strict=True)
-        return [Role.TEXT if isinstance(fill, str) else role for fill, role in later]
     roles = [Role.NUMBER] * width
-    for place, known in enumerate(getattr(first, "categories_", ())[:width]):
+    if isinstance(first, SimpleImputer):
+        kept = [number for number, fill in enumerate(first.statistics_) if fill == fill]
+        later = column_roles(steps[1:], len(kept))
+        for number, role in zip(kept, later, strict=False):  # further ones are indicators
+            text = isinstance(first.statistics_[number], str)
+            roles[number] = Role.TEXT if text else max(role, Role.NUMBER)
+    for number, known in enumerate(getattr(first, "categories_", ())):
         texts = any(isinstance(category, str) for category in known)
-        roles[place] = Role.TEXT if texts else Role.CATEGORY
+        roles[number] = Role.TEXT if texts else Role.CATEGORY
     return roles
 
 

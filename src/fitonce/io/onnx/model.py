@@ -68,9 +68,10 @@ def _rbf(x: Value, X: np.ndarray, *, gamma: Any) -> Value:
 
     The centre takes nothing from the distances, and much from their rounding.
     """
-    centre, gammas = X.mean(axis=0), np.broadcast_to(gamma, X.shape[1:])
-    u, U = x - centre, X - centre
-    norms = (u * u) @ gammas[:, None] + (gammas * U**2).sum(axis=1)
+    gammas = np.broadcast_to(gamma, X.shape[1:])
+    U = X - X.mean(axis=0)
+    u: Value = x - X.mean(axis=0)
+    norms: Value = (u * u) @ gammas[:, None] + (gammas * U**2).sum(axis=1)
     squared = norms + _linear(u, -2.0 * gammas * U)
     return squared.op("Max", 0.0).op("Neg").op("Exp")
 
@@ -152,7 +153,7 @@ def _probabilities(model: Any, values: Value) -> Value:
     isotonic, n_classes = model.calibration == "isotonic", len(model.classes_)
     if isotonic and is_binary(model):
         p = _interpolated(values, model.isotonic_)
-        return beside(p.complement(), p)
+        return beside(1.0 - p, p)
     scores = beside(values * 0.0, values) if is_binary(model) else values
     # one factor for each class: a single number might be fused in float32
     p = (scores * np.full(n_classes, 1.0 / model.temperature_)).op("Softmax", axis=1)
@@ -162,10 +163,11 @@ def _probabilities(model: Any, values: Value) -> Value:
 def _interpolated(x: Value, steps: np.ndarray) -> Value:
     """np.interp of a column (n, 1): p₀ + Σ Δp · clip((x - knot)/width, 0, 1)."""
     knots, p = steps
+    first = float(p[0])
     if len(knots) == 1:
-        return x * 0.0 + p[0]
-    inside = ((x - knots[:-1]) / np.diff(knots)).op("Clip", 0.0, 1.0)
-    return inside @ np.diff(p)[:, None] + p[0]
+        return x * 0.0 + first
+    inside: Value = ((x - knots[:-1]) / np.diff(knots)).op("Clip", 0.0, 1.0)
+    return inside.op("MatMul", np.diff(p)[:, None]) + first
 
 
 def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
@@ -177,5 +179,5 @@ def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
     second = others.op("ReduceMax", COLUMNS, keepdims=1)
     least = (second + second * 1e-9) / (rest + second)  # a factor of 1 + 1e-9 is taken for 1
     confidence = _interpolated(p.op("ReduceMax", COLUMNS, keepdims=1), steps).op("Max", least)
-    result = top.op("Where", confidence, others * (confidence.complement() / rest))
+    result = top.op("Where", confidence, others * ((1.0 - confidence) / rest))
     return result / result.row_sums()

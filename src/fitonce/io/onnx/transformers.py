@@ -74,7 +74,8 @@ def _min_max_scaler(step: MinMaxScaler, rows: Rows) -> Rows:
 
 def _pca(step: PCA, rows: Rows) -> Rows:
     scale = np.sqrt(step.explained_variance_) if step.whiten else 1.0
-    return _affine(rows, step.mean_, None) @ (step.components_.T / scale)
+    axes: np.ndarray = step.components_.T / scale
+    return _affine(rows, step.mean_, None) @ axes
 
 
 # ---- gaps ----------------------------------------------------------------------------------------
@@ -134,7 +135,7 @@ def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
     places = [place for place, category in enumerate(categories) if not _among(category, rare)]
     hot = _equals(column, [categories[place] for place in places])
     if rare and step.handle_unknown in ("infrequent_if_exist", "warn"):
-        hot = beside(hot, hot.row_sums().complement())  # whatever is not frequent
+        hot = beside(hot, 1.0 - hot.row_sums())  # whatever is not frequent
     elif rare:
         hot = beside(hot, _equals(column, rare).row_sums())
     dropped = None if step.drop_idx_ is None else step.drop_idx_[number]
