@@ -181,14 +181,15 @@ def test_sparse_training_rows():
         assert_agrees(to_onnx(model, rows), model, X, 1e-6)
 
 
-@pytest.mark.torch
-def test_models_on_tensors():
-    import torch
-
+@pytest.mark.parametrize(
+    "library", [pytest.param("torch", marks=pytest.mark.torch), "array_api_strict"]
+)
+def test_models_on_foreign_arrays(library):
+    xp = pytest.importorskip(library)
     X, y = data()
     model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, y)
-    on_torch = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(torch.asarray(X), torch.asarray(y))
-    assert_agrees(to_onnx(on_torch), model, X, 1e-6)
+    there = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(xp.asarray(X), xp.asarray(y))
+    assert_agrees(to_onnx(there), model, X, 1e-6)
 
 
 def test_labels_of_every_kind():
@@ -419,6 +420,56 @@ def test_a_matrix_of_texts():
         model = make_pipeline(encoder, LeastSquaresSVC("linear", alpha=1.0)).fit(texts, y)
         graph = to_onnx(model, texts)
         assert_agrees(graph, model, texts, 1e-6, feeds={"x0": texts[:, :1], "x1": texts[:, 1:]})
+
+
+def test_a_matrix_of_texts_and_numbers_of_which_some_are_unused():
+    X, y = data()
+    rng = np.random.default_rng(0)
+    mixed = np.empty((len(y), 4), dtype=object)
+    mixed[:, 0], mixed[:, 2] = rng.choice(np.array(["a", "b"], dtype=object), size=len(y)), X[:, 1]
+    mixed[:, 1], mixed[:, 3] = X[:, 0], rng.choice(np.array(["c", "d"], dtype=object), size=len(y))
+    columns = ColumnTransformer(
+        [("number", StandardScaler(), [2]), ("texts", OneHotEncoder(), slice(3, None))]
+    )
+    model = make_pipeline(columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(mixed, y)
+    graph = to_onnx(model, mixed)
+    feeds = {"x2": mixed[:, 2:3].astype(np.float32), "x3": mixed[:, 3:]}
+    seen = mixed.copy()
+    seen[:, 2] = feeds["x2"][:, 0].astype(float)
+    assert_agrees(graph, model, seen, 1e-6, feeds=feeds)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_gaps_filled_before_columns_are_chosen(named):
+    """An imputer that drops a column and adds indicators, before an encoder of what is left."""
+    X, y = data()
+    rng = np.random.default_rng(0)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[:, 0], X[:, 2] = np.nan, rng.choice([0.1, 0.7], size=len(y))
+    columns = ColumnTransformer(
+        [("grade", OneHotEncoder(handle_unknown="ignore"), [1]), ("gap", "passthrough", [2, 3])]
+    )
+    model = make_pipeline(
+        SimpleImputer(add_indicator=True), columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)
+    )
+    rows = pd.DataFrame(X, columns=list("abcd")) if named else X
+    with pytest.warns(UserWarning, match="Skipping features without any observed values"):
+        model.fit(rows, y)
+        graph = to_onnx(model, rows)
+        assert measured_error(graph) <= 1e-6
+        single = X.astype(np.float32).astype(float)
+        single[:, 2] = X[:, 2]
+        expected = model.predict_proba(
+            pd.DataFrame(single, columns=list("abcd")) if named else single
+        )
+    assert relative(run(graph, X)["probabilities"], expected) <= 1e-6
+
+
+def test_a_data_frame_for_a_model_that_knows_no_names():
+    X, y = data()
+    model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    for columns in (range(4), list("abcd")):
+        assert_agrees(to_onnx(model, pd.DataFrame(X, columns=columns)), model, X, 1e-6)
 
 
 # ---- the measured error --------------------------------------------------------------------------

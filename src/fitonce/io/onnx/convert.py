@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 from sklearn.utils.validation import check_is_fitted
 
-from ...estimators.fitted import fitted_kernel, is_model
+from ...estimators.fitted import is_model
 from ...estimators.validation import warn_numerical
 from ..portable import portable
 from . import ERROR_KEY, TOLERANCE
@@ -20,6 +20,14 @@ from .model import add_model, training_rows
 from .transformers import transformed
 
 ROWS_KEY, COLUMNS_KEY = "fitonce.measured_on", "fitonce.columns"
+REASONS = {
+    "overflow": 'values overflow. Scale the targets, use dtype="float64"',
+    "float32": "large terms of k(x, X) A cancel, and with them the leading digits. Use "
+    'arithmetic="float64", or a model with a larger alpha',
+    "float64": "alpha is so small that even float64 keeps few digits of k(x, X) A, or a step of "
+    'the pipeline takes rounded rows for others. Use dtype="float64", or a model with a larger '
+    "alpha",
+}
 METHODS = {  # of the model, for each output of the graph
     "label": "predict",
     "probabilities": "predict_proba",
@@ -47,7 +55,7 @@ def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float)
         error, rows = _difference(model, graph, inputs, X), "the rows given"
     else:
         alone = _built([], final, dtype, arithmetic)
-        error = _difference(final, *alone, _training_rows(final))
+        error = _difference(final, *alone, training_rows(final))
         rows = "training rows after preprocessing" if steps else "training rows"
     _judge(error, tolerance, arithmetic)
     columns = json.dumps(inputs.names() if inputs.named or inputs.by_column else [])
@@ -62,29 +70,19 @@ def _built(steps: Sequence[Any], final: Any, dtype: str, arithmetic: str) -> tup
     return graph, inputs
 
 
-def _training_rows(final: Any) -> np.ndarray:
-    if fitted_kernel(final).precomputed:
-        raise ValueError(
-            'pass X, some rows of the kernel with the training rows: with kernel="precomputed" '
-            "the model keeps none to measure on."
-        )
-    if not hasattr(final, "X_fit_"):
-        raise ValueError("pass X, some rows to measure the error on: this model keeps none.")
-    return training_rows(final)
-
-
 def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
     """The largest difference of any output of graph and model, relative to the largest value of
     that output.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    rows = inputs.rows(X)
     session = onnxruntime.InferenceSession(
         graph.proto({}).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     names = [output.name for output in session.get_outputs()]
-    results = dict(zip(names, session.run(None, inputs.feeds(X)), strict=True))
-    rounded = inputs.rounded(X)
+    results = dict(zip(names, session.run(None, inputs.feeds(rows)), strict=True))
+    rounded = inputs.rounded(rows)
     expected = {
         name: np.asarray(getattr(model, method)(rounded))
         for name, method in METHODS.items()
@@ -116,27 +114,13 @@ def _relative(found: Any, expected: Any) -> float:
 def _judge(error: float, tolerance: float, arithmetic: str) -> None:
     """Refuse an error above the tolerance, warn of one that was allowed for."""
     if error > tolerance:
+        reason = REASONS[arithmetic if np.isfinite(error) else "overflow"]
         raise ValueError(
             f"in {arithmetic} the graph's outputs differ from the model's by {error:.1e} of their "
-            f"size (tolerance {tolerance:.1e}): {_reason(error, arithmetic)}, or raise the "
-            "tolerance if that is good enough."
+            f"size (tolerance {tolerance:.1e}): {reason}, or raise the tolerance if that is good "
+            "enough."
         )
     if error > TOLERANCE:
         warn_numerical(
             f"the graph's outputs differ from the model's by up to {error:.1e} of their size."
         )
-
-
-def _reason(error: float, arithmetic: str) -> str:
-    if not np.isfinite(error):
-        return 'values overflow. Scale the targets, use dtype="float64"'
-    if arithmetic == "float32":
-        return (
-            "large terms of k(x, X) A cancel, and with them the leading digits. Use "
-            'arithmetic="float64", or a model with a larger alpha'
-        )
-    return (
-        "alpha is so small that even float64 keeps few digits of k(x, X) A, or a step of the "
-        'pipeline takes rounded rows for others. Use dtype="float64", or a model with a larger '
-        "alpha"
-    )

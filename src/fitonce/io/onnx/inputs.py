@@ -69,44 +69,45 @@ class Inputs:
             values[number] = value if number in texts else value.cast()
         return Columns(values, texts)
 
-    def feeds(self, X: Any) -> dict[str, np.ndarray]:
+    def rows(self, X: Any) -> Any:
+        """A data frame where the model knows the names of its columns, else a dense array."""
+        if self.named and hasattr(X, "columns"):
+            return X
+        return np.asarray(X.toarray() if sp.issparse(X) else X)
+
+    def feeds(self, rows: Any) -> dict[str, np.ndarray]:
         """The rows as onnxruntime takes them; a missing text is the empty text."""
-        table, feeds = self._is_table(X), {}
-        X = X if table else _dense(X)
-        for number, name, role in self.columns:
-            values = np.asarray(X[name] if table else X[:, number])
-            values = TEXTS(values) if role is Role.TEXT else values.astype(self.dtype)
-            feeds[_input_name(name)] = values[:, None]
+        feeds = {_input_name(column.name): self._fed(rows, column) for column in self.columns}
         return feeds if self.by_column else {"X": np.hstack(list(feeds.values()))}
 
-    def rounded(self, X: Any) -> Any:
+    def _fed(self, rows: Any, column: Column) -> np.ndarray:
+        """One column (n, 1)."""
+        table = hasattr(rows, "columns")
+        values = np.asarray(rows[column.name] if table else rows[:, column.number])[:, None]
+        return TEXTS(values) if column.role is Role.TEXT else values.astype(self.dtype)
+
+    def rounded(self, rows: Any) -> Any:
         """The rows as the graph sees them: numbers rounded to its input's precision.
 
         Categories stay what they are.
         """
-        numbers = [column for column in self.columns if column.role is Role.NUMBER]
-        if self._is_table(X):
-            values = {
-                name: np.asarray(X[name], dtype=self.dtype).astype(np.float64)
-                for _, name, _ in numbers
-            }
-            return X.with_columns(**values) if hasattr(X, "with_columns") else X.assign(**values)
-        rows = np.array(_dense(X), dtype=object if self.by_column else np.float64)
-        places = [column.number for column in numbers]
-        rows[:, places] = rows[:, places].astype(self.dtype)
-        return rows
-
-    def _is_table(self, X: Any) -> bool:
-        return self.named and hasattr(X, "columns")
+        numbers = {
+            column: self._fed(rows, column)[:, 0].astype(np.float64)
+            for column in self.columns
+            if column.role is Role.NUMBER
+        }
+        if hasattr(rows, "columns"):
+            replace = rows.with_columns if hasattr(rows, "with_columns") else rows.assign
+            return replace(**{column.name: values for column, values in numbers.items()})
+        rounded = rows.astype(object if self.by_column else np.float64)
+        for column, values in numbers.items():
+            rounded[:, column.number] = values
+        return rounded
 
 
 def _input_name(name: str) -> str:
     """The name of a column's input, which must not be that of an output."""
     return f"column {name}" if name in OUTPUTS or name.startswith("fitonce/") else name
-
-
-def _dense(X: Any) -> np.ndarray:
-    return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 @dataclass(frozen=True)

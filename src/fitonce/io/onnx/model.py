@@ -36,6 +36,12 @@ def add_model(model: Any, x: Value) -> None:
 
 def training_rows(model: Any) -> np.ndarray:
     """The rows that the model is made of."""
+    if not hasattr(model, "X_fit_"):
+        precomputed = fitted_kernel(model).precomputed
+        raise ValueError(
+            f"pass X, some rows{' of the kernel with the training rows' if precomputed else ''} to "
+            "measure the error on: this model keeps none."
+        )
     rows = model.X_fit_.toarray() if sp.issparse(model.X_fit_) else model.X_fit_
     return np.asarray(rows, dtype=np.float64)
 
