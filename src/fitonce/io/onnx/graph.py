@@ -27,18 +27,21 @@ class Graph:
     outputs: list[Any] = field(default_factory=list)
 
     def op(self, kind: str, *operands: Any, name: str | None = None, **attributes: Any) -> Value:
-        """The result of an ONNX operator on values and constants."""
-        names = [x.name if isinstance(x, Value) else self._constant(x) for x in operands]
+        """The result of an ONNX operator on values and constants.
+
+        Constants that are real numbers are taken in the arithmetic's precision.
+        """
+        names = [(x if isinstance(x, Value) else self.constant(x, True)).name for x in operands]
         result = name or self._fresh()
         self.nodes.append(helper.make_node(kind, names, [result], **attributes))
         return Value(self, result)
 
-    def _constant(self, value: Any) -> str:
-        """Real numbers in the arithmetic's precision; integers, truth values and texts as such."""
+    def constant(self, value: Any, rounded: bool = False) -> Value:
+        """Numbers, truth values or texts as they are, or with real numbers rounded."""
         array, name = np.atleast_1d(value), self._fresh()
-        array = array.astype(self.arithmetic) if array.dtype.kind == "f" else array
+        array = array.astype(self.arithmetic) if rounded and array.dtype.kind == "f" else array
         self.constants.append(numpy_helper.from_array(array, name))
-        return name
+        return Value(self, name)
 
     def _fresh(self) -> str:
         return f"fitonce/{len(self.nodes) + len(self.constants)}"

@@ -136,7 +136,7 @@ def _give_classes(model: Any, values: Value) -> None:
     else:
         codes = values.op("ArgMax", axis=1, keepdims=0)
     classes = _labels(model.classes_)
-    values.graph.op("Gather", classes, codes).give("label", dtype=classes.dtype)
+    values.graph.constant(classes).op("Gather", codes).give("label", dtype=classes.dtype)
     if hasattr(model, "predict_proba"):
         _probabilities(model, values).give("probabilities", len(classes))
 
