@@ -54,7 +54,7 @@ def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float)
     if X is not None:
         error, rows = _difference(model, graph, inputs, X), "the rows given"
     else:
-        alone = _built([], final, dtype, arithmetic)
+        alone = _built([], final, dtype, arithmetic) if steps else (graph, inputs)
         error = _difference(final, *alone, training_rows(final))
         rows = "training rows after preprocessing" if steps else "training rows"
     _judge(error, tolerance, arithmetic)
@@ -76,11 +76,10 @@ def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    rows = inputs.rows(X)
     session = onnxruntime.InferenceSession(
         graph.proto({}).SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    names = [output.name for output in session.get_outputs()]
+    rows, names = inputs.rows(X), [output.name for output in session.get_outputs()]
     results = dict(zip(names, session.run(None, inputs.feeds(rows)), strict=True))
     rounded = inputs.rounded(rows)
     expected = {
@@ -96,7 +95,9 @@ def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
 
 def _worst_tie(wrong: np.ndarray, decision: np.ndarray) -> float:
     """How far from a tie the rows with wrong labels are, relative to the largest decision."""
-    scores = np.column_stack([0 * decision, decision]) if decision.ndim == 1 else decision
+    scores = (
+        np.column_stack([np.zeros_like(decision), decision]) if decision.ndim == 1 else decision
+    )
     gaps = np.diff(np.sort(scores[wrong], axis=1)[:, -2:])
     return float(gaps.max(initial=0.0) / max(np.abs(decision).max(), np.finfo(float).tiny))
 
