@@ -28,7 +28,7 @@ class Role(IntEnum):
     TEXT = 3
 
 
-class Column(NamedTuple):
+class InputColumn(NamedTuple):
     """An input column: its place, its name and what is done with it."""
 
     number: int
@@ -41,7 +41,7 @@ class Inputs:
     """The input columns of a graph."""
 
     dtype: np.dtype[Any]
-    columns: list[Column]
+    columns: list[InputColumn]
     named: bool  # by the data frame that was fitted on
     by_column: bool  # one input for each, not one matrix
 
@@ -52,12 +52,9 @@ class Inputs:
         names = [f"x{number}" for number in range(width)] if given is None else map(str, given)
         roles = column_roles(steps, width)
         by_column = Role.TEXT in roles or (given is not None and Role.UNUSED in roles)
-        columns = list(map(Column, range(width), names, roles))
+        columns = list(map(InputColumn, range(width), names, roles))
         used = [column for column in columns if column.role or not by_column]
         return cls(dtype, used, given is not None, by_column)
-
-    def names(self) -> list[str]:
-        return [column.name for column in self.columns]
 
     def add_to(self, graph: Graph) -> Rows:
         """The rows as the first step of a pipeline takes them."""
@@ -80,7 +77,7 @@ class Inputs:
         feeds = {_input_name(column.name): self._fed(rows, column) for column in self.columns}
         return feeds if self.by_column else {"X": np.hstack(list(feeds.values()))}
 
-    def _fed(self, rows: Any, column: Column) -> np.ndarray:
+    def _fed(self, rows: Any, column: InputColumn) -> np.ndarray:
         """One column (n, 1)."""
         table = hasattr(rows, "columns")
         values = np.asarray(rows[column.name] if table else rows[:, column.number])[:, None]
@@ -185,7 +182,7 @@ def selections(transformer: ColumnTransformer) -> list[tuple[Any, list[int]]]:
 
 
 def _numbers(columns: Any, names: list[Any], width: int) -> list[int]:
-    """Column numbers of what scikit-learn takes as columns: names, numbers, slices, masks."""
+    """InputColumn numbers of what scikit-learn takes as columns: names, numbers, slices, masks."""
     if isinstance(columns, slice):
         start, stop = (
             names.index(end) if isinstance(end, str) else end
