@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from fitonce import LeastSquaresSVC, load, save
 from fitonce.io.atomic import atomic_file, write_atomically
 
 
@@ -121,3 +122,80 @@ def test_a_reader_never_sees_a_part(target):
         writer.kill()
         writer.wait()
     assert seen == {b"0", b"1"}
+
+
+# ---- model files ---------------------------------------------------------------------------------
+
+
+def test_a_failure_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(
+        OSError, match=r"model\.skops cannot be written: the disk is full\. Nothing was changed\.$"
+    ) as failure:
+        save(LeastSquaresSVC(), saved)
+    assert failure.value.errno == errno.ENOSPC
+    assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
+
+
+def test_a_limit_of_the_system_leaves_the_old_file(saved):
+    """A real failure half-way through the write, by a limit on the size of files."""
+    before = saved.read_bytes()
+    code = (
+        "import sys, resource, fitonce\n"
+        "model = fitonce.load(sys.argv[1])\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "try:\n    fitonce.save(model, sys.argv[1])\n"
+        "except OSError as error:\n    print(error)\n"
+    )
+    assert len(before) > 2000
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(saved)], capture_output=True, text=True, check=True
+    )
+    assert "cannot be written" in result.stdout and "Nothing was changed" in result.stdout
+    assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
+
+
+def test_an_interruption_leaves_the_old_file(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        save(LeastSquaresSVC(), saved)
+    assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
+
+
+def test_places_that_cannot_be_written(tmp_path, monkeypatch):
+    with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file"):
+        save(LeastSquaresSVC(), tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"cannot be written: there is no folder .*absent"):
+        save(LeastSquaresSVC(), tmp_path / "absent" / "m.skops")
+
+    def denied(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", denied)
+    with pytest.raises(PermissionError, match="cannot be written: permission denied in"):
+        save(LeastSquaresSVC(), tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_permissions_and_links_are_kept(tmp_path):
+    path, link = tmp_path / "m.skops", tmp_path / "link.skops"
+    umask = os.umask(0o027)
+    try:
+        save(LeastSquaresSVC(), path)
+    finally:
+        os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o600)
+    link.symlink_to(path)
+    save(LeastSquaresSVC(alpha=3.0), link)
+    assert link.is_symlink() and load(path).alpha == 3.0 and path.stat().st_mode & 0o777 == 0o600
