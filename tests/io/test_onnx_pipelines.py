@@ -267,6 +267,23 @@ def test_gaps_filled_before_columns_are_chosen(named):
     assert relative(run(graph, X)["probabilities"], expected) <= 1e-6
 
 
+def test_numbers_that_are_categories_and_numbers():
+    """Compared and computed with in one pipeline, gaps as a category of their own."""
+    X, y = data()
+    rng = np.random.default_rng(0)
+    X[:, 1] = rng.choice([0.1, 0.7, 3.0], size=len(y))
+    X[:, 2] = rng.choice([0.1, 0.7, np.nan], size=len(y))
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer(
+        [("both", encoder, [1, 2]), ("number", "passthrough", [1]), ("other", "passthrough", [0])]
+    )
+    model = make_pipeline(columns, LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
+    rounded = X.copy()
+    rounded[:, 0] = X[:, 0].astype(np.float32)
+    found = run(to_onnx(model, X), X)["probabilities"]
+    assert relative(found, model.predict_proba(rounded)) <= 1e-6
+
+
 def test_a_data_frame_for_a_model_that_knows_no_names():
     X, y = data()
     model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)

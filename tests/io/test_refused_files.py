@@ -89,6 +89,11 @@ ATTACKS = {
     ),
     "type": (lambda marker: node("TypeNode", "os", "system"), "os.system"),
     "module": (lambda marker: node("TypeNode", "planted", "anything"), "planted.anything"),
+    "name of a splitter": (lambda marker: node("TypeNode", "planted", "KFold"), "planted.KFold"),
+    "import of ours": (
+        lambda marker: node("TypeNode", "fitonce.estimators.fitted", "Pipeline"),
+        "fitonce.estimators.fitted.Pipeline",
+    ),
     "partial": (
         lambda marker: node(
             "PartialNode",
