@@ -22,9 +22,9 @@ from .estimators import (
     Subsampling,
     Verification,
 )
-from .export import to_onnx
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
-from .saving import load, save
+from .io.onnx import to_onnx
+from .io.saving import load, save
 
 __all__ = [
     "Accumulation",

@@ -34,6 +34,7 @@ from fitonce.cli.errors import UserError  # noqa: E402
 from fitonce.cli.models import Settings, pipeline  # noqa: E402
 from fitonce.cli.screen import spread  # noqa: E402
 from fitonce.cli.tables import read_table  # noqa: E402
+from fitonce.io.saving import read_metadata  # noqa: E402
 
 N = 60
 FAST = ("--folds", "3", "--permutations", "0", "--alpha", "1", "--gamma", "scale")
@@ -74,7 +75,7 @@ def run(*args, input=None):
 
 
 def names_of(model):
-    return [column["name"] for column in fitonce.saving.read_metadata(model)["columns"]]
+    return [column["name"] for column in read_metadata(model)["columns"]]
 
 
 def says(result, *words, code=1):
@@ -167,7 +168,7 @@ def test_json_is_one_object(folder):
         "site",
     ]  # w is constant, id an identifier
     assert (
-        fitonce.saving.read_metadata("good-fitonce.skops")["assessment"]["score"]
+        read_metadata("good-fitonce.skops")["assessment"]["score"]
         == answer["assessment"]["score"]
     )
 
@@ -216,7 +217,7 @@ def test_the_same_seed_gives_the_same_model(folder):
             seed,
             *FAST,
         )
-    one, two = (fitonce.saving.read_metadata(f"{name}.skops") for name in ("one", "two"))
+    one, two = (read_metadata(f"{name}.skops") for name in ("one", "two"))
     one["assessment"].pop("seconds"), two["assessment"].pop("seconds")
     assert one == two
 
@@ -464,7 +465,7 @@ def test_two_hundred_thousand_rows(folder):
         result.exit_code == 0 and "200,000 rows are more than 2,000: 300 landmarks" in result.stdout
     )
     assert (
-        fitonce.saving.read_metadata("large-fitonce.skops")["assessment"]["score"]["value"] > 0.95
+        read_metadata("large-fitonce.skops")["assessment"]["score"]["value"] > 0.95
     )
 
 

@@ -15,8 +15,9 @@ from threadpoolctl import threadpool_limits
 
 from ..assessment import assess, compare, significance
 from ..assessment.result import plain, summary_of
-from ..export import to_onnx
-from ..saving import load, read_metadata, save, write_atomically
+from ..io.atomic import write_atomically
+from ..io.onnx import to_onnx
+from ..io.saving import load, read_metadata, save
 from . import screen as shown
 from .columns import Column, Design, design, features_of
 from .errors import UserError

@@ -24,8 +24,9 @@ from .arrays import Array, eigh_overwriting, eye_like, namespace, take, zeros_li
 BLOCK_ROWS = 256  # rows worked on at a time where a whole n×n temporary would otherwise appear
 
 
-def row_blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + BLOCK_ROWS, n)) for start in range(0, n, BLOCK_ROWS)]
+def row_blocks(n: int, step: int = BLOCK_ROWS) -> list[slice]:
+    """Slices of so many rows, the last one shorter."""
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def machine_epsilon(A: Array) -> float:

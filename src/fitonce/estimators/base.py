@@ -30,6 +30,7 @@ from .validation import (
     check_landmark_parameters,
     check_new_data,
     check_options,
+    namespace_name,
 )
 from .verification import Verification, compare_with_refits
 
@@ -129,7 +130,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _set_search(self, setup: Setup, tuned: Tuned) -> None:
         """What was chosen, and what was tried."""
         training = setup.training
-        self._set_labels(setup.labels, tuned.problem.kernel, training.namespace)
+        self._set_labels(setup.labels, tuned.problem.kernel)
         self._record(tuned.found, setup.specification.criterion.perfect)
         self.penalty_ = tuned.winner.parameters.get("penalty", self.penalty)
         landmarks = setup.data.landmarks
@@ -140,8 +141,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         partly = training.precomputed and not training.all_active
         self._columns = training.active if partly else None
 
-    def _set_labels(self, labels: Labels, kernel: Kernel, namespace_name: str) -> None:
-        self._namespace_name, self._readout = namespace_name, labels.readout
+    def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
+        self._readout = labels.readout
         if labels.classes is not None:
             self.classes_ = labels.classes
         if not callable(self.kernel):
@@ -152,7 +153,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self, labels: Labels, features: LandmarkMap, solution: Solution, E: Array, sizes: Array
     ) -> None:
         """The fitted attributes that need no rows: of a model on landmarks, from sums over rows."""
-        self._set_labels(labels, features.kernel, "numpy")
+        self._set_labels(labels, features.kernel)
         self._columns, self.penalty_ = None, self.penalty
         self.n_features_in_ = features.landmarks.shape[1]
         self.X_fit_ = self.landmarks_ = features.landmarks
@@ -216,7 +217,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
         """Validated rows, and their dtype; of a precomputed kernel only the columns that trained."""
         check_is_fitted(self)
-        X, dtype = check_new_data(self, X, method, self._namespace_name)
+        X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
         return (X if self._columns is None else take(X.T, self._columns).T), dtype
 
     def _values(self, X: Array, solution: Solution) -> Array:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import to_numpy
+from ..core.atomic import atomic_file
 
 FORMAT = "fitonce permutation test 1"
 
@@ -67,12 +67,8 @@ def save(
     arrays = {f"null_{number}": null[name] for number, name in enumerate(names)}
     arrays |= {f"score_{number}": np.asarray(scores[name]) for number, name in enumerate(names)}
     header = json.dumps({"format": FORMAT, "fingerprint": mark, "done": done, "names": names})
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
+    with atomic_file(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, header=np.array(header), **arrays)  # type: ignore[arg-type]
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 def load(path: Path, mark: str) -> tuple[int, dict[str, np.ndarray]] | None:

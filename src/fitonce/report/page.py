@@ -7,11 +7,11 @@ import hashlib
 import importlib
 import importlib.resources
 import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.atomic import write_atomically
 from .drawings import choice_figures, performance_figures
 from .explorer import Explorer, build_explorer
 from .panel import explorer_context
@@ -112,8 +112,7 @@ def write_report(
     if not max_megabytes > 0:
         raise ValueError(f"max_megabytes must be positive, got {max_megabytes!r} instead.")
     page = render(subject, title, include_data, verification, max_megabytes)
-    _write(target, page)
-    return target
+    return write_atomically(target, page)
 
 
 def render(
@@ -165,16 +164,6 @@ def _rendered(values: dict[str, Any]) -> str:
 
 def _resource(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _write(path: Path, page: str) -> None:
-    """All of it or nothing: a neighbour of the target takes its name when it is complete."""
-    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        neighbour.write_text(page, encoding="utf-8")
-        os.replace(neighbour, path)
-    finally:
-        neighbour.unlink(missing_ok=True)
 
 
 def context(

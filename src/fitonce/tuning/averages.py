@@ -38,6 +38,7 @@ import scipy.sparse as sp
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take
 from ..core.holdout import Deletion, Fitted, Path, Targets
 from ..core.rows import dense_like
+from ..core.spectrum import row_blocks
 from ..kernels import OVERFLOW, Kernel, check_square
 from .decompose import FitIntercept, decompose, row_scale_of
 from .problem import Data, KernelProblem, Solution, Without, tested_rows
@@ -226,9 +227,6 @@ def _kernel_with_averages(X: Any, kernel: Kernel, A: Any) -> Array:
     if kernel.precomputed:
         check_square(X)
         return (A @ X.T).T + 0.0
-    n = X.shape[0]
-    step = max(1, KERNEL_ELEMENTS // n)
-    blocks = [
-        (A @ kernel(X[start : start + step, :], X).T).T for start in range(0, n, step)
-    ]
+    parts = row_blocks(X.shape[0], max(1, KERNEL_ELEMENTS // X.shape[0]))
+    blocks = [(A @ kernel(X[rows, :], X).T).T for rows in parts]
     return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)

@@ -20,6 +20,7 @@ from ..core.features import FeatureNorm
 from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import KernelSmoother
+from ..core.spectrum import row_blocks
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.choice import Landmarks
 from ..landmarks.dropping import DroppedLandmarks
@@ -85,10 +86,8 @@ class Solution:
         if kernel.precomputed:
             return X @ self.dual_coef + self.intercept
         step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
-        blocks = [
-            kernel(X[start : start + step, ...], X_fit) @ self.dual_coef
-            for start in range(0, X.shape[0], step)
-        ]
+        parts = row_blocks(X.shape[0], step)
+        blocks = [kernel(X[rows, :], X_fit) @ self.dual_coef for rows in parts]
         xp = namespace(blocks[0])
         values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
         if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):

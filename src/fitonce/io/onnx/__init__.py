@@ -10,28 +10,16 @@ is written into the file, and a graph that differs too much is refused.
 
 from __future__ import annotations
 
-import json
+import importlib
 import os
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
-from ..estimators.base import KernelModel
-from ..saving import on_host, write_atomically
-from .graph import Graph, packages
-from .measure import TOLERANCE, judge, largest_difference, rows_to_measure
-from .model import add_model
-from .preprocessing import add_input, steps_of, transformed
-
-ERROR_KEY, ROWS_KEY, COLUMNS_KEY = (
-    "fitonce.max_relative_error",
-    "fitonce.measured_on",
-    "fitonce.columns",
-)
+from ...core.atomic import write_atomically
 
 __all__ = ["measured_error", "to_onnx"]
+
+ERROR_KEY = "fitonce.max_relative_error"
+TOLERANCE = 1e-6
 
 
 def to_onnx(
@@ -104,26 +92,13 @@ def to_onnx(
     for name, value in (("dtype", dtype), ("arithmetic", arithmetic)):
         if value not in ("float32", "float64"):
             raise ValueError(f'{name} must be "float32" or "float64", got {value!r} instead.')
-    if not (np.isreal(tolerance) and tolerance > 0):
+    if not tolerance > 0:
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r} instead.")
-    packages()
-    model = on_host(model)
-    steps, final = _parts(model)
-    check_is_fitted(final)
-    exported = _build(steps, final, dtype, arithmetic)
-    measured = exported if X is not None or not steps else _build([], final, dtype, arithmetic)
-    error = largest_difference(
-        model if measured is exported else final, final, measured, rows_to_measure(final, X), dtype
-    )
-    judge(error, tolerance, arithmetic)
-    rows = (
-        "the rows given"
-        if X is not None
-        else "training rows" + (" after preprocessing" if steps else "")
-    )
-    proto = exported.proto(
-        {ERROR_KEY: f"{error:.3g}", ROWS_KEY: rows, COLUMNS_KEY: json.dumps(exported.columns)}
-    )
+    for package in ("onnx", "onnxruntime"):
+        _imported(package)
+    from .convert import converted  # which needs them
+
+    proto = converted(model, X, dtype, arithmetic, tolerance)
     if path is not None:
         write_atomically(path, proto.SerializeToString())
     return proto
@@ -143,7 +118,7 @@ def measured_error(graph: Any) -> float:
     float
     """
     if isinstance(graph, (str, os.PathLike)):
-        graph = packages()[0].load(os.fspath(graph))
+        graph = _imported("onnx").load(os.fspath(graph))
     found = {entry.key: entry.value for entry in graph.metadata_props}
     if ERROR_KEY not in found:
         raise ValueError(
@@ -153,23 +128,10 @@ def measured_error(graph: Any) -> float:
     return float(found[ERROR_KEY])
 
 
-def _parts(model: Any) -> tuple[list[Any], KernelModel]:
-    """The fitted preprocessing steps and the estimator at the end."""
-    steps = steps_of(model)
-    final = steps[-1] if steps else None
-    if not isinstance(final, KernelModel):
-        raise TypeError(
-            "to_onnx() exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge and "
-            "pipelines that end in one of them, got "
-            f"{type(model).__name__}{f' that ends in {type(final).__name__}' if final is not model else ''} instead."
-        )
-    return steps[:-1], final
-
-
-def _build(steps: Sequence[Any], final: KernelModel, dtype: str, arithmetic: str) -> Graph:
-    graph = Graph(np.dtype(dtype), np.dtype(arithmetic))
-    rows = add_input(graph, steps, steps[0] if steps else final)
-    for step in steps:
-        rows = transformed(graph, step, rows)
-    add_model(graph, final, rows.matrix(graph))
-    return graph
+def _imported(package: str) -> Any:
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            "exporting models needs onnx and onnxruntime: pip install 'fitonce[onnx]'."
+        ) from error

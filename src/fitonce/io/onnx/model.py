@@ -1,0 +1,189 @@
+"""The fitted estimator as the last part of an ONNX graph.
+
+Kernel, f(x) = k(x, X) A + b, labels and probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from onnx import parser
+
+from ...estimators.fitted import (
+    fitted_kernel,
+    is_binary,
+    is_regressor,
+    solution_of,
+    trained_columns,
+)
+from .graph import COLUMNS, Value, beside
+
+
+def add_model(model: Any, x: Value) -> None:
+    """f(x) = k(x, X) A + b and what follows from it, as outputs."""
+    solution, width = solution_of(model), model.dual_coef_.shape[1:]
+    linear = solution.coef is not None
+    values = x @ solution.coef if linear else _kernel(model, x) @ solution.dual_coef
+    values = values + solution.intercept
+    if not is_regressor(model):
+        _give_classes(model, values)
+    name = "prediction" if is_regressor(model) else "decision"
+    (values if width else values.flat()).give(name, *width)
+
+
+def training_rows(model: Any) -> np.ndarray:
+    """The rows that the model is made of."""
+    if not hasattr(model, "X_fit_"):
+        precomputed = fitted_kernel(model).precomputed
+        raise ValueError(
+            f"pass X, some rows{' of the kernel with the training rows' if precomputed else ''} to "
+            "measure the error on: this model keeps none."
+        )
+    rows = model.X_fit_.toarray() if sp.issparse(model.X_fit_) else model.X_fit_
+    return np.asarray(rows, dtype=np.float64)
+
+
+# ---- kernels: k(x, X) (n, n_fit) of new rows x with the rows X that the model is made of ---------
+
+
+def _kernel(model: Any, x: Value) -> Value:
+    kernel, columns = fitted_kernel(model), trained_columns(model)
+    if callable(kernel.function):
+        raise ValueError(
+            f"the kernel {kernel.function!r} is a Python function and has no form in ONNX: use "
+            "one of the named kernels."
+        )
+    if kernel.precomputed:
+        return x if columns is None else x.select(columns)
+    return KERNELS[kernel.function](x, training_rows(model), **kernel.parameters)
+
+
+def _linear(x: Value, X: np.ndarray) -> Value:
+    """x·X. Factors go into X.
+
+    Onnxruntime fuses a single number beside a product with it, rounded to float32.
+    """
+    return x @ X.T
+
+
+def _rbf(x: Value, X: np.ndarray, *, gamma: Any) -> Value:
+    """exp(-Σ γ (u - U)²) with u = x - centre.
+
+    The centre takes nothing from the distances, and much from their rounding.
+    """
+    gammas = np.broadcast_to(gamma, X.shape[1:])
+    U = X - X.mean(axis=0)
+    u: Value = x - X.mean(axis=0)
+    norms: Value = (u * u) @ gammas[:, None] + (gammas * U**2).sum(axis=1)
+    squared = norms + _linear(u, -2.0 * gammas * U)
+    return squared.op("Max", 0.0).op("Neg").op("Exp")
+
+
+def _laplacian(x: Value, X: np.ndarray, *, gamma: float) -> Value:
+    """exp(-γ ‖x - X‖₁), summed feature by feature in a scan, so that no more than (n, n_fit) is
+    kept.
+    """
+    kind = {4: "float", 8: "double"}[x.graph.arithmetic.itemsize]
+    distance_in_one_feature = parser.parse_graph(f"""
+        one_feature ({kind}[n, m] so_far, {kind}[n] a, {kind}[m] b) => ({kind}[n, m] further) {{
+            axis = Constant <value_ints = [1]> ()
+            column = Unsqueeze (a, axis)
+            difference = Sub (column, b)
+            size = Abs (difference)
+            further = Add (so_far, size)
+        }}""")
+    zeros = x.row_sums() * np.zeros((1, len(X)))
+    features = x.op("Transpose", perm=[1, 0])
+    distance = zeros.op("Scan", features, X.T, num_scan_inputs=2, body=distance_in_one_feature)
+    return (distance * -gamma).op("Exp")
+
+
+def _poly(x: Value, X: np.ndarray, *, gamma: float, degree: float, coef0: float) -> Value:
+    return (_linear(x, gamma * X) + float(coef0)).op("Pow", float(degree))
+
+
+def _sigmoid(x: Value, X: np.ndarray, *, gamma: float, coef0: float) -> Value:
+    return (_linear(x, gamma * X) + float(coef0)).op("Tanh")
+
+
+def _cosine(x: Value, X: np.ndarray) -> Value:
+    norms, norm = np.linalg.norm(X, axis=1, keepdims=True), (x * x).row_sums().op("Sqrt")
+    divisor = x.graph.op("Where", norm.op("Equal", 0.0), 1.0, norm)  # a row of zeros stays one
+    return _linear(x / divisor, X / np.where(norms == 0, 1.0, norms))
+
+
+KERNELS: dict[Any, Callable[..., Value]] = {
+    "rbf": _rbf,
+    "linear": _linear,
+    "poly": _poly,
+    "polynomial": _poly,
+    "laplacian": _laplacian,
+    "cosine": _cosine,
+    "sigmoid": _sigmoid,
+}
+
+
+# ---- classes -------------------------------------------------------------------------------------
+
+
+def _give_classes(model: Any, values: Value) -> None:
+    """Labels, and probabilities where the model has them."""
+    if is_binary(model):
+        codes = values.op("Greater", 0.0).cast(np.int64).flat()
+    else:
+        codes = values.op("ArgMax", axis=1, keepdims=0)
+    classes = _labels(model.classes_)
+    values.graph.constant(classes).op("Gather", codes).give("label", dtype=classes.dtype)
+    if hasattr(model, "predict_proba"):
+        _probabilities(model, values).give("probabilities", len(classes))
+
+
+def _labels(classes: np.ndarray) -> np.ndarray:
+    """Labels as ONNX has them: texts, truth values, 64-bit integers or floats."""
+    kinds = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
+    if classes.dtype.kind in kinds:
+        return classes.astype(kinds[classes.dtype.kind])
+    if not all(isinstance(label, str) for label in classes):
+        raise ValueError(
+            "labels must be texts, integers, floats or truth values to be exported, got "
+            f"{classes.tolist()[:3]} instead."
+        )
+    return classes.astype(object)
+
+
+def _probabilities(model: Any, values: Value) -> Value:
+    """softmax(decision / temperature), or isotonic steps."""
+    isotonic, n_classes = model.calibration == "isotonic", len(model.classes_)
+    if isotonic and is_binary(model):
+        p = _interpolated(values, model.isotonic_)
+        return beside(1.0 - p, p)
+    scores = beside(values * 0.0, values) if is_binary(model) else values
+    # one factor for each class: a single number might be fused in float32
+    p = (scores * np.full(n_classes, 1.0 / model.temperature_)).op("Softmax", axis=1)
+    return _top_label_isotonic(p, model.isotonic_, n_classes) if isotonic else p
+
+
+def _interpolated(x: Value, steps: np.ndarray) -> Value:
+    """np.interp of a column (n, 1): p₀ + Σ Δp · clip((x - knot)/width, 0, 1)."""
+    knots, p = steps
+    first = float(p[0])
+    if len(knots) == 1:
+        return x * 0.0 + first
+    inside: Value = ((x - knots[:-1]) / np.diff(knots)).op("Clip", 0.0, 1.0)
+    return inside.op("MatMul", np.diff(p)[:, None]) + first
+
+
+def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
+    """`estimators.classifier.top_label_isotonic`, in the same order."""
+    where = p.op("ArgMax", axis=1, keepdims=1)
+    top = where.op("Equal", np.arange(n_classes, dtype=np.int64))
+    others = top.op("Where", 0.0, p)
+    rest = others.row_sums().op("Max", float(np.finfo(p.graph.arithmetic).tiny))
+    second = others.op("ReduceMax", COLUMNS, keepdims=1)
+    least = (second + second * 1e-9) / (rest + second)  # a factor of 1 + 1e-9 is taken for 1
+    confidence = _interpolated(p.op("ReduceMax", COLUMNS, keepdims=1), steps).op("Max", least)
+    result = top.op("Where", confidence, others * ((1.0 - confidence) / rest))
+    return result / result.row_sums()

@@ -1,0 +1,178 @@
+"""Fitted transformers of scikit-learn as parts of an ONNX graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from .graph import Value, beside
+from .inputs import Columns, Rows, selections, steps_of
+
+
+def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
+    """The rows after fitted transformers, one after the other."""
+    for step in steps:
+        if type(step) in CONVERTERS:
+            rows = CONVERTERS[type(step)](step, rows)
+        elif hasattr(step, "get_support"):
+            rows = rows.select(step.get_support(indices=True))
+        else:
+            known = ", ".join(kind.__name__ for kind in CONVERTERS)
+            raise ValueError(
+                f"{type(step).__name__} has no form in ONNX here, where {known} and feature "
+                "selection have one: transform the rows before, and export the estimator alone."
+            )
+    return rows
+
+
+def _column_transformer(step: ColumnTransformer, rows: Rows) -> Rows:
+    parts = [
+        transformed(steps_of(part), rows.select(numbers)) for part, numbers in selections(step)
+    ]
+    return beside(*(part.matrix() for part in parts))
+
+
+def _function(step: FunctionTransformer, rows: Rows) -> Rows:
+    if step.func is not None:
+        raise ValueError(
+            f"FunctionTransformer with func={step.func!r} has no form in ONNX here: transform the "
+            "rows before."
+        )
+    return rows
+
+
+# ---- numbers -------------------------------------------------------------------------------------
+
+
+def _affine(rows: Rows, less: Any, over: Any) -> Value:
+    """(x - less) / over; None leaves a part out."""
+    x = rows.matrix()
+    x = x if less is None else x - less
+    return x if over is None else x / over
+
+
+def _clipped(step: Any, x: Value, low: float, high: float) -> Value:
+    return x.op("Clip", float(low), float(high)) if getattr(step, "clip", False) else x
+
+
+def _min_max_scaler(step: MinMaxScaler, rows: Rows) -> Rows:
+    return _clipped(step, rows.matrix() * step.scale_ + step.min_, *step.feature_range)
+
+
+def _pca(step: PCA, rows: Rows) -> Rows:
+    scale = np.sqrt(step.explained_variance_) if step.whiten else 1.0
+    axes: np.ndarray = step.components_.T / scale
+    return _affine(rows, step.mean_, None) @ axes
+
+
+# ---- gaps ----------------------------------------------------------------------------------------
+
+
+def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
+    if isinstance(rows, Columns):
+        return _text_imputer(step, rows)
+    x, mark = rows, step.missing_values
+    if mark is None or mark != mark:
+        missing = x.op("IsNaN")
+    else:
+        missing = x.op("Equal", np.float64(x.graph.dtype.type(mark)))  # rounded as the input is
+    statistics = np.asarray(step.statistics_, dtype=np.float64)
+    usable = np.flatnonzero(~np.isnan(statistics))  # columns without any value are dropped
+    filled = missing.op("Where", np.nan_to_num(statistics), x).select(usable)
+    if not step.add_indicator:
+        return filled
+    return beside(filled, missing.cast().select(step.indicator_.features_))
+
+
+def _text_imputer(step: SimpleImputer, rows: Columns) -> Rows:
+    """Texts column by column; a missing one is the empty text."""
+    if step.add_indicator or len(rows.texts) < len(rows.values):
+        raise ValueError(
+            "SimpleImputer of texts has a form in ONNX only without add_indicator, and on columns "
+            "that are all texts."
+        )
+    marks = ["", *([step.missing_values] if isinstance(step.missing_values, str) else [])]
+    filled = dict(rows.values)
+    for place, fill in enumerate(step.statistics_):
+        for mark in marks:
+            missing = filled[place].op("Equal", _texts(mark))
+            filled[place] = missing.op("Where", _texts(fill), filled[place])
+    return Columns(filled, rows.texts)
+
+
+def _texts(*texts: str) -> np.ndarray:
+    return np.array(texts, dtype=object)
+
+
+# ---- categories ----------------------------------------------------------------------------------
+
+
+def _one_hot(step: OneHotEncoder, rows: Rows) -> Rows:
+    places = range(len(step.categories_))
+    return beside(*(_one_hot_column(step, place, rows.select([place])) for place in places))
+
+
+def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
+    """One column for each frequent category, in order, then one for the infrequent ones together,
+    less the dropped one.
+    """
+    categories = list(step.categories_[number])
+    infrequent = getattr(step, "infrequent_categories_", None)
+    rare = [] if infrequent is None or infrequent[number] is None else list(infrequent[number])
+    places = [place for place, category in enumerate(categories) if not _among(category, rare)]
+    hot = _equals(column, [categories[place] for place in places])
+    if rare and step.handle_unknown in ("infrequent_if_exist", "warn"):
+        hot = beside(hot, 1.0 - hot.row_sums())  # whatever is not frequent
+    elif rare:
+        hot = beside(hot, _equals(column, rare).row_sums())
+    dropped = None if step.drop_idx_ is None else step.drop_idx_[number]
+    if dropped is None:
+        return hot
+    place = places.index(dropped) if dropped in places else len(places)
+    return hot.select([kept for kept in range(len(places) + bool(rare)) if kept != place])
+
+
+def _among(value: Any, values: Sequence[Any]) -> bool:
+    return any(
+        value is other or value == other or (value != value and other != other) for other in values
+    )
+
+
+def _equals(column: Rows, values: Sequence[Any]) -> Value:
+    """Ones where the column has the value, a column for each."""
+    if isinstance(column, Columns):  # None and NaN are missing texts
+        texts = _texts(*(value if isinstance(value, str) else "" for value in values))
+        return column.values[0].op("Equal", texts).cast()
+    numbers = np.array(values, dtype=column.graph.dtype).astype(np.float64)  # as the input is
+    equal = column.op("Equal", numbers)
+    if np.isnan(numbers).any():
+        equal = equal.op("Or", column.op("IsNaN").op("And", np.isnan(numbers)))
+    return equal.cast()
+
+
+CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {
+    StandardScaler: lambda step, rows: _affine(
+        rows, step.mean_ if step.with_mean else None, step.scale_
+    ),
+    MinMaxScaler: _min_max_scaler,
+    MaxAbsScaler: lambda step, rows: _clipped(step, _affine(rows, None, step.scale_), -1, 1),
+    RobustScaler: lambda step, rows: _affine(rows, step.center_, step.scale_),
+    SimpleImputer: _imputer,
+    OneHotEncoder: _one_hot,
+    PCA: _pca,
+    FunctionTransformer: _function,
+    ColumnTransformer: _column_transformer,
+}

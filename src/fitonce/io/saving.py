@@ -1,0 +1,388 @@
+"""Models in files: written with skops, read back trusting our own classes only.
+
+A model file is the zip archive that skops writes (``schema.json`` and arrays) with one more member,
+``fitonce.json``: the format, the versions that wrote it and the caller's metadata. Reading goes
+from the outside in, and nothing in the file is looked up, imported or built before the step above
+it has passed:
+
+    bytes ─► zip archive ─► header (format known?) ─► names of types (all trusted?) ─► model
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..core.atomic import write_atomically
+from ..estimators.fitted import is_model
+from .portable import portable
+from .trust import full_name, skops_io, untrusted
+
+FORMAT = 1  # of model files; raised when an older fitonce could misread a newer file
+HEADER = "fitonce.json"
+KINDS = {"format": int, "model": str, "versions": dict, "metadata": dict}  # of every format
+PACKAGES = {  # whose versions are written down: their names, and those of their modules
+    "fitonce": "fitonce",
+    "scikit-learn": "sklearn",
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "skops": "skops",
+}
+MOST_UNFOLDED = 1 << 30  # bytes that a file may unfold to whatever its size
+MOST_FOLDING = 200  # times its size, beyond that
+UNREADABLE = {
+    FileNotFoundError: "there is no file {path}.",
+    IsADirectoryError: "{path} is a folder, not a model file.",
+    PermissionError: "{path} cannot be read: permission denied.",
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a model file says of itself.
+
+    Its format, the class of the model, the versions that wrote it, the caller's metadata.
+    """
+
+    format: int
+    model: str
+    versions: dict[str, str]
+    metadata: dict[str, Any]
+
+
+# ---- save ----------------------------------------------------------------------------------------
+
+
+def save(
+    model: Any,
+    path: str | os.PathLike[str],
+    *,
+    metadata: Mapping[str, Any] | None = None,
+    trusted: Sequence[str | type] = (),
+) -> Path:
+    """Write a model to a file that `load` reads back, with predictions that are the same bit for
+    bit.
+
+    The file is a skops archive: data and names of classes, no code, no pickle. It appears complete
+    or not at all; an existing file stays as it was until then. The n×n decomposition is not stored,
+    so `at` and `verify` of a loaded model ask for a new fit. A model fitted on torch or CuPy arrays
+    is stored, and loaded, as a NumPy model.
+
+    Parameters
+    ----------
+    model : estimator
+        One of ours, fitted or not, or a scikit-learn estimator that contains it, such as a Pipeline
+        with a ColumnTransformer.
+    path : str or path
+        The file; ``.skops`` is its usual ending.
+    metadata : mapping, default=None
+        Anything that JSON can hold, to be read with `read_metadata`. NumPy numbers and arrays
+        become numbers and lists.
+    trusted : list of str or type, default=()
+        Further classes that the model may contain, such as a transformer of your own. `load` must
+        be given the same.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    ValueError
+        Where the model contains what a file without code cannot hold: a Python function as kernel
+        or criterion, or an object of a class that is not trusted.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from fitonce import KernelFisherDiscriminant, load, save
+    >>> from fitonce.datasets import make_torus
+    >>> X, y = make_torus(80, random_state=0)
+    >>> model = KernelFisherDiscriminant().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = save(model, os.path.join(folder, "torus.skops"), metadata={"seed": 0})
+    ...     again = load(path)
+    >>> np.array_equal(again.predict_proba(X), model.predict_proba(X))
+    True
+    """
+    if not isinstance(model, BaseEstimator):
+        raise TypeError(
+            "save() takes an estimator, such as KernelFisherDiscriminant or a Pipeline, got "
+            f"{_described(model)} instead."
+        )
+    for part in (model, *model.get_params().values()):
+        if is_model(part):
+            _check_no_functions(part)
+    archive = _archive(model, _plain_metadata(metadata))
+    unknown = untrusted(_types(archive, Path(path)), trusted)
+    if unknown:
+        raise ValueError(
+            f"{type(model).__name__} cannot be saved: it contains {_listed(unknown)}, which "
+            "load() would refuse. Save the part without it "
+            "(of a search, best_estimator_), or, if you wrote these classes, name them in "
+            "trusted=[…] here and in load()."
+        )
+    return write_atomically(path, archive)
+
+
+def _check_no_functions(model: Any) -> None:
+    for name, value in model.get_params(deep=False).items():
+        if callable(value) and not hasattr(value, "get_params"):
+            remedy = (
+                'compute its matrices yourself and use kernel="precomputed"'
+                if name == "kernel"
+                else f"set {name} to one of the names"
+            )
+            raise ValueError(
+                f"{type(model).__name__} cannot be saved with "
+                f"{name}={getattr(value, '__name__', value)!s}: a file without code cannot "
+                f"hold a Python function. Before fitting, {remedy}; or pickle the model, for "
+                "people who trust you."
+            )
+
+
+def _archive(model: Any, metadata: dict[str, Any]) -> bytes:
+    """The model as skops writes it, with our header beside."""
+    try:
+        content = skops_io().dumps(
+            portable(model), compression=zipfile.ZIP_DEFLATED, compresslevel=1
+        )
+    except (TypeError, AttributeError) as error:  # of objects that skops cannot take apart
+        raise ValueError(
+            f"{type(model).__name__} cannot be saved: a part of it has no form in a file without "
+            f"code ({error})."
+        ) from error
+    versions = {name: _version(module) for name, module in PACKAGES.items()}
+    versions["python"] = platform.python_version()
+    header = Header(FORMAT, full_name(type(model)), versions, metadata)
+    buffer = io.BytesIO(content)
+    with zipfile.ZipFile(buffer, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(asdict(header)))
+    return buffer.getvalue()
+
+
+def _version(module: str) -> str:
+    return str(importlib.import_module(module).__version__)
+
+
+def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The metadata as JSON gives it back."""
+    metadata = {} if metadata is None else metadata
+    if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
+        raise TypeError(
+            f"metadata must be a mapping with names as keys, got {_described(metadata)} instead."
+        )
+    plain = {}
+    for key, value in metadata.items():
+        try:
+            plain[key] = json.loads(json.dumps(value, default=_plain))
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"metadata[{key!r}] must be made of what JSON can hold (texts, numbers, lists, "
+                f"mappings): {error}."
+            ) from error
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays, and paths, for JSON."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"got {_described(value)}")
+
+
+# ---- load ----------------------------------------------------------------------------------------
+
+
+def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
+    """Read a model that `save` wrote.
+
+    Only data, our own classes, and the classes of scikit-learn, NumPy and SciPy that make up
+    estimators are accepted. A file that contains anything else is refused with its name, before
+    anything in it is imported or run. Pickle files are never read.
+
+    Parameters
+    ----------
+    path : str or path
+    trusted : list of str or type, default=()
+        Further classes to accept: only those whose code you know, as their names in a file can come
+        from anyone.
+
+    Returns
+    -------
+    estimator
+        Predictions are those of the saved model, bit for bit. `at` and `verify` need a new fit.
+
+    Raises
+    ------
+    ValueError
+        Where the file is not a model file, is damaged, has a newer format, or contains classes that
+        are not trusted.
+    OSError
+        Where there is no such file, or it cannot be read.
+    """
+    path = Path(path)
+    archive = _read(path)
+    header = _header(archive, path)
+    types = _types(archive, path)
+    unknown = untrusted(types, trusted)
+    if unknown:
+        raise ValueError(_refusal(path, header, unknown))
+    with _damage(path, f"the model, of fitonce {header.versions.get('fitonce')}, cannot be built"):
+        model = skops_io().loads(archive, trusted=types)
+    if not isinstance(model, BaseEstimator):
+        raise ValueError(
+            f"{path} contains {_described(model)}, not an estimator: it was not written by "
+            "fitonce.save()."
+        )
+    return model
+
+
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The metadata that `save` was given, without building the model.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    dict
+        As JSON holds it: tuples have become lists. Empty where none was given.
+    """
+    return read_header(path).metadata
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """What a model file says of itself, without building the model.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    Header
+        ``format``, ``model`` (the name of its class), ``versions`` that wrote it and ``metadata``.
+    """
+    path = Path(path)
+    return _header(_read(path), path)
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a file, or one sentence about why there are none."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        message = UNREADABLE.get(type(error), "{path} cannot be read: {error}.")
+        raise type(error)(message.format(path=path, error=error.strerror or error)) from error
+
+
+def _header(archive: bytes, path: Path) -> Header:
+    """The header of an archive that can be opened and has a format that we know."""
+    with _opened(archive, path) as opened:
+        if HEADER not in opened.namelist():
+            raise ValueError(
+                f"{path} is an archive, but not a model file written by fitonce.save(): it has no "
+                f"{HEADER}."
+            )
+        with _damage(path, f"{HEADER} does not name a known format"):
+            found = json.loads(opened.read(HEADER))
+            header = Header(**{name: found[name] for name in KINDS})
+            if any(type(found[name]) is not KINDS[name] for name in KINDS) or header.format < 1:
+                raise ValueError(f"format {header.format!r}")
+    if header.format > FORMAT:
+        raise ValueError(
+            f"{path} was written by fitonce {header.versions.get('fitonce')} in file format "
+            f"{header.format}, and this is fitonce {_version('fitonce')}, which reads formats up "
+            f"to {FORMAT}: update fitonce to load it."
+        )
+    return header
+
+
+def _opened(archive: bytes, path: Path) -> zipfile.ZipFile:
+    try:
+        opened = zipfile.ZipFile(io.BytesIO(archive))
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise ValueError(f"{path} {_not_an_archive(archive)}") from error
+    unfolded = sum(member.file_size for member in opened.infolist())
+    if unfolded > max(MOST_UNFOLDED, MOST_FOLDING * len(archive)):
+        raise ValueError(
+            f"{path} claims to unfold to {unfolded:.1e} bytes from {len(archive)}: no model does, "
+            "and it was not read."
+        )
+    return opened
+
+
+def _not_an_archive(content: bytes) -> str:
+    if not content:
+        return "is empty, not a model file."
+    if content.startswith(b"PK\x03\x04"):
+        return (
+            "is incomplete or damaged: the end of the archive is missing. Copy it again, or save "
+            "the model again."
+        )
+    if content.startswith(b"\x80"):
+        return (
+            "is a pickle, not a model file. Reading a pickle runs whatever code it contains, so it "
+            "was not read; where you trust its origin, load it with joblib and write it with "
+            "fitonce.save()."
+        )
+    return "is not a model file written by fitonce.save()."
+
+
+@contextmanager
+def _damage(path: Path, what: str) -> Iterator[None]:
+    """Whatever a damaged or forged file leads to, in one sentence."""
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(
+            f"{path} is damaged: {what} ({type(error).__name__}: {error}). Copy it again, or save "
+            "the model again."
+        ) from error
+
+
+def _types(archive: bytes, path: Path) -> list[str]:
+    """Names of what the archive contains beyond what skops trusts; looking at names only."""
+    skops = skops_io()
+    with _damage(path, "its parts cannot be read"):
+        return list(skops.get_untrusted_types(data=archive))
+
+
+def _refusal(path: Path, header: Header, unknown: Sequence[str]) -> str:
+    advice = (
+        f"It was written by fitonce {header.versions.get('fitonce')}, this is "
+        f"{_version('fitonce')}, which has no such parts: load it with the version that wrote it, "
+        "or fit and save the model again."
+        if all(name.startswith("fitonce.") for name in unknown)
+        else "Nothing in the file was run. If you know these classes and where the file comes "
+        "from, name them in trusted=[…]."
+    )
+    return f"{path} contains {_listed(unknown)}, which fitonce does not trust. {advice}"
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return f"an object of type {type(value).__name__}"
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

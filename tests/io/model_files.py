@@ -1,0 +1,31 @@
+"""What the tests of model files share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fitonce import load, save
+from fitonce.io.trust import skops_io as import_skops
+
+skops_io = import_skops()
+
+OUTPUTS = ("predict", "predict_proba", "decision_function", "transform")
+
+
+def two_classes(n=50, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] + 0.5 * rng.normal(size=n) > 0.4).astype(int)
+
+
+def assert_same_outputs(model, again, X):
+    compared = 0
+    for name in OUTPUTS:
+        if hasattr(model, name):
+            assert np.array_equal(getattr(model, name)(X), getattr(again, name)(X)), name
+            compared += 1
+    assert compared
+
+
+def round_trip(model, folder, **options):
+    return load(save(model, folder / "model.skops", **options))
