@@ -166,7 +166,7 @@ def test_parameters_and_attributes_are_documented(estimator):
     documentation = inspect.getdoc(estimator)
     parameters, attributes = documentation.split("Attributes\n")
     assert all(name in parameters for name in inspect.signature(estimator).parameters)
-    model = estimator("linear").fit([[0.0], [1.0], [2.0], [3.5]], [0, 1, 1, 0])
+    model = estimator(kernel="linear").fit([[0.0], [1.0], [2.0], [3.5]], [0, 1, 1, 0])
     fitted = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")} - {
         "n_features_in_"
     }

@@ -112,7 +112,7 @@ def test_held_out_by_cv_with_rows_of_weight_zero(estimator, kernel, cv, xp):
     X, y = problem(estimator)
     X = X @ X.T if kernel == "precomputed" else X
     weights = np.where(np.arange(N) % 6 == 1, 0.0, 1.5)
-    model = estimator(kernel, alpha=0.4, cv=cv)
+    model = estimator(kernel=kernel, alpha=0.4, cv=cv)
     ours = model.fit(X, y, sample_weight=weights)
     expected = ours.held_out_prediction_ if estimator is KernelRidge else ours.held_out_decision_
     theirs = model.fit(xp.asarray(X), xp.asarray(y), sample_weight=xp.asarray(weights))
@@ -222,19 +222,19 @@ def test_refusals(estimator, xp):
             "not negative",
         ),
         (
-            lambda: estimator("precomputed").fit(xp.asarray(X), xp.asarray(y)),
+            lambda: estimator(kernel="precomputed").fit(xp.asarray(X), xp.asarray(y)),
             "square kernel matrix",
         ),
         (
-            lambda: estimator("precomputed").fit(xp.asarray(np.triu(X @ X.T)), xp.asarray(y)),
+            lambda: estimator(kernel="precomputed").fit(xp.asarray(np.triu(X @ X.T)), xp.asarray(y)),
             "must be symmetric",
         ),
         (
-            lambda: estimator("poly", gamma=1e9, degree=60).fit(xp.asarray(X), xp.asarray(y)),
+            lambda: estimator(kernel="poly", gamma=1e9, degree=60).fit(xp.asarray(X), xp.asarray(y)),
             "overflow",
         ),
         (
-            lambda: estimator("sigmoid", gamma=1.0, coef0=-1.0, alpha=1e-3).fit(
+            lambda: estimator(kernel="sigmoid", gamma=1.0, coef0=-1.0, alpha=1e-3).fit(
                 xp.asarray(X), xp.asarray(y)
             ),
             'penalty="dual"',
@@ -260,7 +260,7 @@ def test_constant_rows_warn_and_predict_the_mean(kernel, xp):
 def test_cross_validation_functions(estimator, kernel, penalty, xp):
     X, y = problem(estimator)
     X = X @ X.T if kernel == "precomputed" else X
-    model = estimator(kernel, alpha=0.4, gamma=0.3, penalty=penalty)
+    model = estimator(kernel=kernel, alpha=0.4, gamma=0.3, penalty=penalty)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
     methods = (
         ["predict"]

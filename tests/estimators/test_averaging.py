@@ -266,7 +266,7 @@ def test_precomputed_and_sparse(estimator, penalty):
     K = gram("rbf", X, X)
     by_name = make(estimator, penalty).fit(X, y, sample_weight=weights)
     given = KernelAveraging(
-        estimator("precomputed", alpha=MU, penalty=penalty), n_average=3, random_state=0
+        estimator(kernel="precomputed", alpha=MU, penalty=penalty), n_average=3, random_state=0
     )
     kept = K.copy()
     given.fit(K, y, sample_weight=weights)

@@ -29,14 +29,14 @@ def instances() -> list:
 
     Then gamma tuned as well, and so on.
     """
-    function = [E(kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)]
+    function = [E(kernel=kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)]
     for estimator in function:
         if isinstance(estimator, KernelRidge) and estimator.kernel == "sigmoid":
             estimator.set_params(
                 gamma=0.01, coef0=0
             )  # a check sets alpha to 0.01, which must exceed -λ_min
     dual = [
-        E(kernel, gamma="scale", penalty="dual")
+        E(kernel=kernel, gamma="scale", penalty="dual")
         for E, kernel in zip(itertools.cycle(ESTIMATORS), KERNELS, strict=False)
     ]
     return [

@@ -216,8 +216,8 @@ def test_ridge_without_intercept_is_scikit_learns(weighted, kernel):
 def test_penalised_bias_is_a_constant_feature(estimator, penalty):
     X, y = problem(estimator)
     with_ones = np.hstack([X, np.ones((N, 1))])
-    penalised = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept="penalized").fit(X, y)
-    appended = estimator("linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(
+    penalised = estimator(kernel="linear", alpha=0.3, penalty=penalty, fit_intercept="penalized").fit(X, y)
+    appended = estimator(kernel="linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(
         with_ones, y
     )
     close(held_out(penalised), held_out(appended))
@@ -236,7 +236,7 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
 def test_leave_one_out_equals_refits(estimator, weighted, kernel, n_classes, penalty):
     X, y = problem(estimator, n_classes=n_classes)
     weights = unequal_weights() if weighted else None
-    model = estimator(kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(
+    model = estimator(kernel=kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(
         X, y, sample_weight=weights
     )
     close(held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8)
@@ -411,12 +411,12 @@ def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
     X, y = problem(estimator)
     weights = unequal_weights(zeros=3)
     rows = X @ X.T if kernel == "precomputed" else X
-    model = estimator(kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(
+    model = estimator(kernel=kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(
         rows, y, sample_weight=weights
     )
     before = pickle.dumps(model)
     other = model.at(2.5)
-    fresh = estimator(kernel, gamma=0.3, alpha=2.5, penalty=penalty, cv=cv).fit(
+    fresh = estimator(kernel=kernel, gamma=0.3, alpha=2.5, penalty=penalty, cv=cv).fit(
         rows, y, sample_weight=weights
     )
     assert other.get_params()["alpha"] == 2.5
@@ -777,7 +777,7 @@ def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimat
     X, y = problem(estimator)
     K = pairwise_kernels(X, metric="rbf")
     plain, shifted = (
-        estimator("precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
+        estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
     )
     close(output(shifted, K + 3.0), output(plain, K))
     close(held_out(shifted), held_out(plain))
@@ -788,7 +788,7 @@ def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimat
 def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
     X, y = problem(estimator)
     K = pairwise_kernels(X, metric="rbf")
-    plain = estimator("precomputed", alpha=0.5, penalty=penalty).fit(K, y)
+    plain = estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(K, y)
     scaled = estimator(
         "precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
     ).fit(7.0 * K, y)
@@ -818,13 +818,13 @@ def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale)
     X, y = problem(estimator)
     for kernel in ("rbf", "linear", "cosine"):
         candidates = 2.0 ** np.arange(-12, 9, 4)
-        model = estimator(kernel, gamma="scale", penalty=penalty, alpha=candidates).fit(X, y)
+        model = estimator(kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates).fit(X, y)
         unit = alpha_unit(kernel, penalty, scale)
-        scaled = estimator(kernel, gamma="scale", penalty=penalty, alpha=candidates * unit).fit(
+        scaled = estimator(kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates * unit).fit(
             X * scale, y
         )
         close(output(scaled, X * scale), output(model, X), 1e-7)
-        tuned = estimator(kernel, penalty=penalty, gamma="scale")
+        tuned = estimator(kernel=kernel, penalty=penalty, gamma="scale")
         assert clone(tuned).fit(X * scale, y).score(X * scale, y) == pytest.approx(
             tuned.fit(X, y).score(X, y), abs=0.1
         )
@@ -840,11 +840,11 @@ def alpha_unit(kernel: str, penalty: str, scale: float) -> float:
 @every_estimator
 def test_an_offset_of_x_does_not_matter_to_the_linear_kernel(estimator):
     X, y = problem(estimator)
-    model, moved = (estimator("linear", alpha=0.5).fit(rows, y) for rows in (X, X + 1e6))
+    model, moved = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, X + 1e6))
     close(output(moved, X + 1e6), output(model, X), 1e-7)
     close(held_out(moved), held_out(model), 1e-7)
     wide = np.random.default_rng(0).normal(size=(N, 40))
-    model, moved = (estimator("linear", alpha=0.5).fit(rows, y) for rows in (wide, wide + 1e3))
+    model, moved = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (wide, wide + 1e3))
     close(held_out(moved), held_out(model), 1e-7)
 
 
@@ -896,11 +896,11 @@ def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weig
     used = (
         X if weights is None else X[weights > 0]
     )  # rows of weight zero are columns too, and ignored
-    by_rows = estimator("rbf", gamma=0.3, alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
+    by_rows = estimator(kernel="rbf", gamma=0.3, alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
         X, y, sample_weight=weights
     )
     K, K_new = (pairwise_kernels(rows, X, metric="rbf", gamma=0.3) for rows in (X, new))
-    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
+    by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], penalty=penalty, cv=cv).fit(
         K, y, sample_weight=weights
     )
     assert by_kernel.n_features_in_ == N and len(by_kernel.dual_coef_) in (N, len(used))
@@ -922,7 +922,7 @@ def test_callable_kernels(estimator):
 
     X, y = problem(estimator)
     model = estimator(shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
-    named = estimator("rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
+    named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
     close(output(model, X[:5]), output(named, X[:5]))
     close(held_out(model), held_out(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
@@ -936,8 +936,8 @@ def test_callable_kernels(estimator):
 def test_polynomial_is_poly(estimator):
     X, y = problem(estimator)
     close(
-        output(estimator("polynomial", gamma=0.3, alpha=1.0).fit(X, y), X),
-        output(estimator("poly", gamma=0.3, alpha=1.0).fit(X, y), X),
+        output(estimator(kernel="polynomial", gamma=0.3, alpha=1.0).fit(X, y), X),
+        output(estimator(kernel="poly", gamma=0.3, alpha=1.0).fit(X, y), X),
     )
 
 
@@ -966,7 +966,7 @@ def test_editing_x_after_fit_changes_nothing(estimator):
         X, y = problem(estimator)
         rows = np.ascontiguousarray(X @ X.T if kernel == "precomputed" else X)
         labels, untouched = y.copy(), rows.copy()
-        model = estimator(kernel, gamma=0.3, alpha=0.5).fit(rows, labels)
+        model = estimator(kernel=kernel, gamma=0.3, alpha=0.5).fit(rows, labels)
         np.testing.assert_array_equal(rows, untouched)  # nor does fitting change X
         before = output(model, untouched)
         rows[:], labels[:] = 77.0, labels[0]
@@ -975,7 +975,7 @@ def test_editing_x_after_fit_changes_nothing(estimator):
             assert model.verify().passed
             close(
                 output(model.at(2.0), untouched),
-                output(estimator(kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched),
+                output(estimator(kernel=kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched),
             )
 
 
@@ -1003,7 +1003,7 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
     X, y = problem(n_classes=n_classes)
     per_class = () if n_classes == 2 else (n_classes,)
     for estimator in CLASSIFIERS:
-        model = estimator(kernel, gamma="scale", penalty=penalty).fit(X, y)
+        model = estimator(kernel=kernel, gamma="scale", penalty=penalty).fit(X, y)
         assert (
             model.dual_coef_.shape
             == model.held_out_decision_.shape
@@ -1063,7 +1063,7 @@ def test_saved_models_predict_and_say_what_they_lack(estimator):
 @every_estimator
 def test_clone_and_parameters(estimator):
     X, y = problem(estimator)
-    model = estimator("poly", gamma=0.3, degree=2, alpha=[0.5, 1.0]).fit(X, y)
+    model = estimator(kernel="poly", gamma=0.3, degree=2, alpha=[0.5, 1.0]).fit(X, y)
     parameters = model.get_params()
     copy = clone(model)
     assert copy.get_params() == parameters and not public_attributes(copy)
@@ -1076,7 +1076,7 @@ def test_clone_and_parameters(estimator):
 @every_estimator
 def test_refitting_forgets_the_previous_fit(estimator):
     X, y = problem(estimator)
-    model = estimator("linear", alpha=0.5).fit(X, y)
+    model = estimator(kernel="linear", alpha=0.5).fit(X, y)
     model.set_params(kernel="rbf", gamma=0.3).fit(X[:, :2], y)
     fresh = estimator(gamma=0.3, alpha=0.5).fit(X[:, :2], y)
     assert public_attributes(model).keys() == public_attributes(fresh).keys()
@@ -1106,7 +1106,7 @@ def test_transform_goes_to_pandas():
 
 @every_estimator
 def test_representations(estimator):
-    model = estimator("linear", alpha=0.5)
+    model = estimator(kernel="linear", alpha=0.5)
     assert repr(model) == f"{estimator.__name__}(alpha=0.5, kernel='linear')"
     assert estimator.__name__ in model._repr_html_()
     assert estimator.__name__ in model.fit(*problem(estimator))._repr_html_()

@@ -255,7 +255,7 @@ def test_least_squares_svc_is_the_ridge_classifier(class_weight, n_classes):
 def test_coef_is_the_model(estimator, penalty):
     for n_classes in (2, 3):
         X, y = problem(estimator, n_classes=n_classes)
-        model = estimator("linear", alpha=0.7, penalty=penalty).fit(X, y)
+        model = estimator(kernel="linear", alpha=0.7, penalty=penalty).fit(X, y)
         output = model.predict if estimator is KernelRidge else model.decision_function
         expected = X @ model.coef_.T + model.intercept_
         close(output(X), expected[:, 0] if output(X).ndim == 1 else expected)
@@ -275,8 +275,8 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
     X = X[:, :p]
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
-    by_features = estimator("linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, sample_weight=weights)
-    by_kernel = estimator("precomputed", alpha=[0.3, 3.0], cv=cv).fit(
+    by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, sample_weight=weights)
+    by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], cv=cv).fit(
         X @ X.T, y, sample_weight=weights
     )
     assert by_features.alpha_ == by_kernel.alpha_
@@ -308,7 +308,7 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
 def test_intercepts_by_both_routes(estimator, intercept):
     X, y = problem(estimator)
     by_features, by_kernel = (
-        estimator(kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y)
+        estimator(kernel=kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y)
         for kernel, rows in (("linear", X), ("precomputed", X @ X.T))
     )
     output = "predict" if estimator is KernelRidge else "decision_function"
@@ -324,8 +324,8 @@ def test_redundant_features(estimator):
     """
     X, y = problem(estimator, p=3)
     redundant = np.hstack([X, X[:, :1], X.sum(axis=1, keepdims=True), np.ones((len(X), 1))])
-    by_features = estimator("linear", alpha=1e-3).fit(redundant, y)
-    by_kernel = estimator("precomputed", alpha=1e-3).fit(redundant @ redundant.T, y)
+    by_features = estimator(kernel="linear", alpha=1e-3).fit(redundant, y)
+    by_kernel = estimator(kernel="precomputed", alpha=1e-3).fit(redundant @ redundant.T, y)
     output = "predict" if estimator is KernelRidge else "decision_function"
     close(
         getattr(by_features, output)(redundant),
@@ -339,7 +339,7 @@ def test_redundant_features(estimator):
 def test_sparse_features(estimator):
     X, y = problem(estimator)
     X = np.where(X > 3, X, 0.0)
-    dense, sparse = (estimator("linear", alpha=0.5).fit(rows, y) for rows in (X, sp.csr_array(X)))
+    dense, sparse = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, sp.csr_array(X)))
     close(np.asarray(sparse.coef_), dense.coef_)
     np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
     close(sparse.predict(sp.csr_array(X)), dense.predict(X))

@@ -398,7 +398,7 @@ def test_test_rows_inside_their_training_set(estimator, split):
 
 @every_estimator
 def test_bad_precomputed_kernels(estimator):
-    model, y = estimator("precomputed", alpha=1.0), targets(estimator)
+    model, y = estimator(kernel="precomputed", alpha=1.0), targets(estimator)
     match = (
         "kernel matrix must be symmetric, but K and its transpose differ by up to .*average K and "
         "K.T if the difference is noise"
@@ -424,7 +424,7 @@ def test_bad_callable_kernels(estimator):
         r"matrices, kernel\(X, Y\), not on pairs of rows"
     )
     for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
-        refused(ValueError, shape, estimator(kernel).fit, X, y)
+        refused(ValueError, shape, estimator(kernel=kernel).fit, X, y)
     refused(ValueError, "NaN or infinite", estimator(lambda A, B: A @ B.T * np.nan).fit, X, y)
     refused(
         ValueError,
@@ -451,7 +451,7 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
     )
     refused(ValueError, match, estimator(alpha=-lowest * 0.999, **setting).fit, X, y)
     refused(ValueError, 'penalty="dual"', estimator(alpha=[1e-3, 100.0], **setting).fit, X, y)
-    refused(ValueError, 'penalty="dual"', estimator("precomputed", alpha=1e-3).fit, S, y)
+    refused(ValueError, 'penalty="dual"', estimator(kernel="precomputed", alpha=1e-3).fit, S, y)
     model = estimator(alpha=-lowest * 1.5, **setting).fit(X, y)
     refused(ValueError, 'penalty="dual"', model.at, -lowest * 0.9)
     assert model.verify().passed
@@ -464,9 +464,9 @@ def test_indefinite_kernels_need_a_large_alpha(estimator):
 def test_overflow_is_told_as_such(estimator, penalty):
     y = targets(estimator)
     match = "overflow.*Scale the features"
-    refused(ValueError, match, estimator("poly", degree=60, gamma=1e9, penalty=penalty).fit, X, y)
-    refused(ValueError, match, estimator("linear", penalty=penalty).fit, X * 1e200, y)
-    model = estimator("poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual").fit(X / 10, y)
+    refused(ValueError, match, estimator(kernel="poly", degree=60, gamma=1e9, penalty=penalty).fit, X, y)
+    refused(ValueError, match, estimator(kernel="linear", penalty=penalty).fit, X * 1e200, y)
+    model = estimator(kernel="poly", degree=6, alpha=1.0, gamma=1.0, penalty="dual").fit(X / 10, y)
     refused(ValueError, "overflow", model.predict, X * 1e80)
 
 
@@ -521,9 +521,9 @@ def test_integer_rows(estimator):
 @every_estimator
 def test_read_only_arrays_of_any_layout(estimator, order, kernel):
     rows = np.array(K if kernel == "precomputed" else X, order=order)
-    expected = output(estimator(kernel, alpha=1.0).fit(rows.copy(), targets(estimator)), rows)
+    expected = output(estimator(kernel=kernel, alpha=1.0).fit(rows.copy(), targets(estimator)), rows)
     rows.flags.writeable = False
-    model = estimator(kernel, alpha=1.0).fit(
+    model = estimator(kernel=kernel, alpha=1.0).fit(
         rows, targets(estimator), sample_weight=np.broadcast_to(1.0, N)
     )
     np.testing.assert_allclose(output(model, rows), expected, rtol=1e-12)
@@ -546,7 +546,7 @@ def test_constant_columns(estimator, kernel):
         np.testing.assert_allclose(
             output(estimator(**setting).fit(padded, y), padded), output(plain, X), rtol=1e-8
         )
-    assert np.isfinite(output(estimator(kernel).fit(padded, y), padded)).all()
+    assert np.isfinite(output(estimator(kernel=kernel).fit(padded, y), padded)).all()
 
 
 @pytest.mark.parametrize("value", [0.1, 3.0, -1e6])
@@ -561,7 +561,7 @@ def test_constant_rows_predict_a_constant_and_warn(estimator, n, kernel, value):
         match="all training rows look the same to the kernel, so the model predicts a constant. "
         "Check",
     ):
-        model = estimator(kernel).fit(rows, y)
+        model = estimator(kernel=kernel).fit(rows, y)
     if estimator is KernelRidge:
         np.testing.assert_allclose(model.predict(rows), y.mean(), atol=1e-8)
     else:
@@ -595,7 +595,7 @@ def test_the_warning_points_at_the_caller():
 @every_estimator
 def test_huge_and_tiny_scales(estimator, kernel, scale):
     y = targets(estimator)
-    plain, scaled = estimator(kernel).fit(X, y), estimator(kernel).fit(X * scale, y)
+    plain, scaled = estimator(kernel=kernel).fit(X, y), estimator(kernel=kernel).fit(X * scale, y)
     assert scaled.score(X * scale, y) == pytest.approx(plain.score(X, y), abs=0.04)
 
 
@@ -621,5 +621,5 @@ def test_duplicated_rows_one_feature_and_few_rows(estimator):
     twice = np.concatenate([X, X])
     assert estimator(alpha=1e-3).fit(twice, np.concatenate([y, y])).verify().passed
     for kernel in ("linear", "rbf"):
-        assert estimator(kernel, alpha=0.1).fit(X[:, :1], y).verify().passed
-        assert np.isfinite(output(estimator(kernel).fit(X[:4], [0, 1, 0, 1]), X)).all()
+        assert estimator(kernel=kernel, alpha=0.1).fit(X[:, :1], y).verify().passed
+        assert np.isfinite(output(estimator(kernel=kernel).fit(X[:4], [0, 1, 0, 1]), X)).all()

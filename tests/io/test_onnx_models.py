@@ -72,7 +72,7 @@ def test_regressions_agree(kernel):
         X[:, 0] * 3,
         np.column_stack([np.sin(X[:, 0]), 1e3 * X[:, 1], np.full(len(X), 7.0)]),
     ):
-        model = KernelRidge(kernel, **KERNELS[kernel]).fit(X, targets)
+        model = KernelRidge(kernel=kernel, **KERNELS[kernel]).fit(X, targets)
         assert_agrees(to_onnx(model), model, new, 1e-6)
         assert_agrees(to_onnx(model, dtype="float64"), model, new, 1e-10, np.float64)
 
@@ -96,7 +96,7 @@ def test_widths_per_feature_and_one_feature():
     model = LeastSquaresSVC(gamma=[0.1, 0.0, 0.5, 1.0], alpha=0.1).fit(X, y)
     assert_agrees(to_onnx(model, dtype="float64"), model, X, 1e-10, np.float64)
     for kernel in KERNELS:
-        model = KernelRidge(kernel, **KERNELS[kernel]).fit(X[:, :1], y)
+        model = KernelRidge(kernel=kernel, **KERNELS[kernel]).fit(X[:, :1], y)
         assert_agrees(to_onnx(model), model, X[:, :1], 1e-6)
 
 
@@ -210,7 +210,7 @@ def test_cancellation_is_refused():
 
 def test_overflow_is_refused():
     X, y = data()
-    model = KernelRidge("linear", alpha=1.0).fit(X, 1e60 * y)
+    model = KernelRidge(kernel="linear", alpha=1.0).fit(X, 1e60 * y)
     with pytest.raises(ValueError, match="values overflow"), np.errstate(all="ignore"):
         to_onnx(model)
     assert_agrees(to_onnx(model, dtype="float64"), model, X, 1e-10, np.float64)

@@ -310,7 +310,7 @@ def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
     refits.
     """
     X, y = problem(estimator)
-    model = estimator(kernel, penalty=penalty, landmarks=M, random_state=0).fit(X, y)
+    model = estimator(kernel=kernel, penalty=penalty, landmarks=M, random_state=0).fit(X, y)
     fixed = {
         name: getattr(model, f"{name}_")
         for name in ("alpha", "gamma", "degree", "coef0")

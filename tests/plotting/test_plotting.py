@@ -298,7 +298,7 @@ def test_influence_names_the_rows_that_matter(three, regression):
 def test_activation_patterns_are_haufes(estimator, three):
     """A = Σ_X W Σ_ŝ⁻¹, with the covariances formed."""
     X, y, _ = three
-    model = estimator("linear", alpha=0.5).fit(X, y)
+    model = estimator(kernel="linear", alpha=0.5).fit(X, y)
     display = WeightsDisplay.from_estimator(model, X)
     W = display.weights
     expected = np.cov(X.T) @ W @ np.linalg.pinv(np.atleast_2d(np.cov((X @ W).T)), rcond=1e-10)

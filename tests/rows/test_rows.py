@@ -19,6 +19,7 @@ from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSq
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.core.moments import Moments, merge
 from fitonce.estimators import guidance
+from fitonce.estimators.fitted import held_out_output
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
 
@@ -84,8 +85,8 @@ UNEQUAL = [100, 1, 0, 150, 37, 112]
 def agree(model, other, rows=X):
     scale = np.max(np.abs(main_output(other, rows)))
     assert np.max(np.abs(main_output(model, rows) - main_output(other, rows))) <= TOLERANCE * scale
-    assert np.max(np.abs(model._held_out - other._held_out)) <= TOLERANCE * np.max(
-        np.abs(other._held_out)
+    assert np.max(np.abs(held_out_output(model) - held_out_output(other))) <= TOLERANCE * np.max(
+        np.abs(held_out_output(other))
     )
     assert model.alpha_ == other.alpha_
     np.testing.assert_allclose(model.leverage_, other.leverage_, atol=1e-10)

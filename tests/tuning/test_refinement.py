@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from fitonce.core.derivatives import Jet, held_out_jets, kernel_gradient
+from fitonce.core.smoother import FunctionNormAt
+from fitonce.estimators.problem import Problem
+from fitonce.estimators.refinement import smoothed_loss, squared_loss
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import KFold
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.criteria import criterion_of
-from fitonce.core.derivatives import Jet, held_out_jets, kernel_gradient
-from fitonce.core.smoother import FunctionNormAt
 from fitonce.datasets import make_torus
-from fitonce.estimators.problem import Problem
-from fitonce.estimators.refinement import smoothed_loss, squared_loss
 from fitonce.tuning import KernelObjective, newton
 from problems import make_case
 
