@@ -50,12 +50,12 @@ def instances() -> list:
         KernelFisherDiscriminant("sigmoid", gamma=0.1, coef0=-1, penalty="dual", alpha=0.5),
         LeastSquaresSVC(gamma=0.1, calibration=None, fit_intercept="penalized", alpha=1.0),
         LeastSquaresSVC(
-            "poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]
+            kernel="poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]
         ),
         LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
         KernelRidge(kernel="linear", fit_intercept=False),
         KernelRidge(
-            "sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0
+            kernel="sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0
         ),
     ]
 

@@ -154,7 +154,7 @@ def test_least_squares_models_minimise_their_criterion(
     new = np.random.default_rng(5).normal(size=(7, 3))
     weights = unequal_weights(zeros=0) if weighted else None
     model = estimator(
-        kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]
+        kernel=kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]
     ).fit(X, y, sample_weight=weights)
     K, K_new = (pairwise_kernels(rows, X, metric=kernel, **KERNELS[kernel]) for rows in (X, new))
     expected = solver(penalty)(K, targets_of(model, y), 0.7, weights, intercept)
@@ -790,7 +790,7 @@ def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
     K = pairwise_kernels(X, metric="rbf")
     plain = estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(K, y)
     scaled = estimator(
-        "precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
+        kernel="precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
     ).fit(7.0 * K, y)
     close(output(scaled, 7.0 * K), output(plain, K))
     close(held_out(scaled), held_out(plain))
@@ -927,7 +927,7 @@ def test_callable_kernels(estimator):
     close(held_out(model), held_out(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
     ignored = estimator(
-        "rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
+        kernel="rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
     ).fit(X, y)
     close(output(ignored, X), output(named, X))
 

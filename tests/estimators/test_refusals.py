@@ -425,15 +425,15 @@ def test_bad_callable_kernels(estimator):
     )
     for kernel in (lambda A, B: 1.0, lambda A, B: A, lambda A, B: np.ones(len(A))):
         refused(ValueError, shape, estimator(kernel=kernel).fit, X, y)
-    refused(ValueError, "NaN or infinite", estimator(lambda A, B: A @ B.T * np.nan).fit, X, y)
+    refused(ValueError, "NaN or infinite", estimator(kernel=lambda A, B: A @ B.T * np.nan).fit, X, y)
     refused(
         ValueError,
         "symmetric",
-        estimator(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit,
+        estimator(kernel=lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T).fit,
         X,
         y,
     )
-    transposed = estimator(lambda A, B: B @ A.T, alpha=1.0).fit(X, y)
+    transposed = estimator(kernel=lambda A, B: B @ A.T, alpha=1.0).fit(X, y)
     refused(ValueError, r"shape \(5, 30\) .*got \(30, 5\)", transposed.predict, X[:5])
 
 

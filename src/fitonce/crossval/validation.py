@@ -365,10 +365,7 @@ def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
 def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:
     tested = np.concatenate([test for test, _ in pairs])
     if len(tested) != n_samples or len(np.unique(tested)) != n_samples:
-        raise ValueError(
-            "cross_val_predict only works for partitions; use by_fold=True for splits that "
-            "overlap or leave rows out."
-        )
+        raise ValueError("cross_val_predict only works for partitions")
     outputs = np.concatenate([output for _, output in pairs])
     return outputs[np.argsort(tested)]
 

@@ -204,6 +204,18 @@ class Scoring:
             y = truth[0] if self.single else truth.T
         return measure.scorer(stub, np.zeros((len(y), 1)), y)
 
+    def _probabilities(self, decision: np.ndarray) -> Callable[[], np.ndarray] | None:
+        """How probabilities are made of decisions; calibrated ones need a fit."""
+        if not hasattr(self.estimator, "predict_proba"):
+            return None
+
+        def probabilities() -> np.ndarray:
+            if self.estimator.calibration is not None:
+                raise NeedsFitError
+            return np.asarray(scipy.special.softmax(class_scores(decision), axis=1))
+
+        return probabilities
+
     def of_fits(
         self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]
     ) -> dict[str, np.ndarray]:
