@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 from conftest import require
 from fitonce import KernelFisherDiscriminant
-from fitonce.plotting.positions import GeneralizationDisplay, TimeCourseDisplay
+from fitonce.plotting import GeneralizationDisplay, TimeCourseDisplay
 from fitonce.positions import cross_val_score, generalize, group_test, permutation_test
 
 MODEL = KernelFisherDiscriminant("linear", alpha=1.0)
