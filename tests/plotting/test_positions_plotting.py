@@ -137,6 +137,6 @@ def test_refused(test):
         GeneralizationDisplay(scores=np.ones((2, 3)))
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     cv = KFold(4, shuffle=True, random_state=0)
-    light = permutation_test(MODEL, X, y, cv=cv, n_permutations=9, neighbours=[[0, 1], [2, 3]])
+    light = permutation_test(MODEL, X, y, cv=cv, n_permutations=9, neighbors=[[0, 1], [2, 3]])
     with pytest.raises(ValueError, match="adjacent"):
         TimeCourseDisplay.from_predictions(light)

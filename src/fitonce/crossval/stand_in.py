@@ -79,6 +79,10 @@ class Shared:
         without: Without = self.problem.without(self.fitted, deleted, self.mu)
         return without
 
+    def read(self, without: Without, values: Any, method: str) -> np.ndarray:
+        """What the model without some rows says for predicted targets, on the host."""
+        return to_numpy(self.model._read_without(without, values, method))
+
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are the same, which a fit warns of.
 

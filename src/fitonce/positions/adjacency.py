@@ -101,7 +101,7 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     """Neighbourhoods by distance: for every point the indices of all points at most `radius` away,
     itself included.
 
-    The result serves as `neighbours` (the features of a searchlight) and, with a radius of one step
+    The result serves as `neighbors` (the features of a searchlight) and, with a radius of one step
     between neighbouring points, as `adjacency`.
 
     Parameters
@@ -114,7 +114,7 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     Examples
     --------
     >>> from fitonce.positions import spheres
-    >>> [neighbours.tolist() for neighbours in spheres([[0.0], [1.0], [2.0], [4.0]], radius=1.0)]
+    >>> [neighbors.tolist() for neighbors in spheres([[0.0], [1.0], [2.0], [4.0]], radius=1.0)]
     [[0, 1], [0, 1, 2], [1, 2], [3]]
     """
     points = np.asarray(coordinates, dtype=np.float64)

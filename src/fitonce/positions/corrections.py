@@ -9,7 +9,7 @@ compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
 - `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols
   & Holmes 2002); controls the probability of any false positive, position by position;
 - clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the
-  sum of its standardised scores, against the largest mass of every permutation (Maris & Oostenveld
+  sum of its standardized scores, against the largest mass of every permutation (Maris & Oostenveld
   2007; Bullmore et al. 1999). It says that there is an effect about there; it does not date its
   beginning (Sassenhagen & Draschkow 2019);
 - `pvalue_fdr`: false discovery rate over the uncorrected p-values (Benjamini & Hochberg 1995).
@@ -42,7 +42,7 @@ class Cluster:
         Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a
         grid): ``score[cluster.positions]``.
     mass : float
-        The sum of the standardised scores; negative for a cluster below chance.
+        The sum of the standardized scores; negative for a cluster below chance.
     pvalue : float
         Corrected for all positions: how often a permutation's largest cluster is at least as
         massive.
@@ -115,27 +115,27 @@ class Joint:
     """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme."""
 
     def __init__(
-        self, score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+        self, score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
     ) -> None:
-        """`standardised`: the scores already are (t values), and their chance level is zero."""
+        """`standardized`: the scores already are (t values), and their chance level is zero."""
         self.rules = rules
         undefined = np.isnan(null)
         # what cannot be compared is no evidence: as a null score it counts as extreme, as the
         # observed one it does not
         both = np.vstack([score[None, :], null])
-        if standardised:
-            centre, scale = np.zeros(len(score)), np.ones(len(score))
+        if standardized:
+            center, scale = np.zeros(len(score)), np.ones(len(score))
         else:
             finite = np.where(np.isfinite(both), both, np.nan)
             there = np.maximum(np.sum(np.isfinite(finite), axis=0), 1)
-            centre = np.nansum(finite, axis=0) / there
-            scale = np.sqrt(np.nansum((finite - centre) ** 2, axis=0) / there)
-        self.centre = centre
+            center = np.nansum(finite, axis=0) / there
+            scale = np.sqrt(np.nansum((finite - center) ** 2, axis=0) / there)
+        self.center = center
         steps = np.where(scale > 0, scale, 1.0)
         self.observed = np.where(np.isnan(score), -np.inf, self._oriented(score))
         self.null = np.where(undefined, np.inf, self._oriented(null))
-        self.observed_z = np.where(np.isnan(score), 0.0, (score - centre) / steps)
-        self.null_z = np.where(undefined, np.inf, (null - centre) / steps)
+        self.observed_z = np.where(np.isnan(score), 0.0, (score - center) / steps)
+        self.null_z = np.where(undefined, np.inf, (null - center) / steps)
 
     @property
     def sides(self) -> tuple[int, ...]:
@@ -143,7 +143,7 @@ class Joint:
 
     def _oriented(self, values: np.ndarray) -> np.ndarray:
         if self.rules.alternative == "two-sided":
-            return np.abs(values - self.centre)
+            return np.abs(values - self.center)
         return values if self.rules.alternative == "greater" else -values
 
     # ---- position by position --------------------------------------------------------------------
@@ -181,11 +181,11 @@ class Joint:
             return np.asarray(np.partition(everything, place, axis=0)[place])
         assert rules.cluster_value is not None
         value = self._oriented(np.full(len(self.observed), rules.cluster_value))
-        above = rules.cluster_value - self.centre
+        above = rules.cluster_value - self.center
         if rules.alternative == "two-sided" and np.any(above <= 0):
             raise ValueError(
                 "the threshold of a two-sided test must lie above the chance level "
-                f"({self.centre.max():.4g}), got "
+                f"({self.center.max():.4g}), got "
                 f"{rules.cluster_value:.4g} instead: it is mirrored there for effects below chance."
             )
         return np.asarray(
@@ -205,7 +205,7 @@ class Joint:
         if self.rules.cluster_value is not None:
             return np.full(len(self.observed), self.rules.cluster_value)
         if self.rules.alternative == "two-sided":
-            return np.asarray(self.centre + self.bound)
+            return np.asarray(self.center + self.bound)
         return self.bound if self.rules.alternative == "greater" else -self.bound
 
     @cached_property

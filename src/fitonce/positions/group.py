@@ -108,7 +108,7 @@ def group_test(
         t=t,
         scores=values,
         chance=np.broadcast_to(level, X.shape).mean(axis=0),
-        **significance(t, null, rules, standardised=True),
+        **significance(t, null, rules, standardized=True),
     )
 
 

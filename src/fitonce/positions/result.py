@@ -95,7 +95,7 @@ class JointTest:
         return replace(
             self,
             rules=chosen,
-            **significance(self._statistic, self.null, chosen, self._standardised),
+            **significance(self._statistic, self.null, chosen, self._standardized),
         )
 
     @property
@@ -103,7 +103,7 @@ class JointTest:
         """What `null` is the distribution of."""
         return self.score
 
-    _standardised = False
+    _standardized = False
 
     def __repr__(self) -> str:
         smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
@@ -168,7 +168,7 @@ class GroupTest(JointTest):
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     chance: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    _standardised = True
+    _standardized = True
 
     @property
     def _statistic(self) -> np.ndarray:
@@ -176,11 +176,11 @@ class GroupTest(JointTest):
 
 
 def significance(
-    score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+    score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
 ) -> dict[str, Any]:
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
-    joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardised)
+    joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardized)
     clusters, by_position = None, None
     if joint.clusters is not None:
         clusters = tuple(
