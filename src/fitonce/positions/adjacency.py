@@ -15,11 +15,9 @@ def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
     flat index.
     """
     number = np.arange(int(np.prod(shape))).reshape(shape)
-    pairs = []
-    for axis in range(len(shape)):
-        along = np.moveaxis(number, axis, 0)
-        pairs.append(np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1))
-    return np.concatenate(pairs) if pairs else np.empty((0, 2), dtype=np.intp)
+    axes = (np.moveaxis(number, axis, 0) for axis in range(len(shape)))
+    pairs = [np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1) for along in axes]
+    return np.concatenate(pairs)
 
 
 def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
@@ -45,11 +43,8 @@ def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
             )
         first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
         second = np.concatenate(lists) if lists else np.empty(0, dtype=np.intp)
-    apart = first != second
-    pairs = np.stack(
-        [np.minimum(first, second)[apart], np.maximum(first, second)[apart]], axis=1
-    ).astype(np.intp)
-    return np.unique(pairs, axis=0)
+    pairs = np.sort(np.stack([first, second], axis=1).astype(np.intp), axis=1)
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
 def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.ndarray]:
@@ -76,11 +71,9 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
         )
     lists = []
     for number, entry in enumerate(given):
-        indices = np.asarray(entry)
+        indices = np.asarray(entry if np.size(entry) else np.empty(0, dtype=np.intp))
         if indices.dtype == bool and indices.shape == (n_indices,):
             indices = np.flatnonzero(indices)
-        if indices.size == 0:
-            indices = indices.astype(np.intp).reshape(0)
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
             raise ValueError(
                 f"{name}[{number}] must be a one-dimensional array of indices, got {entry!r} "

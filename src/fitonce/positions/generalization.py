@@ -5,25 +5,24 @@ deleted rows (MATHS: α of the remaining residuals),
 
     decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
 
-All folds' coefficients stand side by side, so that the rows of all positions t go through one
-product with them; a row's value counts only in the fold that holds it out.
+Each fold's test rows of all positions t stand one below the other and go through one product.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..core.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from ..core.arrays import Array, index_like, namespace, to_numpy
 from ..crossval.routes import RefitWarning, choose_route, fit_weights
 from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model
-from ..estimators.problem import Solution, Without
+from ..estimators.problem import Without
 from ..inference.engine import Outputs
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
@@ -34,6 +33,8 @@ from .slices import Slices
 from .sweep import swept
 
 BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
+
+Output = Callable[[Array], Any]  # what a model says about rows
 
 
 def generalize(
@@ -113,19 +114,16 @@ def generalize(
             "are needed. Pass features and a kernel."
         )
     slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
-    sizes = {len(place) for place in slices.places if isinstance(place, np.ndarray)}
-    if len(sizes) > 1:
+    sizes = [np.size(place) for place in slices.places]
+    if min(sizes) < max(sizes):
         raise ValueError(
             f"neighbors must have equal sizes here, got sizes from {min(sizes)} to {max(sizes)}: "
             "a model trained at one position must fit the features of all others."
         )
-    host, classes = np.asarray(y), None
-    if is_classifier(estimator):
-        classes, truth = np.unique(host, return_inverse=True)
-    else:
-        truth = host.astype(np.float64).reshape(len(host), -1).T
+    host = np.asarray(y)
+    classes = np.unique(host) if is_classifier(estimator) else None
     measured = one_score(estimator, host, classes, scoring)
-    work = TrainedHere(estimator, slices, y, truth, splits, measured, params)
+    work = TrainedHere(estimator, slices, y, splits, measured, params)
     scores = swept(work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose)
     return scores.reshape(*slices.shape, *slices.shape, len(splits))
 
@@ -137,27 +135,23 @@ class TrainedHere:
     estimator: Any
     slices: Slices
     y: Any
-    truth: np.ndarray  # class numbers (n,), or targets (t, n)
     splits: list[Split]
     scoring: Scoring
     params: Mapping[str, Any] | None
     _stacked: Array | None = None
 
-    @property
-    def method(self) -> str:
-        return "predict" if self.scoring.classes is None else "decision_function"
-
     def __call__(self, X: Any) -> np.ndarray:
         shared = self._shared(X)
         closed = {
-            fold: without
+            fold: self._in_closed_form(shared, without)
             for fold, (train, _) in enumerate(self.splits)
             if self.scoring.measures[0].plain and (without := shared.without(train)) is not None
         }
-        scores = np.full((len(self.slices), len(self.splits)), np.nan)
+        scores = np.empty((len(self.slices), len(self.splits)))
         try:
-            for places, fold, values in self._closed_outputs(shared, closed):
-                scores[places, fold] = self._scored(values, fold)
+            for places, rows in self._blocks() if closed else ():
+                for fold, output in closed.items():
+                    scores[places, fold] = self._scored(output, rows, fold)
         except NeedsFitError:  # of the first fold and block, or never
             closed = {}
         fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
@@ -184,6 +178,33 @@ class TrainedHere:
                 shared.model = None
         return shared
 
+    @property
+    def _method(self) -> str:
+        return "predict" if self.scoring.classes is None else "decision_function"
+
+    def _in_closed_form(self, shared: Shared, without: Without) -> Output:
+        """What a model in closed form says about rows."""
+        solution = shared.problem.solution(without.refitted, shared.mu)
+
+        def output(rows: Array) -> np.ndarray:
+            rows = namespace(rows).astype(rows, namespace(rows).float64, copy=False)
+            values = predicted_targets(shared.problem, rows, solution)
+            return shared.read(without, values, self._method)
+
+        return output
+
+    def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
+        """Scores (positions,) of one training set's model, fitted literally."""
+        train, test = self.splits[fold]
+        model, _, y = fitter.fitted(self.y, train, test)
+        measure, classes = self.scoring.measures[0], self.scoring.classes
+        same_classes = classes is None or np.array_equal(model.classes_, classes)
+        if measure.metric is None or not is_model(final_step(model)) or not same_classes:
+            places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
+            return np.array([measure.scorer(model, X, y) for X in places])
+        output = getattr(model, self._method)
+        return np.concatenate([self._scored(output, rows, fold) for _, rows in self._blocks()])
+
     def _blocks(self) -> Iterator[tuple[slice, Array]]:
         """X (B, n, p) at blocks of test positions, and which they are; kept if it is one block."""
         total, (n, p) = len(self.slices), self.slices.at(0).shape
@@ -197,65 +218,17 @@ class TrainedHere:
                 self._stacked = X
             yield slice(start, start + step), X
 
-    def _closed_outputs(
-        self, shared: Shared, closed: Mapping[int, Without]
-    ) -> Iterator[tuple[slice, int, np.ndarray]]:
-        """What the models in closed form say about their test rows, (B, m) or (B, c, m), for blocks
-        of test positions and every fold.
-        """
-        if not closed:
-            return
-        problem = shared.problem
-        solutions = [problem.solution(without.refitted, shared.mu) for without in closed.values()]
-        for places, X in self._blocks():
-            xp, (B, n, p) = namespace(X), X.shape
-            rows = xp.reshape(xp.astype(X, xp.float64), (B * n, p))
-            values = predicted_targets(problem, rows, _side_by_side(solutions))
-            host = to_numpy(values).reshape(B, n, len(closed), -1)
-            for place, (fold, without) in enumerate(closed.items()):
-                tested = np.ascontiguousarray(host[:, self.splits[fold][1], place, :])
-                flat = asarray_like(tested.reshape(-1, tested.shape[-1]), values)
-                yield places, fold, _by_position(shared.read(without, flat, self.method), B)
-
-    def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
-        """Scores (positions,) of one training set's model, fitted literally."""
-        train, test = self.splits[fold]
-        model, _, y = fitter.fitted(self.y, train, test)
-        measure, classes = self.scoring.measures[0], self.scoring.classes
-        same_classes = classes is None or np.array_equal(model.classes_, classes)
-        if measure.metric is None or not is_model(final_step(model)) or not same_classes:
-            places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
-            return np.array([measure.scorer(model, X, y) for X in places])
-        scores = np.empty(len(self.slices))
-        for places_, X in self._blocks():
-            xp = namespace(X)
-            tested = xp.take(X, index_like(test, X), axis=1)
-            rows = xp.reshape(tested, (-1, X.shape[2]))
-            output = to_numpy(getattr(model, self.method)(rows))
-            scores[places_] = self._scored(_by_position(output, X.shape[0]), fold)
-        return scores
-
-    def _scored(self, values: np.ndarray, fold: int) -> np.ndarray:
-        """Scores (B,) of outputs (B, m) or (B, c, m) at the test rows of a fold."""
-        truth = self.truth[..., self.splits[fold][1]]
-        truth = np.broadcast_to(truth, (len(values), 1, *truth.shape))
-        if self.scoring.classes is None and self.scoring.single:
-            values = values.reshape(len(values), -1)
-        scores = self.scoring.of_outputs([Outputs(values[:, None], truth)])
-        return scores[self.scoring.measures[0].name]
-
-
-def _by_position(output: np.ndarray, n_positions: int) -> np.ndarray:
-    """Outputs of the rows of several positions, one below the other, as (B, m) or (B, c, m)."""
-    return np.moveaxis(output.reshape(n_positions, -1, *output.shape[1:]), 1, -1)
-
-
-def _side_by_side(solutions: Sequence[Solution]) -> Solution:
-    """Several models as one with their outputs in a row."""
-    xp = namespace(solutions[0].dual_coef)
-    coefs = [solution.coef for solution in solutions]
-    return Solution(
-        xp.concat([solution.dual_coef for solution in solutions], axis=1),
-        xp.concat([solution.intercept for solution in solutions], axis=0),
-        None if coefs[0] is None else xp.concat(coefs, axis=1),
-    )
+    def _scored(self, output: Output, X: Array, fold: int) -> np.ndarray:
+        """Scores (B,) of a fold's model at its test rows of X (B, n, p)."""
+        test, classes = self.splits[fold][1], self.scoring.classes
+        xp, y = namespace(X), np.asarray(self.y)[test]
+        tested = xp.take(X, index_like(test, X), axis=1)
+        values = to_numpy(output(xp.reshape(tested, (-1, X.shape[2]))))
+        truth: np.ndarray = y.astype(np.float64).reshape(len(test), -1).T
+        if classes is not None:
+            truth = np.searchsorted(classes, y)
+        elif self.scoring.single:
+            values = values.ravel()
+        values = np.moveaxis(values.reshape(-1, 1, len(test), *values.shape[1:]), 2, -1)
+        outputs = Outputs(values, np.broadcast_to(truth, (len(values), 1, *truth.shape)))
+        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name]

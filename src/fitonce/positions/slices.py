@@ -72,14 +72,9 @@ class Slices:
 
     def at(self, number: int) -> Array:
         """X (n, features) at a place."""
-        place = self.places[number]
-        if isinstance(place, np.ndarray):
-            xp = namespace(self.X)
-            joined = xp.take(self.X, index_like(place, self.X), axis=2)
-            X = xp.reshape(joined, (self.n_samples, -1))
-        else:
-            X = self.X[:, :, place]
-        return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+        xp = namespace(self.X)
+        place = index_like(np.atleast_1d(self.places[number]), self.X)
+        return xp.reshape(xp.take(self.X, place, axis=2), (self.n_samples, -1))
 
     def part(self, start: int, stop: int) -> Slices:
         """The places from `start` to before `stop`, as far as there are, with the whole X."""
