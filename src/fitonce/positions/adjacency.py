@@ -25,25 +25,16 @@ def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
 
     Neighbours in one direction are neighbours.
     """
-    if sp.issparse(adjacency) or (hasattr(adjacency, "ndim") and adjacency.ndim == 2):
-        if tuple(adjacency.shape) != (n_positions, n_positions):
-            raise ValueError(
-                f"adjacency must be a square matrix with a row per position ({n_positions}), got "
-                f"shape {tuple(adjacency.shape)} instead."
-            )
-        matrix = sp.coo_matrix(adjacency)
-        present = matrix.data != 0
-        first, second = matrix.row[present], matrix.col[present]
-    else:
-        lists = index_lists(adjacency, n_positions, "adjacency", "positions")
-        if len(lists) != n_positions:
-            raise ValueError(
-                f"adjacency must have one list of indices per position ({n_positions}), got "
-                f"{len(lists)} instead."
-            )
-        first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
-        second = np.concatenate(lists) if lists else np.empty(0, dtype=np.intp)
-    pairs = np.sort(np.stack([first, second], axis=1).astype(np.intp), axis=1)
+    if getattr(adjacency, "ndim", 0) == 2:
+        adjacency = sp.csr_array(adjacency)
+    lists = index_lists(adjacency, n_positions, "adjacency", "positions")
+    if len(lists) != n_positions:
+        raise ValueError(
+            "adjacency must be a square matrix with a row per position, or have a list of indices "
+            f"for each ({n_positions}), got {len(lists)} instead."
+        )
+    first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
+    pairs = np.sort(np.stack([first, np.concatenate(lists)], axis=1), axis=1)
     return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
@@ -51,18 +42,15 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
     """A boolean matrix (rows, n_indices), sparse or not, or a sequence of index arrays, as index
     arrays.
     """
-    if sp.issparse(given) or (
-        isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
-    ):
-        if given.shape[1] != n_indices:
+    matrix = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
+    if matrix or sp.issparse(given):
+        rows = sp.csr_array(given != 0)
+        if rows.shape[1] != n_indices:
             raise ValueError(
                 f"{name} must have a column for each of the {n_indices} {what}, got "
-                f"{given.shape[1]} instead."
+                f"{rows.shape[1]} instead."
             )
-        return [
-            np.flatnonzero(row.toarray() if sp.issparse(row) else row)
-            for row in (given.tocsr() if sp.issparse(given) else given)
-        ]
+        return [row.astype(np.intp) for row in np.split(rows.indices, rows.indptr[1:-1])]
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
             f"{name} must be a list of index arrays or a boolean matrix with a column for each of "

@@ -224,10 +224,9 @@ class EveryLabelling:
         evaluation = Evaluation(
             replace(self.question, X=X), scoring, self.params, None, self.max_bytes
         )
+        batches = self.batches(evaluation.block_size)
         name = scoring.measures[0].name
-        scores = np.concatenate(
-            [evaluation.scores_of(batch)[name] for batch in self.batches(evaluation.block_size)]
-        )
+        scores = np.concatenate([evaluation.scores_of(batch)[name] for batch in batches])
         route = ROUTES.index(evaluation.route.name)
         self.reasons.setdefault(route, evaluation.route.reason)
         return np.append(scores, [route, evaluation.fitted_one_by_one])
