@@ -282,13 +282,9 @@ def make_gaussians(
     >>> X, y, law = make_gaussians(60, n_features=3, n_classes=2, random_state=0, return_law=True)
     >>> error = (law.bayes(X).argmax(axis=1) != y).mean()  # of the best classifier, on these rows
     """
-    for name, value, least in (("n_features", n_features, 1), ("n_classes", n_classes, 2)):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}, got {value!r} instead."
-            )
     rng = _generator(random_state)
-    centres = rng.normal(size=(n_classes, n_features))
+    size = _count(n_classes, "n_classes", least=2), _count(n_features, "n_features")
+    centres = rng.normal(size=size)
     factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
     law = GaussianLaw(centres / np.linalg.norm(centres, axis=1, keepdims=True), factor @ factor.T)
     X, y = law.draw(n_samples, random_state=rng)
@@ -380,10 +376,10 @@ def _fair_labels(rng: np.random.Generator, n_samples: int) -> np.ndarray:
     return np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
 
 
-def _count(n_samples: int) -> int:
-    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ValueError(f"n_samples must be a positive integer, got {n_samples!r} instead.")
-    return int(n_samples)
+def _count(value: int, name: str = "n_samples", least: int = 1) -> int:
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
+    return int(value)
 
 
 def _rows(X: Any, n_features: int) -> np.ndarray:
