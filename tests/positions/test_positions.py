@@ -425,6 +425,17 @@ def test_generalisation_with_weights_overlapping_splits_and_missing_classes():
     np.testing.assert_allclose(scores, expected, rtol=1e-8)
 
 
+def test_generalisation_with_names_of_classes():
+    X, y = epochs(3)
+    names = np.array(["low", "middle", "high"])[y]
+    splits = list(KFold(3).split(X))
+    for model in (LINEAR, make_pipeline(StandardScaler(), LINEAR), LinearDiscriminantAnalysis()):
+        expected = literal_generalization(model, X, names, splits, get_scorer("accuracy"))
+        np.testing.assert_array_equal(
+            quietly(generalize, model, X, names, cv=splits, scoring="accuracy"), expected
+        )
+
+
 def test_generalisation_with_a_function_of_the_users_own():
     X, y = epochs(q=3)
     splits = list(KFold(3).split(X))

@@ -144,20 +144,15 @@ class InfluenceDisplay(Display):
         )
         plain(ax)
         wrong = (self.values < 0) & (self.kind == "margin")
+        points = np.column_stack([self.leverage, self.values])
         label = "right when left out" if self.kind == "margin" else None
-        ax.scatter(self.leverage[~wrong], self.values[~wrong], color=COLORS[0], label=label, **DOTS)
+        ax.scatter(*points[~wrong].T, color=COLORS[0], label=label, **DOTS)
         if wrong.any():
-            ax.scatter(
-                self.leverage[wrong],
-                self.values[wrong],
-                color=COLORS[1],
-                marker="X",
-                label="wrong when left out",
-                **{**DOTS, "s": 42},
-            )
+            style = {**DOTS, "s": 42, "marker": "X", "color": COLORS[1]}
+            ax.scatter(*points[wrong].T, label="wrong when left out", **style)
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
-        self._name(ax, names)
+        self._name(ax, points, names)
         meaning = " (own class less best other)" if self.kind == "margin" else ""
         ax.set(
             xlabel="leverage (share of its own fitted value)",
@@ -165,20 +160,18 @@ class InfluenceDisplay(Display):
         )
         legend(ax, 2 if wrong.any() else 0, fontsize="small")
 
-    def _name(self, ax: Any, names: list[str]) -> None:
+    def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:
         """Names beside their points, towards the middle so that they stay inside, and none where
         there is no room.
         """
-        points = np.column_stack([self.leverage, self.values])[self.named_]
-        useful = (self.influence[self.named_] > 0) & np.isfinite(points).all(axis=1)
-        rows, points = self.named_[useful], points[useful]
-        for number in with_room(
-            points, (0.16 * np.ptp(ax.get_xlim()), 0.05 * np.ptp(ax.get_ylim()))
-        ):
-            left = points[number, 0] > np.mean(ax.get_xlim())
+        useful = (self.influence > 0) & np.isfinite(points).all(axis=1)
+        rows = self.named_[useful[self.named_]]
+        room = 0.16 * np.ptp(ax.get_xlim()), 0.05 * np.ptp(ax.get_ylim())
+        for row in rows[with_room(points[rows], room)]:
+            left = points[row, 0] > np.mean(ax.get_xlim())
             ax.annotate(
-                literal(names[rows[number]], 18),
-                points[number],
+                literal(names[row], 18),
+                points[row],
                 xytext=(-6 if left else 6, 4),
                 textcoords="offset points",
                 ha="right" if left else "left",

@@ -116,9 +116,8 @@ class PermutationNullDisplay(Display):
         ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the words
         right = self.score > np.mean(ax.get_xlim())
         text = f"observed {rounded(self.score)}\np = {rounded(self.pvalue)}"
-        interval = self.pvalue_interval
-        if interval is not None and interval[0] != interval[1]:
-            text += f"\n(95 % of p: {rounded(interval[0])} to {rounded(interval[1])})"
+        if self.pvalue_interval is not None and np.ptp(self.pvalue_interval) > 0:
+            text += "\n(95 % of p: {} to {})".format(*map(rounded, self.pvalue_interval))
         ax.annotate(
             text,
             (self.score, 0.98),

@@ -179,8 +179,9 @@ class WeightsDisplay(Display):
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         self._bars(self.axes_[0], w[order], "weight", COLORS[0])
         self._bars(self.axes_[1], a[order], "activation pattern", COLORS[1])
-        names = [literal(self.feature_names[row]) for row in order]
-        self.axes_[0].set_yticks(np.arange(len(order)), names)
+        self.axes_[0].set_yticks(
+            np.arange(len(order)), [literal(self.feature_names[row]) for row in order]
+        )
         self.axes_[1].tick_params(labelleft=False)
         if len(order) < len(w):
             self.axes_[0].set_ylabel(f"{len(order)} of {len(w)} features")

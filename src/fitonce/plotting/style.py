@@ -71,8 +71,7 @@ def look(index: int) -> dict[str, Any]:
 def literal(name: Any, limit: int = 28) -> str:
     """A name as plain text: dollar signs do not start mathematics, long ones are cut."""
     text = str(name).replace("\n", " ")
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return text.replace("$", r"\$")
+    return (text if len(text) <= limit else text[: limit - 1] + "…").replace("$", r"\$")
 
 
 def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> list[str]:

@@ -106,8 +106,12 @@ class RegularizationPathDisplay(Display):
             if np.sum(rows) > 1 and not np.array_equal(rows, chosen):
                 label = "other widths" if width == widths[0] else None
                 self._line(rows, color=QUIET, linewidth=0.9, alpha=0.7, label=label)
-        label = f"gamma = {rounded(self.gamma)}" if np.isfinite(self.gamma) else "criterion"
-        self.line_ = self._line(chosen, color=COLORS[0], linewidth=2.0, label=label)
+        self.line_ = self._line(
+            chosen,
+            color=COLORS[0],
+            linewidth=2.0,
+            label=f"gamma = {rounded(self.gamma)}" if np.isfinite(self.gamma) else "criterion",
+        )
         (self.chosen_,) = ax.plot(
             [self.alpha],
             [self.value],

@@ -224,11 +224,13 @@ class TrainedHere:
         xp, y = namespace(X), np.asarray(self.y)[test]
         tested = xp.take(X, index_like(test, X), axis=1)
         values = to_numpy(output(xp.reshape(tested, (-1, X.shape[2]))))
-        truth: np.ndarray = y.astype(np.float64).reshape(len(test), -1).T
-        if classes is not None:
-            truth = np.searchsorted(classes, y)
-        elif self.scoring.single:
+        if classes is None and self.scoring.single:
             values = values.ravel()
+        truth: np.ndarray = (
+            y.astype(np.float64).reshape(len(y), -1).T
+            if classes is None
+            else np.searchsorted(classes, y)
+        )
         values = np.moveaxis(values.reshape(-1, 1, len(test), *values.shape[1:]), 2, -1)
         outputs = Outputs(values, np.broadcast_to(truth, (len(values), 1, *truth.shape)))
         return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name]

@@ -154,8 +154,9 @@ def permutation_test(
     check_routing(params)
     check_counts(n_permutations, None, max_bytes, exact)
     slices = Slices.of(X, neighbors)
-    edges = slices.edges(adjacency)
-    rules = Rules.of(alternative, cluster_pvalue, cluster_score, edges, "cluster_score")
+    rules = Rules.of(
+        alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
+    )
     question = Question.of(estimator, X, y, groups, cv, permute, exchange)
     measured = one_score(estimator, question.y, question.classes, scoring, pooled)
     enumerated = is_enumerated(question.exchange, n_permutations, exact)
@@ -169,9 +170,12 @@ def permutation_test(
             *(pooled, enumerated, total, random_state, max_bytes, list(slices.places)),
         )
     drawn = islice(labellings_of(question, enumerated, check_random_state(random_state)), total)
-    labellings = [unpermuted(question), *drawn]
     work = EveryLabelling(
-        replace(question, X=None, cv=None), labellings, measured, params, max_bytes
+        replace(question, X=None, cv=None),
+        [unpermuted(question), *drawn],
+        measured,
+        params,
+        max_bytes,
     )
     table = swept(
         work,
@@ -232,9 +236,7 @@ class EveryLabelling:
         return np.append(scores, [route, evaluation.fitted_one_by_one])
 
     def batches(self, size: int) -> list[Batch]:
-        if size not in self._batches:
-            parts = range(0, len(self.labellings), size)
-            self._batches[size] = [
-                Batch(self.question, self.labellings[start : start + size]) for start in parts
-            ]
-        return self._batches[size]
+        """The labellings in batches, the same ones at every position that asks for this size."""
+        parts = range(0, len(self.labellings), size)
+        new = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
+        return self._batches.setdefault(size, new)

@@ -76,7 +76,7 @@ def _in_rounds(
             if not announced and (not first or seconds > LONG):  # the first does what all share
                 announced = True
                 each = seconds / len(results) / (workers if first else 1)
-                _announce(name, each * (total - done), total - done)
+                _announce(name, each, total - done)
             yield results
             _show(done, total, verbose)
             began = time.perf_counter()
@@ -151,15 +151,21 @@ def _complain(complaints: list[Complaint]) -> None:
         warnings.warn(category(text), stacklevel=_depth_inside_package())
 
 
-def _announce(name: str, estimate: float, remaining: int) -> None:
-    if estimate > LONG:
-        text = f"{name}: about {duration(estimate)} for {remaining} more positions"
-        print(text, file=sys.stderr, flush=True)
+def _announce(name: str, each: float, remaining: int) -> None:
+    """About how long it will take, where that is long."""
+    if each * remaining > LONG:
+        print(
+            f"{name}: about {duration(each * remaining)} for {remaining} more positions",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def _show(done: int, total: int, verbose: int) -> None:
     if verbose > 0 and sys.stderr.isatty():
-        bar = "#" * (30 * done // total)
-        end = "\n" if done == total else ""
-        text = f"\rpositions [{bar:.<30}] {done}/{total}"
-        print(text, end=end, file=sys.stderr, flush=True)
+        print(
+            f"\rpositions [{'#' * (30 * done // total):.<30}] {done}/{total}",
+            end="\n" if done == total else "",
+            file=sys.stderr,
+            flush=True,
+        )
