@@ -292,6 +292,18 @@ def test_influence_names_the_rows_that_matter(three, regression):
         InfluenceDisplay.from_predictions([0.1, 0.2], [1.0, 2.0], row_names=["a"])
 
 
+def test_names_are_drawn_where_there_is_room():
+    """Of two points at the same place the one that matters more is named; so are classes."""
+    display = InfluenceDisplay.from_predictions(
+        [0.1, 0.5, 0.5001, 0.9], [5.0, 9.0, 8.99, -9.0], kind="residual", row_names=list("abcd")
+    )
+    assert [text.get_text() for text in display.ax_.texts] == ["d", "b", "a"]
+    labels = np.repeat(np.arange(17), 2)
+    places = np.column_stack([np.where(labels == 16, 3.0, labels), np.zeros(34)])
+    names = ProjectionDisplay.from_predictions(labels, places).ax_.texts
+    assert [text.get_text() for text in names] == [str(label) for label in range(0, 16, 2)]
+
+
 @pytest.mark.parametrize(
     "estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge]
 )
