@@ -72,7 +72,7 @@ def test_shapes_labels_and_seeds(law):
     old = [make(law, 101, np.random.RandomState(3))[0] for _ in range(2)]
     assert np.array_equal(*old)
     for bad in (0, -1, 2.5, "ten"):
-        with pytest.raises(ValueError, match="n_samples must be a positive integer"):
+        with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
             make(law, bad, 0)
     with pytest.raises(ValueError, match=rf"X must be of shape \(n, {WIDTH[law]}\)"):
         bayes(law, X[:, 1:])
@@ -239,7 +239,7 @@ def test_gaussians_say_what_is_wrong():
     ):
         with pytest.raises(ValueError, match=message):
             datasets.make_gaussians(10, **options)
-    with pytest.raises(ValueError, match="n_samples must be a positive integer"):
+    with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
         datasets.make_gaussians(0)
 
 

@@ -30,7 +30,7 @@ from fitonce.plotting import (
     WeightsDisplay,
     activation_patterns,
 )
-from fitonce.plotting._style import COLOURS, MARKERS, look
+from fitonce.plotting.style import COLORS, MARKERS, look
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +102,8 @@ def test_the_path_holds_every_candidate_and_marks_the_choice(two, regression):
         and display.chosen_.get_ydata()[0] == -model.best_score_
     )
     x, y = display.line_.get_data()
-    own = [(p["alpha"], -s) for p, s in zip(model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True)
-           if p["gamma"] == model.gamma_]  # fmt: skip
+    tried = zip(model.cv_results_["params"], model.cv_results_["mean_test_score"], strict=True)
+    own = [(p["alpha"], -score) for p, score in tried if p["gamma"] == model.gamma_]
     np.testing.assert_array_equal(np.column_stack([x, y]), sorted(own))
     auc = fitonce.LeastSquaresSVC("linear", criterion="auc").fit(*two[:2])
     display = RegularizationPathDisplay.from_estimator(auc)
@@ -206,7 +206,7 @@ def test_projections_of_two_classes_are_decisions(two):
     np.testing.assert_array_equal(display.values, model.held_out_decision_)
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert labels == [f"malignant ({np.sum(y == 0)})", f"benign ({np.sum(y == 1)})"]
-    with pytest.raises(ValueError, match="one name per class"):
+    with pytest.raises(ValueError, match="class_names must have one entry for each of the 2"):
         ProjectionDisplay.from_estimator(model, class_names=["one"])
     with pytest.raises(ValueError, match="y is needed with X"):
         ProjectionDisplay.from_estimator(model, X)
@@ -292,6 +292,18 @@ def test_influence_names_the_rows_that_matter(three, regression):
         InfluenceDisplay.from_predictions([0.1, 0.2], [1.0, 2.0], row_names=["a"])
 
 
+def test_names_are_drawn_where_there_is_room():
+    """Of two points at the same place the one that matters more is named; so are classes."""
+    display = InfluenceDisplay.from_predictions(
+        [0.1, 0.5, 0.5001, 0.9], [5.0, 9.0, 8.99, -9.0], kind="residual", row_names=list("abcd")
+    )
+    assert [text.get_text() for text in display.ax_.texts] == ["d", "b", "a"]
+    labels = np.repeat(np.arange(17), 2)
+    places = np.column_stack([np.where(labels == 16, 3.0, labels), np.zeros(34)])
+    names = ProjectionDisplay.from_predictions(labels, places).ax_.texts
+    assert [text.get_text() for text in names] == [str(label) for label in range(0, 16, 2)]
+
+
 @pytest.mark.parametrize(
     "estimator", [fitonce.KernelFisherDiscriminant, fitonce.LeastSquaresSVC, fitonce.KernelRidge]
 )
@@ -338,13 +350,13 @@ def test_colours_can_be_told_apart_and_never_carry_alone():
         "deutan": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]],
         "tritan": [[1.256, -0.077, -0.179], [-0.078, 0.931, 0.148], [0.005, 0.691, 0.304]],
     }
-    rgb = np.array([to_rgb(colour) for colour in COLOURS[:4]]) ** 2.2
+    rgb = np.array([to_rgb(colour) for colour in COLORS[:4]]) ** 2.2
     for matrix in matrices.values():
         seen = np.clip(rgb @ np.array(matrix).T, 0, 1) ** (1 / 2.2)
         distances = np.linalg.norm(seen[:, None] - seen[None], axis=2)[np.triu_indices(4, 1)]
         assert distances.min() > 0.1
-    looks = {(look(k)["color"], look(k)["marker"]) for k in range(len(COLOURS) * len(MARKERS))}
-    assert len(looks) == len(COLOURS) * len(MARKERS)
+    looks = {(look(k)["color"], look(k)["marker"]) for k in range(len(COLORS) * len(MARKERS))}
+    assert len(looks) == len(COLORS) * len(MARKERS)
 
 
 def test_names_with_dollars_and_length_are_plain_text(three):

@@ -9,7 +9,7 @@ from sklearn.model_selection import KFold
 
 from conftest import require
 from fitonce import KernelFisherDiscriminant
-from fitonce.plotting.positions import GeneralizationDisplay, TimeCourseDisplay
+from fitonce.plotting import GeneralizationDisplay, TimeCourseDisplay
 from fitonce.positions import cross_val_score, generalize, group_test, permutation_test
 
 MODEL = KernelFisherDiscriminant("linear", alpha=1.0)
@@ -137,6 +137,6 @@ def test_refused(test):
         GeneralizationDisplay(scores=np.ones((2, 3)))
     X, y = np.random.default_rng(0).normal(size=(20, 4)), np.arange(20) % 2
     cv = KFold(4, shuffle=True, random_state=0)
-    light = permutation_test(MODEL, X, y, cv=cv, n_permutations=9, neighbours=[[0, 1], [2, 3]])
+    light = permutation_test(MODEL, X, y, cv=cv, n_permutations=9, neighbors=[[0, 1], [2, 3]])
     with pytest.raises(ValueError, match="adjacent"):
         TimeCourseDisplay.from_predictions(light)

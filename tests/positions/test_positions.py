@@ -243,7 +243,7 @@ def test_a_searchlight(form):
     for number, features in enumerate(lists):
         matrix[number, features] = True
     neighbours = {"lists": lists, "boolean": matrix, "sparse": scipy.sparse.csr_array(matrix)}[form]
-    test = permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=20, neighbours=neighbours)
+    test = permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=20, neighbors=neighbours)
     assert (
         test.clusters is None and test.pvalue_cluster is None
     )  # nothing says which positions are adjacent
@@ -259,7 +259,7 @@ def test_a_searchlight(form):
         y,
         cv=KFold(3),
         n_permutations=20,
-        neighbours=neighbours,
+        neighbors=neighbours,
         adjacency=[[1], [0], [1]],
     )
     np.testing.assert_array_equal(known.pvalue_cluster, again.pvalue_cluster)
@@ -268,12 +268,12 @@ def test_a_searchlight(form):
 def test_a_sliding_window():
     X, y = epochs()
     windows = [np.arange(max(0, t - 1), min(POSITIONS, t + 2)) for t in range(POSITIONS)]
-    scores = cross_val_score(LINEAR, X, y, cv=3, neighbours=windows)
+    scores = cross_val_score(LINEAR, X, y, cv=3, neighbors=windows)
     expected = fitonce.cross_val_score(LINEAR, X[:, :, 1:4].reshape(N, -1), y, cv=3)
     np.testing.assert_allclose(scores[2], expected, rtol=1e-12)
     assert (
         permutation_test(
-            LINEAR, X, y, cv=KFold(3), n_permutations=5, neighbours=windows
+            LINEAR, X, y, cv=KFold(3), n_permutations=5, neighbors=windows
         ).pvalue_cluster
         is not None
     )
@@ -425,6 +425,17 @@ def test_generalisation_with_weights_overlapping_splits_and_missing_classes():
     np.testing.assert_allclose(scores, expected, rtol=1e-8)
 
 
+def test_generalisation_with_names_of_classes():
+    X, y = epochs(3)
+    names = np.array(["low", "middle", "high"])[y]
+    splits = list(KFold(3).split(X))
+    for model in (LINEAR, make_pipeline(StandardScaler(), LINEAR), LinearDiscriminantAnalysis()):
+        expected = literal_generalization(model, X, names, splits, get_scorer("accuracy"))
+        np.testing.assert_array_equal(
+            quietly(generalize, model, X, names, cv=splits, scoring="accuracy"), expected
+        )
+
+
 def test_generalisation_with_a_function_of_the_users_own():
     X, y = epochs(q=3)
     splits = list(KFold(3).split(X))
@@ -570,15 +581,15 @@ def test_errors_name_the_position():
         ({"cluster_pvalue": 1.5}, "cluster_pvalue must be a number between 0 and 1"),
         ({"cluster_score": np.nan}, "cluster_score must be None or a finite number"),
         ({"cluster_score": 0.1, "alternative": "two-sided"}, "must lie above the chance level"),
-        ({"adjacency": np.eye(3)}, r"with a row per position \(5\)"),
-        ({"adjacency": [[0], [1]]}, r"one list of indices per position \(5\)"),
+        ({"adjacency": np.eye(3)}, r"a column for each of the 5 positions"),
+        ({"adjacency": [[0], [1]]}, r"a list of indices for each \(5\)"),
         ({"scoring": ["accuracy", "roc_auc"]}, "scoring must be one score"),
         ({"n_permutations": 0}, "n_permutations must be a positive integer"),
-        ({"neighbours": [[0], [7]]}, r"neighbours\[1\] must hold indices from 0 to 4"),
-        ({"neighbours": [[0], []]}, "neighbourhood 1 is empty"),
-        ({"neighbours": [[0, 0]]}, "twice"),
-        ({"neighbours": [[0.5]]}, "one-dimensional array of indices"),
-        ({"neighbours": np.ones((2, 9), dtype=bool)}, "a column for each of the 5 positions"),
+        ({"neighbors": [[0], [7]]}, r"neighbors\[1\] must hold indices from 0 to 4"),
+        ({"neighbors": [[0], []]}, "neighborhood 1 is empty"),
+        ({"neighbors": [[0, 0]]}, "twice"),
+        ({"neighbors": [[0.5]]}, "one-dimensional array of indices"),
+        ({"neighbors": np.ones((2, 9), dtype=bool)}, "a column for each of the 5 positions"),
         ({"permute": "free", "cv": StratifiedKFold(3)}, "not valid here"),
     ],
 )
@@ -595,14 +606,14 @@ def test_refused_data():
             function(LINEAR, X[:, :, 0], y, cv=3)
         with pytest.raises(ValueError, match="one entry per row"):
             function(LINEAR, X, y[1:], cv=KFold(3))
-        with pytest.raises(TypeError, match="neighbours must be a list"):
-            function(LINEAR, X, y, cv=3, neighbours=3)
+        with pytest.raises(TypeError, match="neighbors must be a list"):
+            function(LINEAR, X, y, cv=3, neighbors=3)
         with pytest.raises(ValueError, match="must have samples"):
             function(LINEAR, X[:, :, :0], y, cv=3)
         with pytest.raises(ValueError, match="must hold numbers"):
             function(LINEAR, X.astype(str), y, cv=3)
     with pytest.raises(ValueError, match="equal sizes"):
-        generalize(LINEAR, X, y, cv=3, neighbours=[[0], [1, 2]])
+        generalize(LINEAR, X, y, cv=3, neighbors=[[0], [1, 2]])
     with pytest.raises(ValueError, match="one score"):
         generalize(LINEAR, X, y, cv=3, scoring=["accuracy"])
 

@@ -43,7 +43,7 @@ def judged(
     null: np.ndarray,
     alternative: str = "greater",
     *,
-    standardised: bool = False,
+    standardized: bool = False,
     **options: Any,
 ) -> dict[str, Any]:
     given_edges = options.pop("edges", None)
@@ -55,7 +55,7 @@ def judged(
         edges,
         "cluster_score",
     )
-    return significance(score, null, rules, standardised)
+    return significance(score, null, rules, standardized)
 
 
 # ---- plain loops ---------------------------------------------------------------------------------

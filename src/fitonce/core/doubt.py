@@ -16,10 +16,10 @@ class NumericalWarning(UserWarning):
 
 
 def warn_numerical(message: str) -> None:
-    warnings.warn(message, NumericalWarning, stacklevel=_depth_inside_package())
+    warnings.warn(message, NumericalWarning, stacklevel=depth_inside_package())
 
 
-def _depth_inside_package() -> int:
+def depth_inside_package() -> int:
     """How many callers up the user's own line is, so that a warning points there."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals["__name__"].startswith(_INSIDE):

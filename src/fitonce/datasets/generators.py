@@ -35,14 +35,13 @@ _CHECKERBOARD_FLIPPED = 0.1
 
 _WAVE_AT = np.arange(1, 22)
 _WAVES = {peak: np.maximum(6.0 - np.abs(_WAVE_AT - peak), 0.0) for peak in (7, 11, 15)}
-_WAVE_CLASSES = (
-    (7, 11),
-    (11, 15),
-    (7, 15),
-)  # peaks mixed by each of Breiman's classes; the first is +1 here
+# peaks mixed by each of Breiman's classes; the first is +1 here
+_WAVE_CLASSES = ((7, 11), (11, 15), (7, 15))
+
+Sample = tuple[np.ndarray, np.ndarray]  # rows X and labels y
 
 
-def make_torus(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+def make_torus(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """A Gaussian inside an annulus: the synthetic problem of Cawley and Talbot (2003) and Saadi et
     al. (2007).
 
@@ -62,10 +61,8 @@ def make_torus(n_samples: int = 100, *, random_state: Any = None) -> tuple[np.nd
     rng = _generator(random_state)
     y = rng.permutation(np.where(np.arange(_count(n_samples)) < round(n_samples / 4), 1, -1))
     normal = rng.normal(size=(n_samples, 2))
-    radius, angle = (
-        rng.normal(4.0, 1.0, size=n_samples),
-        rng.uniform(0.0, 2.0 * np.pi, size=n_samples),
-    )
+    radius = rng.normal(4.0, 1.0, size=n_samples)
+    angle = rng.uniform(0.0, 2.0 * np.pi, size=n_samples)
     annulus = radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.where(y[:, None] > 0, normal, annulus), y
 
@@ -85,9 +82,7 @@ def torus_bayes(X: Any) -> np.ndarray:
     return np.asarray(normal - annulus - np.log(3.0))
 
 
-def make_twonorm(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_twonorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Breiman's twonorm: N(a·1, I) for class +1 against N(-a·1, I) in 20 dimensions, a = 2/√20,
     equal priors.
 
@@ -113,9 +108,7 @@ def twonorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(2.0 * _NORM_OFFSET * _rows(X, _NORM_FEATURES).sum(axis=1))
 
 
-def make_ringnorm(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Breiman's ringnorm: N(0, 4I) for class +1 around N(a·1, I) in 20 dimensions, a = 2/√20, equal
     priors.
 
@@ -145,9 +138,7 @@ def ringnorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(outer - inner)
 
 
-def make_threenorm(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …),
     I) for class -1, in 20 dimensions.
 
@@ -181,9 +172,7 @@ def threenorm_bayes(X: Any) -> np.ndarray:
     return np.asarray(np.logaddexp(along, -along) - np.log(2.0) - X @ _ALTERNATING)
 
 
-def make_checkerboard(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """A board of 4 by 4 fields on the unit square, black +1 and white -1, with every tenth label
     wrong.
 
@@ -246,7 +235,7 @@ class GaussianLaw:
         X, _ = self.draw(n_draws, random_state=random_state)
         return float(np.mean(-np.expm1(self.bayes(X).max(axis=1))))
 
-    def draw(self, n_samples: int, *, random_state: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, n_samples: int, *, random_state: Any = None) -> Sample:
         """Rows X and labels y in {0, …, c-1}, of equal shares as nearly as they go."""
         rng = _generator(random_state)
         y = rng.permutation(np.arange(_count(n_samples)) % len(self.means))
@@ -291,24 +280,18 @@ def make_gaussians(
     --------
     >>> from fitonce.datasets import make_gaussians
     >>> X, y, law = make_gaussians(60, n_features=3, n_classes=2, random_state=0, return_law=True)
-    >>> error = (law.bayes(X).argmax(axis=1) != y).mean()   # of the best possible classifier, on these rows
+    >>> error = (law.bayes(X).argmax(axis=1) != y).mean()  # of the best classifier, on these rows
     """
-    for name, value, least in (("n_features", n_features, 1), ("n_classes", n_classes, 2)):
-        if not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(
-                f"{name} must be an integer of at least {least}, got {value!r} instead."
-            )
     rng = _generator(random_state)
-    centres = rng.normal(size=(n_classes, n_features))
+    size = _count(n_classes, "n_classes", least=2), _count(n_features, "n_features")
+    centres = rng.normal(size=size)
     factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
     law = GaussianLaw(centres / np.linalg.norm(centres, axis=1, keepdims=True), factor @ factor.T)
     X, y = law.draw(n_samples, random_state=rng)
     return (X, y, law) if return_law else (X, y)
 
 
-def make_waveform(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of three
     triangles.
 
@@ -337,9 +320,7 @@ def waveform_bayes(X: Any) -> np.ndarray:
     return np.asarray(one - np.logaddexp(other, another))
 
 
-def make_waveform3(
-    n_samples: int = 100, *, random_state: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Breiman's waveforms, three equally probable classes: 21 noisy points on a random mixture of
     two of three triangles.
 
@@ -395,10 +376,10 @@ def _fair_labels(rng: np.random.Generator, n_samples: int) -> np.ndarray:
     return np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
 
 
-def _count(n_samples: int) -> int:
-    if not isinstance(n_samples, (int, np.integer)) or n_samples < 1:
-        raise ValueError(f"n_samples must be a positive integer, got {n_samples!r} instead.")
-    return int(n_samples)
+def _count(value: int, name: str = "n_samples", least: int = 1) -> int:
+    if not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r} instead.")
+    return int(value)
 
 
 def _rows(X: Any, n_features: int) -> np.ndarray:

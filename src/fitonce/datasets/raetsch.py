@@ -97,9 +97,9 @@ def fetch_raetsch(
     Returns
     -------
     Bunch
-        data : float array (n_samples, n_features), as published, not standardised target : array
-        (n_samples,) of -1 and +1 splits : list of (train, test) row numbers as published, or None
-        where they are not at hand (see `raetsch_splits`) name : str
+        ``data``, a float array (n_samples, n_features), as published, not standardized;
+        ``target``, an array (n_samples,) of -1 and +1; ``splits``, a list of (train, test) row
+        numbers as published, or None where they are not at hand (see `raetsch_splits`); ``name``.
     """
     _check_name(name)
     folder = _folder(data_home)

@@ -8,13 +8,13 @@ import numpy as np
 import scipy.special
 
 from ..core.arrays import to_numpy
-from ._held_out import classifier_of, held_out_probabilities, training_targets
-from ._style import QUIET, axes_of, legend, literal, look, plain
+from .held_out import classifier_of, held_out_probabilities, training_targets
+from .style import QUIET, Display, legend, literal, look, plain
 
 EACH_CLASS_UP_TO = 6  # classes; above, only the top label's curve can be read
 
 
-class CalibrationDisplay:
+class CalibrationDisplay(Display):
     """Reliability curves of two or many classes, with 95 % intervals of the observed shares.
 
     Two classes: one curve, of the second class. Up to six: one curve for each class against the
@@ -31,6 +31,8 @@ class CalibrationDisplay:
     ----------
     ax_, figure_ : matplotlib axes and figure
     """
+
+    _size = (5.2, 4.2)
 
     def __init__(self, *, curves: list[dict[str, Any]]) -> None:
         self.curves = curves
@@ -71,10 +73,13 @@ class CalibrationDisplay:
         3
         """
         model = classifier_of(estimator, "CalibrationDisplay")
-        labels = training_targets(model, y)
-        p = held_out_probabilities(model)
         return cls.from_predictions(
-            labels, p, classes=model.classes_, n_bins=n_bins, strategy=strategy, ax=ax
+            training_targets(model, y),
+            held_out_probabilities(model),
+            classes=model.classes_,
+            n_bins=n_bins,
+            strategy=strategy,
+            ax=ax,
         )
 
     @classmethod
@@ -110,16 +115,13 @@ class CalibrationDisplay:
             pairs = [(literal(classes[1]), p[:, 1], y == classes[1])]
         elif len(classes) <= EACH_CLASS_UP_TO:
             pairs = [
-                (literal(label), p[:, index], y == label) for index, label in enumerate(classes)
+                (literal(label), own, y == label) for label, own in zip(classes, p.T, strict=True)
             ]
         else:
             pairs = [("most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y)]
         return cls(curves=[_curve(*pair, n_bins, strategy) for pair in pairs]).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        self.figure_, self.ax_ = axes_of(ax, (5.2, 4.2))
-        ax = self.ax_
+    def _draw(self, ax: Any) -> None:
         plain(ax)
         ax.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1.0)
         ax.annotate(
@@ -132,22 +134,27 @@ class CalibrationDisplay:
             color="#666666",
         )
         for index, curve in enumerate(self.curves):
-            bars = np.stack(
-                [curve["observed"] - curve["lower"], curve["upper"] - curve["observed"]]
-            )
-            style = look(index)
+            bars = curve["observed"] - curve["lower"], curve["upper"] - curve["observed"]
             ax.errorbar(
-                curve["predicted"], curve["observed"], np.clip(bars, 0, None), capsize=2, elinewidth=0.9, linewidth=1.5, markersize=5,
-                label=curve["name"], **style,
-            )  # fmt: skip
-        ax.set_xlim(-0.03, 1.03)
-        ax.set_ylim(-0.03, 1.03)
-        ax.set_aspect("equal")
-        single = self.curves[0]["name"] if len(self.curves) == 1 else None
-        ax.set_xlabel("probability given" + (f" to {single}" if single else ""))
-        ax.set_ylabel("share observed")
+                curve["predicted"],
+                curve["observed"],
+                np.clip(bars, 0, None),
+                capsize=2,
+                elinewidth=0.9,
+                linewidth=1.5,
+                markersize=5,
+                label=curve["name"],
+                **look(index),
+            )
+        to = f" to {self.curves[0]['name']}" if len(self.curves) == 1 else ""
+        ax.set(
+            xlim=(-0.03, 1.03),
+            ylim=(-0.03, 1.03),
+            aspect="equal",
+            xlabel="probability given" + to,
+            ylabel="share observed",
+        )
         legend(ax, len(self.curves), fontsize="small")
-        return self
 
 
 def _curve(
@@ -156,16 +163,11 @@ def _curve(
     """Mean predicted probability, observed share and its Clopper–Pearson interval in each bin that
     has rows.
     """
-    edges = (
-        np.quantile(p, np.linspace(0, 1, n_bins + 1))
-        if strategy == "quantile"
-        else np.linspace(0, 1, n_bins + 1)
-    )
-    position = np.searchsorted(np.unique(edges)[1:-1], p, side="right")
-    count = np.bincount(position)
-    kept = count > 0
-    predicted = np.bincount(position, weights=p)[kept] / count[kept]
-    hits, n = np.bincount(position, weights=happened)[kept], count[kept]
+    grid = np.linspace(0, 1, n_bins + 1)
+    edges = np.unique(np.quantile(p, grid) if strategy == "quantile" else grid)
+    bins = np.searchsorted(edges[1:-1], p, side="right")
+    _, place, n = np.unique(bins, return_inverse=True, return_counts=True)
+    hits = np.bincount(place, weights=happened)
     lower = np.where(
         hits > 0, scipy.special.betaincinv(np.maximum(hits, 0.5), n - hits + 1.0, 0.025), 0.0
     )
@@ -174,7 +176,7 @@ def _curve(
     )
     return {
         "name": name,
-        "predicted": predicted,
+        "predicted": np.bincount(place, weights=p) / n,
         "observed": hits / n,
         "lower": lower,
         "upper": upper,

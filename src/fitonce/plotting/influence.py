@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.arrays import to_numpy
-from ._held_out import model_of, training_targets
-from ._style import COLOURS, STRONG, axes_of, legend, literal, names_of, plain
+from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
+from .held_out import training_targets
+from .style import COLORS, DOTS, STRONG, Display, legend, literal, names_of, plain, with_room
 
 
 def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -19,13 +20,11 @@ def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """
     if decision.ndim == 1:
         return np.asarray(np.where(codes == 1, decision, -decision))
-    rows = np.arange(len(codes))
-    others = decision.copy()
-    others[rows, codes] = -np.inf
-    return np.asarray(decision[rows, codes] - others.max(axis=1))
+    own = codes[:, None] == np.arange(decision.shape[1])
+    return np.asarray(decision[own] - np.where(own, -np.inf, decision).max(axis=1))
 
 
-class InfluenceDisplay:
+class InfluenceDisplay(Display):
     """Leverage of every row against its held-out margin (for regression: its held-out residual).
 
     Leverage is the share of its own fitted value that a row supplies. Rows below zero are
@@ -61,12 +60,9 @@ class InfluenceDisplay:
         row_names: Sequence[Any] | None = None,
         n_named: int = 5,
     ) -> None:
-        self.leverage, self.values, self.kind = (
-            np.asarray(leverage, dtype=float),
-            np.asarray(values, dtype=float),
-            kind,
-        )
-        self.row_names, self.n_named = row_names, n_named
+        self.leverage = np.asarray(leverage, dtype=float)
+        self.values = np.asarray(values, dtype=float)
+        self.kind, self.row_names, self.n_named = kind, row_names, n_named
 
     @classmethod
     def from_estimator(
@@ -95,22 +91,19 @@ class InfluenceDisplay:
         """
         model = model_of(estimator)
         targets = training_targets(model, y)
-        held_out, leverage = to_numpy(model._held_out), to_numpy(model.leverage_)
+        held_out, leverage = held_out_output(model), model.leverage_
         if len(leverage) != len(held_out):  # rows of zero weight have none
-            active = model._require_kept("InfluenceDisplay with zero weights").training.active
+            active = record_of(model, "InfluenceDisplay with zero weights").training.active
             held_out, targets = held_out[active], targets[active]
             row_names = None if row_names is None else [row_names[row] for row in active]
-        if hasattr(model, "classes_"):
-            values, kind = margins(held_out, np.searchsorted(model.classes_, targets)), "margin"
+        if is_regressor(model):
+            kind, values = "residual", targets - held_out
+            values = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
         else:
-            residual = targets - held_out
-            values, kind = (
-                residual if residual.ndim == 1 else np.linalg.norm(residual, axis=1),
-                "residual",
-            )
-        return cls(
-            leverage=leverage, values=values, kind=kind, row_names=row_names, n_named=n_named
-        ).plot(ax=ax)
+            kind, values = "margin", margins(held_out, np.searchsorted(model.classes_, targets))
+        return cls.from_predictions(
+            leverage, values, kind=kind, row_names=row_names, n_named=n_named, ax=ax
+        )
 
     @classmethod
     def from_predictions(
@@ -138,69 +131,47 @@ class InfluenceDisplay:
 
         For margins only what a misclassified or nearly misclassified row loses counts.
         """
-        lost = (
-            np.abs(self.values)
-            if self.kind == "residual"
-            else np.maximum(np.nanmedian(self.values) - self.values, 0.0)
-        )
-        return np.asarray(np.nan_to_num(lost * self.leverage))
+        lost = self.values
+        if self.kind == "margin":
+            lost = np.minimum(lost - np.nanmedian(lost), 0.0)
+        return np.asarray(np.nan_to_num(np.abs(lost) * self.leverage))
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
+    def _draw(self, ax: Any) -> None:
         if self.kind not in ("margin", "residual"):
             raise ValueError(f'kind must be "margin" or "residual", got {self.kind!r} instead.')
-        names = names_of(self.row_names, len(self.values), "row_names", "row ")
-        self.figure_, self.ax_ = axes_of(ax)
-        ax = self.ax_
-        plain(ax)
-        wrong = self.values < 0 if self.kind == "margin" else np.zeros(len(self.values), dtype=bool)
-        style = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
-        label = "right when left out" if self.kind == "margin" else None
-        ax.scatter(
-            self.leverage[~wrong], self.values[~wrong], color=COLOURS[0], label=label, **style
+        names = names_of(
+            self.row_names, [f"row {row}" for row in range(len(self.values))], "row_names"
         )
+        plain(ax)
+        wrong = (self.values < 0) & (self.kind == "margin")
+        points = np.column_stack([self.leverage, self.values])
+        label = "right when left out" if self.kind == "margin" else None
+        ax.scatter(*points[~wrong].T, color=COLORS[0], label=label, **DOTS)
         if wrong.any():
-            ax.scatter(
-                self.leverage[wrong],
-                self.values[wrong],
-                color=COLOURS[1],
-                marker="X",
-                label="wrong when left out",
-                **{**style, "s": 42},
-            )
+            style = {**DOTS, "s": 42, "marker": "X", "color": COLORS[1]}
+            ax.scatter(*points[wrong].T, label="wrong when left out", **style)
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
-        self._name(names)
-        ax.set_xlabel("leverage (share of its own fitted value)")
-        ax.set_ylabel(
-            "held-out margin (own class less best other)"
-            if self.kind == "margin"
-            else "held-out residual"
+        self._name(ax, points, names)
+        meaning = " (own class less best other)" if self.kind == "margin" else ""
+        ax.set(
+            xlabel="leverage (share of its own fitted value)",
+            ylabel=f"held-out {self.kind}{meaning}",
         )
         legend(ax, 2 if wrong.any() else 0, fontsize="small")
-        return self
 
-    def _name(self, names: list[str]) -> None:
-        """Names beside their points, on alternating sides of the middle so that they
-        stay inside.
+    def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:
+        """Names beside their points, towards the middle so that they stay inside, and none where
+        there is no room.
         """
-        middle = np.mean(self.ax_.get_xlim())
-        taken: list[tuple[float, float]] = []
-        span = np.ptp(self.ax_.get_xlim()) or 1.0, np.ptp(self.ax_.get_ylim()) or 1.0
-        for row in self.named_:
-            x, y = self.leverage[row], self.values[row]
-            if not (np.isfinite(x) and np.isfinite(y)) or self.influence[row] == 0:
-                continue
-            crowded = any(
-                abs(x - a) / span[0] < 0.16 and abs(y - b) / span[1] < 0.05 for a, b in taken
-            )
-            if crowded:
-                continue
-            taken.append((x, y))
-            left = x > middle
-            self.ax_.annotate(
+        useful = (self.influence > 0) & np.isfinite(points).all(axis=1)
+        rows = self.named_[useful[self.named_]]
+        room = 0.16 * np.ptp(ax.get_xlim()), 0.05 * np.ptp(ax.get_ylim())
+        for row in rows[with_room(points[rows], room)]:
+            left = points[row, 0] > np.mean(ax.get_xlim())
+            ax.annotate(
                 literal(names[row], 18),
-                (x, y),
+                points[row],
                 xytext=(-6 if left else 6, 4),
                 textcoords="offset points",
                 ha="right" if left else "left",

@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 
 from ..inference import PermutationTest, permutation_test_score
-from ._style import COLOURS, QUIET, axes_of, plain, rounded
+from .style import COLORS, QUIET, Display, plain, rounded
 
 
-class PermutationNullDisplay:
+class PermutationNullDisplay(Display):
     """Scores under permuted labels as a histogram, the observed one as a line, with its p-value.
 
     Parameters
@@ -42,11 +42,8 @@ class PermutationNullDisplay:
         pvalue_interval: tuple[float, float] | None = None,
         name: str = "score",
     ) -> None:
-        self.null, self.score, self.pvalue = (
-            np.asarray(null, dtype=float),
-            float(score),
-            float(pvalue),
-        )
+        self.null = np.asarray(null, dtype=float)
+        self.score, self.pvalue = float(score), float(pvalue)
         self.pvalue_interval, self.name = pvalue_interval, name
 
     @classmethod
@@ -76,30 +73,21 @@ class PermutationNullDisplay:
         >>> print(PermutationNullDisplay.from_predictions(test).pvalue)
         0.01
         """
-        if isinstance(test, PermutationTest):
-            metric = next(iter(test.scores)) if metric is None else metric
-            if metric not in test.scores:
-                raise ValueError(
-                    f"metric must be one of {list(test.scores)}, got {metric!r} instead."
-                )
-            if np.ndim(test.scores[metric]) != 0:
-                raise ValueError(
-                    f"{metric!r} is not one number per labelling; a histogram needs one."
-                )
-            values = {
-                "null": test.null[metric],
-                "score": test.scores[metric],
-                "pvalue": test.pvalues[metric],
-            }
-            display = cls(
-                **values,
-                pvalue_interval=test.pvalue_intervals[metric],
-                name=name or metric.replace("_", " "),
-            )
-        else:
+        if not isinstance(test, PermutationTest):
             score, null, pvalue = test
-            display = cls(null=null, score=score, pvalue=pvalue, name=name or "score")
-        return display.plot(ax=ax)
+            return cls(null=null, score=score, pvalue=pvalue, name=name or "score").plot(ax=ax)
+        metric = next(iter(test.scores)) if metric is None else metric
+        if metric not in test.scores:
+            raise ValueError(f"metric must be one of {list(test.scores)}, got {metric!r} instead.")
+        if np.ndim(test.scores[metric]) != 0:
+            raise ValueError(f"{metric!r} is not one number per labelling; a histogram needs one.")
+        return cls(
+            null=test.null[metric],
+            score=test.scores[metric],
+            pvalue=test.pvalues[metric],
+            pvalue_interval=test.pvalue_intervals[metric],
+            name=name or metric.replace("_", " "),
+        ).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -117,26 +105,19 @@ class PermutationNullDisplay:
             permutation_test_score(estimator, X, y, **keywords), name=name, ax=ax
         )
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        self.figure_, self.ax_ = axes_of(ax)
-        ax = self.ax_
+    def _draw(self, ax: Any) -> None:
         plain(ax)
         null = self.null[np.isfinite(self.null)]
         _, _, self.histogram_ = ax.hist(
             null, bins=self._bins(null), color=QUIET, edgecolor="white", linewidth=0.4
         )
-        self.line_ = ax.axvline(self.score, color=COLOURS[1], linewidth=2.2)
+        self.line_ = ax.axvline(self.score, color=COLORS[1], linewidth=2.2)
         ax.margins(x=0.08)
         ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the words
-        low, high = ax.get_xlim()
-        right = self.score > 0.5 * (low + high)
+        right = self.score > np.mean(ax.get_xlim())
         text = f"observed {rounded(self.score)}\np = {rounded(self.pvalue)}"
-        if self.pvalue_interval is not None and self.pvalue_interval[0] != self.pvalue_interval[1]:
-            text += (
-                f"\n(95 % of p: {rounded(self.pvalue_interval[0])} to "
-                f"{rounded(self.pvalue_interval[1])})"
-            )
+        if self.pvalue_interval is not None and np.ptp(self.pvalue_interval) > 0:
+            text += "\n(95 % of p: {} to {})".format(*map(rounded, self.pvalue_interval))
         ax.annotate(
             text,
             (self.score, 0.98),
@@ -153,15 +134,11 @@ class PermutationNullDisplay:
                 "alpha": 0.85,
             },
         )
-        ax.set_xlabel(self.name)
-        ax.set_ylabel(f"labellings (of {len(self.null):,})")
-        return self
+        ax.set(xlabel=self.name, ylabel=f"labellings (of {len(self.null):,})")
 
     @staticmethod
     def _bins(null: np.ndarray) -> Any:
-        """One bar per value where scores are few and discrete, as accuracies of
-        small samples are.
-        """
+        """One bar per value where scores are few and discrete, as accuracies of small samples."""
         values = np.unique(np.round(null, 12))
         if not 2 <= len(values) <= 40:
             return min(40, max(5, int(np.sqrt(len(null))))) if len(null) else 1

@@ -1,7 +1,4 @@
-"""Displays of decoding over positions.
-
-The time course with what is significant, and the generalisation matrix.
-"""
+"""Displays of decoding over positions: the time course, and the generalization matrix."""
 
 from __future__ import annotations
 
@@ -11,30 +8,25 @@ import numpy as np
 import scipy.stats
 
 from ..positions import GroupTest, PositionTest, generalize, permutation_test
-from ._style import COLOURS, QUIET, STRONG, axes_of, plain, rounded
+from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
-CORRECTIONS = {
-    "cluster": "pvalue_cluster",
-    "max": "pvalue_max",
-    "fdr": "pvalue_fdr",
-    "none": "pvalue",
-}
-NAMES = {
-    "cluster": "clusters",
-    "max": "maximum statistic",
-    "fdr": "false discovery rate",
-    "none": "uncorrected",
+DASHED = (0, (4, 3))
+CORRECTIONS = {  # attribute of a test, and what its p-values are called
+    "cluster": ("pvalue_cluster", "clusters"),
+    "max": ("pvalue_max", "maximum statistic"),
+    "fdr": ("pvalue_fdr", "false discovery rate"),
+    "none": ("pvalue", "uncorrected"),
 }
 
 
-def _significance(test: Any, correction: str, level: float) -> np.ndarray:
+def _significant(test: PositionTest | GroupTest, correction: str, level: float) -> np.ndarray:
     """Where a test is significant, by the named correction."""
     if correction not in CORRECTIONS:
         raise ValueError(
             f"correction must be one of {', '.join(map(repr, CORRECTIONS))}, got {correction!r} "
             "instead."
         )
-    pvalue = getattr(test, CORRECTIONS[correction])
+    pvalue = getattr(test, CORRECTIONS[correction][0])
     if pvalue is None:
         raise ValueError(
             'correction="cluster" needs a test that knows which positions are adjacent, got one '
@@ -43,32 +35,18 @@ def _significance(test: Any, correction: str, level: float) -> np.ndarray:
     return np.asarray(pvalue <= level)
 
 
-def _places(times: Any, n: int, name: str = "times") -> np.ndarray:
+def _places(times: Any, n: int) -> np.ndarray:
     """The places of n positions on an axis."""
     places = np.arange(n, dtype=float) if times is None else np.asarray(times, dtype=float)
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
         raise ValueError(
-            f"{name} must be {n} increasing numbers, one per position, got shape {places.shape} "
+            f"times must be {n} increasing numbers, one per position, got shape {places.shape} "
             "instead."
         )
     return places
 
 
-def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
-    """First and last index of every run of true entries."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
-    return [(int(start), int(stop) - 1) for start, stop in edges.reshape(-1, 2)]
-
-
-def _borders(places: np.ndarray) -> np.ndarray:
-    """Where one position ends and the next begins: n + 1 numbers."""
-    if len(places) == 1:
-        return np.array([places[0] - 0.5, places[0] + 0.5])
-    middle = 0.5 * (places[1:] + places[:-1])
-    return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
-
-
-class TimeCourseDisplay:
+class TimeCourseDisplay(Display):
     """Scores over positions, with the chance level, a band, and bars where they are significant.
 
     Parameters
@@ -99,6 +77,8 @@ class TimeCourseDisplay:
     bars_ : list of matplotlib patches, one per run of significant positions
     """
 
+    _size = (6.4, 3.6)
+
     def __init__(
         self,
         *,
@@ -117,16 +97,9 @@ class TimeCourseDisplay:
                 f"a time course has one score per position, got shape {self.score.shape} instead: "
                 "take one row of a grid."
             )
-        n = len(self.score)
-        self.times = _places(times, n)
-        self.chance = (
-            None if chance is None else np.broadcast_to(np.asarray(chance, dtype=float), (n,))
-        )
-        self.band = (
-            None
-            if band is None
-            else (np.asarray(band[0], dtype=float), np.asarray(band[1], dtype=float))
-        )
+        self.times = _places(times, len(self.score))
+        self.chance = None if chance is None else np.zeros_like(self.score) + chance
+        self.band = None if band is None else tuple(np.asarray(end, dtype=float) for end in band)
         self.band_name, self.significance_name, self.name = band_name, significance_name, name
         self.significant = None if significant is None else np.asarray(significant, dtype=bool)
 
@@ -173,35 +146,12 @@ class TimeCourseDisplay:
         >>> len(display.bars_)
         1
         """
+        values = _course(test)
         if isinstance(test, (PositionTest, GroupTest)):
-            values: dict[str, Any] = {
-                "score": test.score,
-                "chance": test.chance if chance is None else chance,
-            }
-            values |= _null_band(test) if isinstance(test, PositionTest) else _group_band(test)
-            values |= {
-                "significant": _significance(test, correction, level),
-                "significance_name": f"p ≤ {level:g} ({NAMES[correction]})",
-            }
-        else:
-            scores = np.asarray(test, dtype=float)
-            if scores.ndim != 2:
-                raise ValueError(
-                    f"scores must have shape (n_positions, n_folds), got {scores.shape} instead."
-                )
-            mean, error = (
-                scores.mean(axis=1),
-                scores.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
-                if scores.shape[1] > 1
-                else None,
-            )
-            values = {"score": mean, "chance": chance}
-            if error is not None:
-                values |= {
-                    "band": (mean - error, mean + error),
-                    "band_name": "± standard error over folds",
-                }
-        return cls(**values, times=times, name=name).plot(ax=ax)
+            chance = test.chance if chance is None else chance
+            values["significant"] = _significant(test, correction, level)
+            values["significance_name"] = f"p ≤ {level:g} ({CORRECTIONS[correction][1]})"
+        return cls(**values, chance=chance, times=times, name=name).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -218,15 +168,16 @@ class TimeCourseDisplay:
         **keywords: Any,
     ) -> Self:
         """Run `fitonce.positions.permutation_test` with the given keywords, and draw it."""
-        test = permutation_test(estimator, X, y, **keywords)
         return cls.from_predictions(
-            test, times=times, correction=correction, level=level, name=name, ax=ax
+            permutation_test(estimator, X, y, **keywords),
+            times=times,
+            correction=correction,
+            level=level,
+            name=name,
+            ax=ax,
         )
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        self.figure_, self.ax_ = axes_of(ax, (6.4, 3.6))
-        ax = self.ax_
+    def _draw(self, ax: Any) -> None:
         plain(ax)
         self.band_, self.chance_ = None, None
         self.bars_: list[Any] = []
@@ -238,62 +189,65 @@ class TimeCourseDisplay:
             (self.chance_,) = ax.plot(
                 self.times,
                 self.chance,
+                label="chance",
                 color=STRONG,
                 linewidth=1.0,
-                linestyle=(0, (4, 3)),
-                label="chance",
+                linestyle=DASHED,
             )
         (self.line_,) = ax.plot(
-            self.times, self.score, color=COLOURS[0], linewidth=1.8, label=self.name
+            self.times, self.score, color=COLORS[0], linewidth=1.8, label=self.name
         )
-        borders = _borders(self.times)
-        ax.set_xlim(borders[0], borders[-1])
+        borders = borders_of(self.times)
+        ax.set(xlim=borders[[0, -1]], xlabel="position", ylabel=self.name)
         if self.significant is not None:
-            self._bars(borders)
-        ax.set_xlabel("position")
-        ax.set_ylabel(self.name)
+            self._bars(ax, borders)
         low, high = ax.get_ylim()
         ax.set_ylim(low, high + 0.2 * (high - low))  # room for the legend above the data
         ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
-        return self
 
-    def _bars(self, borders: np.ndarray) -> None:
+    def _bars(self, ax: Any, borders: np.ndarray) -> None:
         """A thick bar at the foot of the axes for every run of significant positions."""
-        low, high = self.ax_.get_ylim()
+        low, high = ax.get_ylim()
         height = 0.022 * (high - low)
-        self.ax_.set_ylim(low - 3 * height, high)
-        for first, last in _runs(
-            self.significant if self.significant is not None else np.zeros(0, dtype=bool)
-        ):
-            label = None if self.bars_ else self.significance_name
-            corner = (borders[first], low - 2 * height)
-            patch = self.ax_.add_patch(
-                _rectangle(corner, borders[last + 1] - borders[first], height, label)
+        ax.set_ylim(low - 3 * height, high)
+        padded = np.concatenate([[False], self.significant, [False]])
+        starts, ends = borders[np.flatnonzero(padded[1:] != padded[:-1])].reshape(-1, 2).T
+        if len(starts):
+            self.bars_ = list(
+                ax.bar(
+                    starts,
+                    height,
+                    ends - starts,
+                    low - 2 * height,
+                    align="edge",
+                    color=COLORS[1],
+                    label=self.significance_name,
+                )
             )
-            self.bars_.append(patch)
 
 
-def _rectangle(corner: tuple[float, float], width: float, height: float, label: str | None) -> Any:
-    from matplotlib.patches import Rectangle
+def _course(test: Any) -> dict[str, Any]:
+    """The line and the band of a result over positions."""
+    if isinstance(test, PositionTest):
+        band = np.nanquantile(test.null, [0.025, 0.975], axis=0)
+        return {"score": test.score, "band": band, "band_name": "95 % of permutations"}
+    if isinstance(test, GroupTest):
+        score, name = test.score, "95 % interval of the mean"
+        reach = scipy.stats.t.ppf(0.975, len(test.scores) - 1) * scipy.stats.sem(test.scores)
+    else:
+        scores = np.asarray(test, dtype=float)
+        if scores.ndim != 2:
+            raise ValueError(
+                f"scores must have shape (n_positions, n_folds), got {scores.shape} instead."
+            )
+        score, name = scores.mean(axis=1), "± standard error over folds"
+        if scores.shape[1] == 1:
+            return {"score": score}
+        reach = scipy.stats.sem(scores, axis=1)
+    return {"score": score, "band": (score - reach, score + reach), "band_name": name}
 
-    return Rectangle(corner, width, height, facecolor=COLOURS[1], edgecolor="none", label=label)
 
-
-def _null_band(test: PositionTest) -> dict[str, Any]:
-    lower, upper = np.nanquantile(test.null, [0.025, 0.975], axis=0)
-    return {"band": (lower, upper), "band_name": "95 % of permutations"}
-
-
-def _group_band(test: GroupTest) -> dict[str, Any]:
-    n = len(test.scores)
-    reach = scipy.stats.t.ppf(0.975, n - 1) * test.scores.std(axis=0, ddof=1) / np.sqrt(n)
-    return {
-        "band": (test.score - reach, test.score + reach),
-        "band_name": "95 % interval of the mean",
-    }
-
-
-class GeneralizationDisplay:
+class GeneralizationDisplay(Display):
     """Scores by training position (rows) and test position (columns), coloured from the chance
     level.
 
@@ -318,6 +272,8 @@ class GeneralizationDisplay:
     colorbar_ : matplotlib colour bar
     outline_ : matplotlib contours around what is significant, or None
     """
+
+    _size = (5.2, 4.2)
 
     def __init__(
         self,
@@ -352,8 +308,9 @@ class GeneralizationDisplay:
     ) -> Self:
         """From what `generalize` returned, or a `GroupTest` over such matrices.
 
-        Parameters ---------- scores : array of shape (n_positions, n_positions, n_folds) or
-        (n_positions, n_positions), or GroupTest
+        Parameters
+        ----------
+        scores : array of shape (n_positions, n_positions[, n_folds]), or GroupTest
             The mean over folds is drawn; of a test its mean over subjects, with an outline around
             what is significant.
         times : array of shape (n_positions,), default=None
@@ -375,25 +332,19 @@ class GeneralizationDisplay:
         >>> display.ax_.get_xlabel(), display.ax_.get_ylabel()
         ('test position', 'training position')
         """
-        if isinstance(scores, (GroupTest, PositionTest)):
-            level_of_chance = float(np.mean(scores.chance)) if chance is None else chance
-            significant = _significance(scores, correction, level)
-            display = cls(
-                scores=scores.score,
-                times=times,
-                chance=level_of_chance,
-                significant=significant,
-                name=name,
-            )
-        else:
-            values = np.asarray(scores, dtype=float)
-            display = cls(
-                scores=values.mean(axis=2) if values.ndim == 3 else values,
-                times=times,
-                chance=chance,
-                name=name,
-            )
-        return display.plot(ax=ax)
+        significant = None
+        if isinstance(scores, (PositionTest, GroupTest)):
+            significant = _significant(scores, correction, level)
+            chance = float(np.mean(scores.chance)) if chance is None else chance
+            scores = scores.score
+        scores = np.asarray(scores, dtype=float)
+        return cls(
+            scores=scores.mean(axis=2) if scores.ndim == 3 else scores,
+            times=times,
+            chance=chance,
+            significant=significant,
+            name=name,
+        ).plot(ax=ax)
 
     @classmethod
     def from_estimator(
@@ -413,19 +364,15 @@ class GeneralizationDisplay:
             generalize(estimator, X, y, **keywords), times=times, chance=chance, name=name, ax=ax
         )
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        self.figure_, self.ax_ = axes_of(ax, (5.2, 4.2))
-        ax, borders = self.ax_, _borders(self.times)
+    def _draw(self, ax: Any) -> None:
+        borders = borders_of(self.times)
         limits: dict[str, Any] = {"cmap": "viridis"}
         if self.chance is not None:
             reach = float(np.nanmax(np.abs(self.scores - self.chance))) or 1.0
             limits = {"cmap": "RdBu_r", "vmin": self.chance - reach, "vmax": self.chance + reach}
-        self.im_ = ax.pcolormesh(borders, borders, self.scores, **limits)
-        self.im_.set_rasterized(True)
-        ax.plot(
-            borders[[0, -1]], borders[[0, -1]], color=STRONG, linewidth=0.8, linestyle=(0, (4, 3))
-        )
+        self.im_ = ax.pcolormesh(borders, borders, self.scores, rasterized=True, **limits)
+        ends = borders[[0, -1]]
+        ax.plot(ends, ends, color=STRONG, linewidth=0.8, linestyle=DASHED)
         self.outline_ = None
         if self.significant is not None and self.significant.any() and len(self.times) > 1:
             self.outline_ = ax.contour(
@@ -436,11 +383,8 @@ class GeneralizationDisplay:
                 colors=[STRONG],
                 linewidths=1.2,
             )
-        ax.set_aspect("equal")
-        ax.set_xlabel("test position")
-        ax.set_ylabel("training position")
+        ax.set(aspect="equal", xlabel="test position", ylabel="training position")
         self.colorbar_ = self.figure_.colorbar(self.im_, ax=ax, label=self.name, shrink=0.9)
         if self.chance is not None:
             self.colorbar_.ax.axhline(self.chance, color=STRONG, linewidth=0.8)
             self.colorbar_.ax.set_title(f"chance {rounded(self.chance)}", fontsize="x-small")
-        return self

@@ -1,6 +1,5 @@
-"""Display of discriminant projections or decision values of held-out rows.
-
-Histograms for one axis, a scatter for more.
+"""Display of discriminant projections or decision values of held-out rows: histograms for one axis,
+a scatter for more.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.arrays import to_numpy
-from ..estimators import KernelFisherDiscriminant
-from ._held_out import classifier_of, held_out_projection, training_targets
-from ._style import STRONG, axes_of, legend, literal, look, plain
+from ..estimators.fitted import held_out_output, held_out_projection, is_binary, record_of
+from .held_out import classifier_of, training_targets
+from .style import DOTS, STRONG, Display, legend, literal, look, names_of, plain, with_room
 
 
-class ProjectionDisplay:
+class ProjectionDisplay(Display):
     """Rows on discriminant axes, by class.
 
     One axis gives a histogram for each class, more a scatter of the first two. `from_estimator`
@@ -77,12 +76,12 @@ class ProjectionDisplay:
         >>> from fitonce.plotting import ProjectionDisplay
         >>> X, y = load_wine(return_X_y=True)
         >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
-        >>> ProjectionDisplay.from_estimator(model).values.shape   # leave-one-out, two axes for three classes
+        >>> ProjectionDisplay.from_estimator(model).values.shape  # two axes for three classes
         (178, 2)
         """
         model = classifier_of(estimator, "ProjectionDisplay")
-        binary = len(model.classes_) == 2
-        if not binary and not isinstance(model, KernelFisherDiscriminant):
+        binary = is_binary(model)
+        if not binary and not hasattr(model, "transform"):
             raise TypeError(
                 "more than two classes need the axes of a KernelFisherDiscriminant, which "
                 "LeastSquaresSVC does not have."
@@ -92,25 +91,19 @@ class ProjectionDisplay:
                 raise ValueError("y is needed with X: rows are drawn by class.")
             values = to_numpy(estimator.decision_function(X) if binary else estimator.transform(X))
             labels, seen = np.asarray(y), "of these rows"
-        elif binary:
-            values, labels, seen = (
-                to_numpy(model.held_out_decision_),
-                training_targets(model, y),
-                "held out",
-            )
         else:
-            labels = training_targets(model, y)
-            values, seen = held_out_projection(model), "held out"
-            labels = labels[model._kept.training.active] if len(labels) != len(values) else labels
+            values = held_out_output(model) if binary else held_out_projection(model)
+            labels, seen = training_targets(model, y), "held out"
+            if len(labels) != len(values):  # rows of zero weight have no projection
+                labels = labels[record_of(model, "ProjectionDisplay").training.active]
         kind = "decision value" if binary else "discriminant axis"
-        display = cls(
+        return cls(
             values=values,
             y=labels,
             name=f"{kind}, {seen}",
             threshold=0.0 if binary else None,
             class_names=class_names,
-        )
-        return display.plot(ax=ax)
+        ).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -123,52 +116,33 @@ class ProjectionDisplay:
         ax: Any = None,
     ) -> Self:
         """From labels and projections or decision values of your own."""
-        return cls(
-            values=to_numpy(values), y=np.asarray(y), name=name, class_names=class_names
-        ).plot(ax=ax)
+        return cls(values=to_numpy(values), y=y, name=name, class_names=class_names).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
+    def _draw(self, ax: Any) -> None:
         classes = np.unique(self.y)
-        names = classes if self.class_names is None else self.class_names
-        if len(names) != len(classes):
-            raise ValueError(
-                f"class_names must have one name per class ({len(classes)}), got {len(names)} "
-                "instead."
-            )
-        self.figure_, self.ax_ = axes_of(ax)
-        plain(self.ax_)
-        values = self.values[:, None] if self.values.ndim == 1 else self.values
-        draw = self._histograms if values.shape[1] == 1 else self._scatter
-        draw(values, classes, [literal(name) for name in names])
-        return self
+        names = [literal(name) for name in names_of(self.class_names, list(classes), "class_names")]
+        plain(ax)
+        members = [self.y == label for label in classes]
+        labels = [f"{name} ({rows.sum()})" for name, rows in zip(names, members, strict=True)]
+        if self.values.ndim == 1 or self.values.shape[1] == 1:
+            self._histograms(ax, self.values.ravel(), members, labels)
+        else:
+            self._scatter(ax, self.values[:, :2], members, labels)
+            if len(classes) > 16:  # too many for a legend
+                self._names(ax, members, names)
+        legend(ax, len(classes), fontsize="small")
 
-    def _histograms(self, values: np.ndarray, classes: np.ndarray, names: list[str]) -> None:
-        ax, x = self.ax_, values[:, 0]
-        finite = x[np.isfinite(x)]
-        edges = (
-            np.histogram_bin_edges(finite, bins=min(40, max(8, int(2 * np.sqrt(len(finite))))))
-            if len(finite)
-            else 1
-        )
-        for index, (label, name) in enumerate(zip(classes, names, strict=True)):
-            style, rows = look(index), x[(self.y == label) & np.isfinite(x)]
+    def _histograms(
+        self, ax: Any, values: np.ndarray, members: list[np.ndarray], labels: list[str]
+    ) -> None:
+        finite = np.isfinite(values)
+        n_bins = min(40, max(8, int(2 * np.sqrt(finite.sum()))))
+        edges = np.histogram_bin_edges(values[finite], n_bins) if finite.any() else 1
+        for index, (own, label) in enumerate(zip(members, labels, strict=True)):
+            rows, color = values[own & finite], look(index)["color"]
             hatch = ("", "///", "\\\\\\", "...", "xxx")[index % 5]
-            ax.hist(
-                rows,
-                bins=edges,
-                color=style["color"],
-                alpha=0.45,
-                label=f"{name} ({np.sum(self.y == label)})",
-            )
-            ax.hist(
-                rows,
-                bins=edges,
-                histtype="step",
-                edgecolor=style["color"],
-                linewidth=1.6,
-                hatch=hatch,
-            )
+            ax.hist(rows, edges, color=color, alpha=0.45, label=label)
+            ax.hist(rows, edges, histtype="step", edgecolor=color, linewidth=1.6, hatch=hatch)
         if self.threshold is not None:
             ax.axvline(self.threshold, color=STRONG, linewidth=1.2, linestyle="--")
             ax.annotate(
@@ -181,47 +155,27 @@ class ProjectionDisplay:
                 fontsize="x-small",
                 rotation=90,
             )
-        ax.set_xlabel(self.name)
-        ax.set_ylabel("rows")
-        legend(ax, len(classes), fontsize="small")
+        ax.set(xlabel=self.name, ylabel="rows")
 
-    def _scatter(self, values: np.ndarray, classes: np.ndarray, names: list[str]) -> None:
-        ax = self.ax_
-        many = len(classes) > 16
-        named: list[np.ndarray] = []
-        span = np.maximum(
-            np.nanmax(values[:, :2], axis=0) - np.nanmin(values[:, :2], axis=0), 1e-300
-        )
-        for index, (label, name) in enumerate(zip(classes, names, strict=True)):
-            rows = values[self.y == label]
-            ax.scatter(
-                rows[:, 0],
-                rows[:, 1],
-                s=22,
-                linewidths=0.4,
-                edgecolors="white",
-                alpha=0.85,
-                label=f"{name} ({len(rows)})",
-                **look(index),
+    def _scatter(
+        self, ax: Any, values: np.ndarray, members: list[np.ndarray], labels: list[str]
+    ) -> None:
+        for index, (own, label) in enumerate(zip(members, labels, strict=True)):
+            ax.scatter(*values[own].T, label=label, **DOTS, **look(index))
+        name = self.name.replace("axis", "axis {}") if "axis" in self.name else self.name + " {}"
+        ax.set(xlabel=name.format(1), ylabel=name.format(2))
+
+    def _names(self, ax: Any, members: list[np.ndarray], names: list[str]) -> None:
+        """Names at the centroids of classes that have room for one."""
+        values = self.values[:, :2]
+        span = np.nanmax(values, axis=0) - np.nanmin(values, axis=0)
+        centers = np.stack([np.nanmean(values[own], axis=0) for own in members])
+        for number in with_room(centers, (0.09, 0.045) * span):
+            ax.annotate(
+                names[number],
+                centers[number],
+                fontsize="xx-small",
+                ha="center",
+                va="center",
+                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7},
             )
-            centre = np.nanmean(rows[:, :2], axis=0) if many and len(rows) else None
-            if centre is not None and not any(
-                np.all(np.abs(centre - other) / span < (0.09, 0.045)) for other in named
-            ):
-                named.append(
-                    centre
-                )  # too many for a legend: names at the centroids that have room for one
-                box = {
-                    "boxstyle": "round,pad=0.15",
-                    "facecolor": "white",
-                    "edgecolor": "none",
-                    "alpha": 0.7,
-                }
-                ax.annotate(name, centre, fontsize="xx-small", ha="center", va="center", bbox=box)
-        ax.set_xlabel(
-            f"{self.name} 1" if "axis" not in self.name else self.name.replace("axis", "axis 1")
-        )
-        ax.set_ylabel(
-            f"{self.name} 2" if "axis" not in self.name else self.name.replace("axis", "axis 2")
-        )
-        legend(ax, len(classes), fontsize="small")

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 
-from ._held_out import model_of
-from ._style import COLOURS, QUIET, STRONG, axes_of, plain, pyplot, rounded
+from ..estimators.fitted import model_of
+from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
+
+NAMES = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"}
 
 
-def _columns(results: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """gamma (NaN where the kernel has none, or one per feature), alpha and score of every
-    candidate.
+def _tried(model: Any) -> tuple[dict[str, Any], float]:
+    """Every candidate, the chosen one and what the criterion is called; and the sign that turns
+    scores into losses where the criterion is one.
     """
-    alpha = np.asarray([entry["alpha"] for entry in results["params"]], dtype=float)
-    gamma = np.asarray(
-        [
-            entry.get("gamma", np.nan) if np.ndim(entry.get("gamma")) == 0 else np.nan
-            for entry in results["params"]
-        ]
-    )
-    return gamma.astype(float), alpha, np.asarray(results["mean_test_score"], dtype=float)
+    criterion, candidates = model.criterion, model.cv_results_["params"]
+    sign = 1.0 if criterion in ("auc", "r2") or callable(criterion) else -1.0
+    name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
+    gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
+    tried = {
+        "gammas": gammas,
+        "alphas": np.array([entry["alpha"] for entry in candidates], dtype=float),
+        "values": sign * np.asarray(model.cv_results_["mean_test_score"], dtype=float),
+        "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
+        "alpha": float(model.alpha_),
+        "name": NAMES.get(name, name.replace("_", " ")) + ", held out",
+    }
+    return tried, sign
 
 
-def _score_name(model: Any) -> str:
-    criterion = (
-        model.criterion
-        if isinstance(model.criterion, str)
-        else getattr(model.criterion, "__name__", "criterion")
-    )
-    known = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"}
-    return known.get(criterion, criterion.replace("_", " ")) + ", held out"
+def _width(gamma: Any) -> float:
+    """NaN where the kernel has no width, or one per feature."""
+    return np.nan if gamma is None or np.ndim(gamma) else float(gamma)
 
 
-class RegularizationPathDisplay:
+class RegularizationPathDisplay(Display):
     """The criterion along alpha for every kernel width that was tried, the chosen model marked.
 
     Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use
@@ -44,7 +45,7 @@ class RegularizationPathDisplay:
     Parameters
     ----------
     alphas : array of shape (n_candidates,)
-        Regularisation values, of all widths.
+        Regularization values, of all widths.
     values : array of shape (n_candidates,)
         Criterion of each candidate.
     gammas : array of shape (n_candidates,)
@@ -93,71 +94,42 @@ class RegularizationPathDisplay:
         True
         """
         model = model_of(estimator)
-        gammas, alphas, scores = _columns(model.cv_results_)
-        sign = 1.0 if model.criterion in ("auc", "r2") or callable(model.criterion) else -1.0
-        gamma = getattr(model, "gamma_", np.nan)
-        gamma = float(gamma) if np.ndim(gamma) == 0 and np.isfinite(gammas).any() else np.nan
-        display = cls(
-            alphas=alphas,
-            values=sign * scores,
-            gammas=gammas,
-            alpha=float(model.alpha_),
-            value=sign * float(model.best_score_),
-            gamma=gamma,
-            name=_score_name(model),
-        )
-        return display.plot(ax=ax)
+        tried, sign = _tried(model)
+        return cls(**tried, value=sign * float(model.best_score_)).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        self.figure_, self.ax_ = ax_figure = axes_of(ax)
-        ax = ax_figure[1]
+    def _draw(self, ax: Any) -> None:
         plain(ax)
         widths = np.unique(self.gammas[np.isfinite(self.gammas)])
-        chosen = self._same(self.gammas, self.gamma)
+        chosen = self._of_width(self.gamma) if len(widths) else np.ones(len(self.alphas), bool)
         for width in widths:
-            rows = self._same(self.gammas, width)
+            rows = self._of_width(width)
             if np.sum(rows) > 1 and not np.array_equal(rows, chosen):
-                self._line(
-                    rows,
-                    color=QUIET,
-                    linewidth=0.9,
-                    alpha=0.7,
-                    label="other widths" if width == widths[0] else None,
-                )
-        if not chosen.any():
-            chosen = (
-                np.ones(len(self.alphas), dtype=bool)
-                if not len(widths)
-                else np.zeros(len(self.alphas), dtype=bool)
-            )
-        label = f"gamma = {rounded(self.gamma)}" if np.isfinite(self.gamma) else "criterion"
-        self.line_ = self._line(chosen, color=COLOURS[0], linewidth=2.0, label=label)
-        marker = {
-            "marker": "o",
-            "markersize": 9,
-            "markerfacecolor": "white",
-            "markeredgewidth": 2,
-            "color": COLOURS[1],
-        }
-        self.chosen_ = ax.plot(
+                label = "other widths" if width == widths[0] else None
+                self._line(rows, color=QUIET, linewidth=0.9, alpha=0.7, label=label)
+        self.line_ = self._line(
+            chosen,
+            color=COLORS[0],
+            linewidth=2.0,
+            label=f"gamma = {rounded(self.gamma)}" if np.isfinite(self.gamma) else "criterion",
+        )
+        (self.chosen_,) = ax.plot(
             [self.alpha],
             [self.value],
             linestyle="none",
             label=f"chosen: alpha = {rounded(self.alpha)}",
-            **marker,
-        )[0]
-        ax.set_xscale("log", base=10)
-        ax.set_xlabel("alpha (regularisation)")
-        ax.set_ylabel(self.name)
-        ax.legend(frameon=False, fontsize="small")
-        return self
-
-    @staticmethod
-    def _same(gammas: np.ndarray, gamma: float) -> np.ndarray:
-        return np.asarray(
-            np.isnan(gammas) if np.isnan(gamma) else np.isclose(gammas, gamma, rtol=1e-9, atol=0.0)
+            color=COLORS[1],
+            marker="o",
+            markersize=9,
+            markerfacecolor="white",
+            markeredgewidth=2,
         )
+        ax.set(xscale="log", xlabel="alpha (regularization)", ylabel=self.name)
+        ax.legend(frameon=False, fontsize="small")
+
+    def _of_width(self, gamma: float) -> np.ndarray:
+        """Which candidates have this width, NaN included."""
+        same = np.isclose(self.gammas, gamma, rtol=1e-9, atol=0.0, equal_nan=True)
+        return np.asarray(same)
 
     def _line(self, rows: np.ndarray, **style: Any) -> Any:
         rows = np.flatnonzero(rows & np.isfinite(self.values))
@@ -165,8 +137,8 @@ class RegularizationPathDisplay:
         return self.ax_.plot(self.alphas[order], self.values[order], **style)[0]
 
 
-class CriterionMapDisplay:
-    """The criterion over kernel width × regularisation as tiles, the choice marked with a cross.
+class CriterionMapDisplay(Display):
+    """The criterion over kernel width × regularization as tiles, the choice marked with a cross.
 
     Windows of alpha differ between widths; what was not tried stays blank.
 
@@ -219,78 +191,53 @@ class CriterionMapDisplay:
         >>> display.alpha == model.alpha_
         True
         """
-        model = model_of(estimator)
-        gammas, alphas, scores = _columns(model.cv_results_)
-        several = len(np.unique(gammas[np.isfinite(gammas)])) > 1
-        if not several or np.ndim(getattr(model, "gamma_", [])) != 0:
+        tried, sign = _tried(model_of(estimator))
+        gammas = tried["gammas"]
+        if len(np.unique(gammas[np.isfinite(gammas)])) < 2 or np.isnan(tried["gamma"]):
             raise ValueError(
                 "CriterionMapDisplay needs a model whose gamma was chosen among several "
                 '(gamma="tune"): cv_results_ has one width or none. '
                 "Use RegularizationPathDisplay."
             )
-        higher = model.criterion in ("auc", "r2") or callable(model.criterion)
-        display = cls(
-            gammas=gammas,
-            alphas=alphas,
-            values=scores if higher else -scores,
-            gamma=float(model.gamma_),
-            alpha=float(model.alpha_),
-            name=_score_name(model),
-            lower_is_better=not higher,
-        )
-        return display.plot(ax=ax)
+        return cls(**tried, lower_is_better=sign < 0).plot(ax=ax)
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
-        pyplot()
+    def _draw(self, ax: Any) -> None:
         from matplotlib.collections import PatchCollection
         from matplotlib.patches import Rectangle
 
-        self.figure_, self.ax_ = axes_of(ax)
-        ax = self.ax_
         usable = np.isfinite(self.values) & np.isfinite(self.gammas)
-        x, y, values = (
-            np.log2(self.gammas[usable]),
-            np.log2(self.alphas[usable]),
-            self.values[usable],
-        )
-        # the neighbours of a lattice point are one or two powers of two away; a tile reaches
-        # half-way to each
-        tiles = [
-            Rectangle((left, b - 0.5), right - left, 1.0)
-            for (left, right), b in zip(self._edges(x), y, strict=True)
-        ]
-        self.tiles_ = PatchCollection(
-            tiles,
+        values, bottom = self.values[usable], np.log2(self.alphas[usable]) - 0.5
+        # the neighbours of a width are one or two powers of two away; a tile reaches half-way
+        widths, place = np.unique(np.log2(self.gammas[usable]).round(9), return_inverse=True)
+        borders = borders_of(widths)
+        left, width = borders[place], np.diff(borders)[place]
+        low, high = np.quantile(values, [0.0, 0.9] if self.lower_is_better else [0.1, 1.0])
+        tiles = PatchCollection(
+            [Rectangle((x, y), w, 1.0) for x, y, w in zip(left, bottom, width, strict=True)],
             cmap="cividis" if self.lower_is_better else "cividis_r",
             edgecolor="face",
             linewidth=0.4,
+            array=values,
+            clim=(low, max(high, low + 1e-12)),
         )
-        self.tiles_.set_array(values)
-        low, high = (
-            np.quantile(values, [0.0, 0.9])
-            if self.lower_is_better
-            else np.quantile(values, [0.1, 1.0])
-        )
-        self.tiles_.set_clim(low, max(high, low + 1e-12))
-        ax.add_collection(self.tiles_)
-        mark = {
-            "marker": "X",
-            "markersize": 12,
-            "markerfacecolor": COLOURS[1],
-            "markeredgecolor": "white",
-            "markeredgewidth": 1.6,
-        }
+        self.tiles_ = ax.add_collection(tiles)
         ax.plot(
-            [np.log2(self.gamma)], [np.log2(self.alpha)], linestyle="none", label="chosen", **mark
+            np.log2([self.gamma]),
+            np.log2([self.alpha]),
+            linestyle="none",
+            label="chosen",
+            marker="X",
+            markersize=12,
+            markerfacecolor=COLORS[1],
+            markeredgecolor="white",
+            markeredgewidth=1.6,
         )
         ax.autoscale_view()
-        ax.set_xlabel("log₂ gamma (small: smooth kernel)")
-        ax.set_ylabel("log₂ alpha (regularisation)")
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-        extend = "max" if self.lower_is_better else "min"
-        self.colorbar_ = self.figure_.colorbar(self.tiles_, ax=ax, label=self.name, extend=extend)
+        ax.set(xlabel="log₂ gamma (small: smooth kernel)", ylabel="log₂ alpha (regularization)")
+        ax.spines[["top", "right"]].set_visible(False)
+        self.colorbar_ = self.figure_.colorbar(
+            tiles, ax=ax, label=self.name, extend="max" if self.lower_is_better else "min"
+        )
         self.colorbar_.outline.set_visible(False)
         ax.legend(
             frameon=True,
@@ -300,12 +247,3 @@ class CriterionMapDisplay:
             fontsize="small",
             labelcolor=STRONG,
         )
-        return self
-
-    @staticmethod
-    def _edges(x: np.ndarray) -> list[tuple[float, float]]:
-        known, position = np.unique(np.round(x, 9), return_inverse=True)
-        gaps = np.diff(known)
-        left = np.concatenate([gaps[:1], gaps]) / 2
-        right = np.concatenate([gaps, gaps[-1:]]) / 2
-        return [(float(known[i] - left[i]), float(known[i] + right[i])) for i in position]

@@ -15,11 +15,9 @@ def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
     flat index.
     """
     number = np.arange(int(np.prod(shape))).reshape(shape)
-    pairs = []
-    for axis in range(len(shape)):
-        along = np.moveaxis(number, axis, 0)
-        pairs.append(np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1))
-    return np.concatenate(pairs) if pairs else np.empty((0, 2), dtype=np.intp)
+    axes = (np.moveaxis(number, axis, 0) for axis in range(len(shape)))
+    pairs = [np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1) for along in axes]
+    return np.concatenate(pairs)
 
 
 def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
@@ -27,47 +25,32 @@ def edges_of(adjacency: Any, n_positions: int) -> np.ndarray:
 
     Neighbours in one direction are neighbours.
     """
-    if sp.issparse(adjacency) or (hasattr(adjacency, "ndim") and adjacency.ndim == 2):
-        if tuple(adjacency.shape) != (n_positions, n_positions):
-            raise ValueError(
-                f"adjacency must be a square matrix with a row per position ({n_positions}), got "
-                f"shape {tuple(adjacency.shape)} instead."
-            )
-        matrix = sp.coo_matrix(adjacency)
-        present = matrix.data != 0
-        first, second = matrix.row[present], matrix.col[present]
-    else:
-        lists = index_lists(adjacency, n_positions, "adjacency", "positions")
-        if len(lists) != n_positions:
-            raise ValueError(
-                f"adjacency must have one list of indices per position ({n_positions}), got "
-                f"{len(lists)} instead."
-            )
-        first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
-        second = np.concatenate(lists) if lists else np.empty(0, dtype=np.intp)
-    apart = first != second
-    pairs = np.stack(
-        [np.minimum(first, second)[apart], np.maximum(first, second)[apart]], axis=1
-    ).astype(np.intp)
-    return np.unique(pairs, axis=0)
+    if getattr(adjacency, "ndim", 0) == 2:
+        adjacency = sp.csr_array(adjacency)
+    lists = index_lists(adjacency, n_positions, "adjacency", "positions")
+    if len(lists) != n_positions:
+        raise ValueError(
+            "adjacency must be a square matrix with a row per position, or have a list of indices "
+            f"for each ({n_positions}), got {len(lists)} instead."
+        )
+    first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
+    pairs = np.sort(np.stack([first, np.concatenate(lists)], axis=1), axis=1)
+    return np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
 
 
 def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.ndarray]:
     """A boolean matrix (rows, n_indices), sparse or not, or a sequence of index arrays, as index
     arrays.
     """
-    if sp.issparse(given) or (
-        isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
-    ):
-        if given.shape[1] != n_indices:
+    matrix = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
+    if matrix or sp.issparse(given):
+        rows = sp.csr_array(given != 0)
+        if rows.shape[1] != n_indices:
             raise ValueError(
                 f"{name} must have a column for each of the {n_indices} {what}, got "
-                f"{given.shape[1]} instead."
+                f"{rows.shape[1]} instead."
             )
-        return [
-            np.flatnonzero(row.toarray() if sp.issparse(row) else row)
-            for row in (given.tocsr() if sp.issparse(given) else given)
-        ]
+        return [row.astype(np.intp) for row in np.split(rows.indices, rows.indptr[1:-1])]
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
             f"{name} must be a list of index arrays or a boolean matrix with a column for each of "
@@ -76,11 +59,9 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
         )
     lists = []
     for number, entry in enumerate(given):
-        indices = np.asarray(entry)
+        indices = np.asarray(entry if np.size(entry) else np.empty(0, dtype=np.intp))
         if indices.dtype == bool and indices.shape == (n_indices,):
             indices = np.flatnonzero(indices)
-        if indices.size == 0:
-            indices = indices.astype(np.intp).reshape(0)
         if indices.ndim != 1 or indices.dtype.kind not in "iu":
             raise ValueError(
                 f"{name}[{number}] must be a one-dimensional array of indices, got {entry!r} "
@@ -101,7 +82,7 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     """Neighbourhoods by distance: for every point the indices of all points at most `radius` away,
     itself included.
 
-    The result serves as `neighbours` (the features of a searchlight) and, with a radius of one step
+    The result serves as `neighbors` (the features of a searchlight) and, with a radius of one step
     between neighbouring points, as `adjacency`.
 
     Parameters
@@ -114,7 +95,7 @@ def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
     Examples
     --------
     >>> from fitonce.positions import spheres
-    >>> [neighbours.tolist() for neighbours in spheres([[0.0], [1.0], [2.0], [4.0]], radius=1.0)]
+    >>> [neighbors.tolist() for neighbors in spheres([[0.0], [1.0], [2.0], [4.0]], radius=1.0)]
     [[0, 1], [0, 1, 2], [1, 2], [3]]
     """
     points = np.asarray(coordinates, dtype=np.float64)

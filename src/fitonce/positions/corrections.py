@@ -9,7 +9,7 @@ compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
 - `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols
   & Holmes 2002); controls the probability of any false positive, position by position;
 - clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the
-  sum of its standardised scores, against the largest mass of every permutation (Maris & Oostenveld
+  sum of its standardized scores, against the largest mass of every permutation (Maris & Oostenveld
   2007; Bullmore et al. 1999). It says that there is an effect about there; it does not date its
   beginning (Sassenhagen & Draschkow 2019);
 - `pvalue_fdr`: false discovery rate over the uncorrected p-values (Benjamini & Hochberg 1995).
@@ -42,7 +42,7 @@ class Cluster:
         Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a
         grid): ``score[cluster.positions]``.
     mass : float
-        The sum of the standardised scores; negative for a cluster below chance.
+        The sum of the standardized scores; negative for a cluster below chance.
     pvalue : float
         Corrected for all positions: how often a permutation's largest cluster is at least as
         massive.
@@ -112,52 +112,50 @@ class Rules:
 
 
 class Joint:
-    """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme."""
+    """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme.
+
+    `rows` (P + 1, q) has the oriented scores and `z` the standardized ones, the observed first.
+    """
 
     def __init__(
-        self, score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+        self, score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
     ) -> None:
-        """`standardised`: the scores already are (t values), and their chance level is zero."""
+        """`standardized`: the scores already are (t values), and their chance level is zero."""
         self.rules = rules
-        undefined = np.isnan(null)
+        rows = np.vstack([score, null])
+        self.center, scale = np.zeros(len(score)), np.ones(len(score))
+        if not standardized:
+            known = np.ma.masked_invalid(rows)
+            self.center, scale = known.mean(axis=0).filled(0.0), known.std(axis=0).filled(0.0)
+        undefined = np.isnan(rows)
+        self.rows = self._oriented(rows)
+        self.z = (rows - self.center) / np.where(scale > 0, scale, 1.0)
         # what cannot be compared is no evidence: as a null score it counts as extreme, as the
         # observed one it does not
-        both = np.vstack([score[None, :], null])
-        if standardised:
-            centre, scale = np.zeros(len(score)), np.ones(len(score))
-        else:
-            finite = np.where(np.isfinite(both), both, np.nan)
-            there = np.maximum(np.sum(np.isfinite(finite), axis=0), 1)
-            centre = np.nansum(finite, axis=0) / there
-            scale = np.sqrt(np.nansum((finite - centre) ** 2, axis=0) / there)
-        self.centre = centre
-        steps = np.where(scale > 0, scale, 1.0)
-        self.observed = np.where(np.isnan(score), -np.inf, self._oriented(score))
-        self.null = np.where(undefined, np.inf, self._oriented(null))
-        self.observed_z = np.where(np.isnan(score), 0.0, (score - centre) / steps)
-        self.null_z = np.where(undefined, np.inf, (null - centre) / steps)
+        self.rows[undefined], self.z[undefined] = np.inf, np.inf
+        self.rows[0, undefined[0]], self.z[0, undefined[0]] = -np.inf, 0.0
+
+    def _oriented(self, values: np.ndarray) -> np.ndarray:
+        if self.rules.alternative == "two-sided":
+            return np.abs(values - self.center)
+        return self.sides[0] * values
 
     @property
     def sides(self) -> tuple[int, ...]:
         return {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[self.rules.alternative]
 
-    def _oriented(self, values: np.ndarray) -> np.ndarray:
-        if self.rules.alternative == "two-sided":
-            return np.abs(values - self.centre)
-        return values if self.rules.alternative == "greater" else -values
-
     # ---- position by position --------------------------------------------------------------------
 
     @cached_property
     def pvalue(self) -> np.ndarray:
-        return rank_pvalue(self.observed, self.null)
+        return rank_pvalue(self.rows[0], self.rows[1:])
 
-    @cached_property
+    @property
     def pvalue_max(self) -> np.ndarray:
         """Against each permutation's most extreme score."""
-        return rank_pvalue(self.observed, np.max(self.null, axis=1)[:, None])
+        return rank_pvalue(self.rows[0], self.rows[1:].max(axis=1, keepdims=True))
 
-    @cached_property
+    @property
     def pvalue_fdr(self) -> np.ndarray:
         return np.asarray(scipy.stats.false_discovery_control(self.pvalue))
 
@@ -171,61 +169,53 @@ class Joint:
         is the same as having k or fewer scores that reach one's own, itself included, which is p ≤
         a.
         """
-        rules = self.rules
-        if rules.cluster_pvalue is not None:
-            everything = np.vstack([self.observed[None, :], self.null])
-            k = int(np.floor(rules.cluster_pvalue * len(everything) * (1 + 1e-12)))
-            if k >= len(everything):
-                return np.full(len(self.observed), -np.inf)
-            place = len(everything) - 1 - k
-            return np.asarray(np.partition(everything, place, axis=0)[place])
-        assert rules.cluster_value is not None
-        value = self._oriented(np.full(len(self.observed), rules.cluster_value))
-        above = rules.cluster_value - self.centre
-        if rules.alternative == "two-sided" and np.any(above <= 0):
+        rules, n = self.rules, len(self.rows)
+        if rules.cluster_value is None:
+            assert rules.cluster_pvalue is not None
+            k = min(int(rules.cluster_pvalue * n * (1 + 1e-12)), n - 1)
+            return np.asarray(np.partition(self.rows, n - 1 - k, axis=0)[n - 1 - k])
+        if rules.alternative == "two-sided" and np.any(self.center >= rules.cluster_value):
             raise ValueError(
                 "the threshold of a two-sided test must lie above the chance level "
-                f"({self.centre.max():.4g}), got "
-                f"{rules.cluster_value:.4g} instead: it is mirrored there for effects below chance."
+                f"({self.center.max():.4g}), got {rules.cluster_value:.4g} instead: it is mirrored "
+                "there for effects below chance."
             )
-        return np.asarray(
-            value - 2 * TIE * np.maximum(1.0, np.abs(value))
-        )  # a score equal to the threshold passes
-
-    def _passes(self, oriented: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):  # infinite ones
-            return np.asarray(
-                (oriented - TIE * np.maximum(1.0, np.abs(oriented)) > self.bound)
-                | (oriented == np.inf)
-            )
+        value = self._oriented(np.full(len(self.center), rules.cluster_value))
+        return lowered(lowered(value))  # a score equal to the threshold passes
 
     @property
     def threshold(self) -> np.ndarray:
         """The bound as a score; of a two-sided test the upper one."""
         if self.rules.cluster_value is not None:
-            return np.full(len(self.observed), self.rules.cluster_value)
+            return np.full(len(self.center), self.rules.cluster_value)
         if self.rules.alternative == "two-sided":
-            return np.asarray(self.centre + self.bound)
-        return self.bound if self.rules.alternative == "greater" else -self.bound
+            return np.asarray(self.center + self.bound)
+        return self.sides[0] * self.bound
 
-    @cached_property
+    @property
     def clusters(self) -> list[tuple[np.ndarray, float, float]] | None:
-        """(positions, mass, p-value), most massive first; None without adjacency."""
+        """Members, mass and p-value of the observed clusters, most massive first."""
         edges = self.rules.edges
         if edges is None:
             return None
-        largest = largest_masses(self._passes(self.null), self.null_z, self.sides, edges)
+        passing = (lowered(self.rows) > self.bound) | (self.rows == np.inf)
+        largest = largest_masses(passing[1:], self.z[1:], self.sides, edges)[:, None]
         found = []
         for side in self.sides:
-            active = self._passes(self.observed) & (side * self.observed_z > 0)
+            active = passing[0] & (side * self.z[0] > 0)
             labels = components(active[None, :], edges)[0]
             for label in np.unique(labels[active]):
                 members = np.flatnonzero((labels == label) & active)
-                mass = float(np.sum(self.observed_z[members]))
-                found.append(
-                    (members, mass, float(rank_pvalue(np.array([abs(mass)]), largest[:, None])[0]))
-                )
+                mass = float(np.sum(self.z[0, members]))
+                pvalue = rank_pvalue(np.array([abs(mass)]), largest)[0]
+                found.append((members, mass, float(pvalue)))
         return sorted(found, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
+
+
+def lowered(values: np.ndarray) -> np.ndarray:
+    """Values less what rounding may add; infinite ones as they are."""
+    finite = np.where(np.isfinite(values), values, 0.0)
+    return np.asarray(values - TIE * np.maximum(1.0, np.abs(finite)))
 
 
 def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
@@ -233,17 +223,12 @@ def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
 
     In blocks of positions.
     """
-    counts = np.empty(len(observed))
-    with np.errstate(invalid="ignore"):  # infinite ones
-        reached = np.where(
-            np.isfinite(observed), observed - TIE * np.maximum(1.0, np.abs(observed)), observed
-        )
+    reached, counts = lowered(observed), np.empty(len(observed))
     step = max(1, BLOCK_ELEMENTS // len(null))
     for start in range(0, len(observed), step):
         part = slice(start, start + step)
-        counts[part] = np.sum(
-            (null if null.shape[1] == 1 else null[:, part]) >= reached[part], axis=0
-        )
+        scores = null if null.shape[1] == 1 else null[:, part]
+        counts[part] = np.count_nonzero(scores >= reached[part], axis=0)
     return np.asarray((1.0 + counts) / (1.0 + len(null)))
 
 

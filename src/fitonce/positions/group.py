@@ -70,9 +70,11 @@ def group_test(
     GroupTest
         `score` (the mean), `t`, and p-values as in `permutation_test`.
 
-    Notes ----- The test assumes that scores are symmetric about chance where there is no effect. As
-    a true score is never below chance, rejecting says that some subjects carry information, not
-    that most do (Allefeld, Görgen & Haynes 2016).
+    Notes
+    -----
+    The test assumes that scores are symmetric about chance where there is no effect. As a true
+    score is never below chance, rejecting says that some subjects carry information, not that most
+    do (Allefeld, Görgen & Haynes 2016).
 
     Examples
     --------
@@ -108,7 +110,7 @@ def group_test(
         t=t,
         scores=values,
         chance=np.broadcast_to(level, X.shape).mean(axis=0),
-        **significance(t, null, rules, standardised=True),
+        **significance(t, null, rules, standardized=True),
     )
 
 
@@ -129,32 +131,21 @@ def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
     """Scores (subjects, …) and the chance level beside them."""
-    if (
-        isinstance(scores, Sequence)
-        and scores
-        and all(isinstance(entry, PositionTest) for entry in scores)
-    ):
+    if isinstance(scores, Sequence) and all(isinstance(entry, PositionTest) for entry in scores):
         shapes = {entry.score.shape for entry in scores}
         if len(shapes) > 1:
             raise ValueError(
                 f"all subjects must have the same positions, got shapes {sorted(shapes)} instead."
             )
-        values = np.stack([entry.score for entry in scores])
-        level = (
-            np.stack([entry.chance for entry in scores])
-            if chance is None
-            else np.asarray(chance, dtype=np.float64)
+        chance = [entry.chance for entry in scores] if chance is None else chance
+        scores = [entry.score for entry in scores]
+    if chance is None:
+        raise ValueError(
+            "chance must be given with scores, got None instead: it is what deviations are "
+            "measured from. It is 0.5 for AUC and the accuracy of two balanced classes; pass the "
+            "subjects' PositionTest results to use their null means."
         )
-    else:
-        values = np.asarray(scores, dtype=np.float64)
-        if chance is None:
-            raise ValueError(
-                "chance must be given with scores, got None instead: it is what deviations are "
-                "measured from. It is 0.5 for AUC and the "
-                "accuracy of two balanced classes; pass the subjects' PositionTest results to use "
-                "their null means."
-            )
-        level = np.asarray(chance, dtype=np.float64)
+    values, level = np.asarray(scores, dtype=np.float64), np.asarray(chance, dtype=np.float64)
     if values.ndim < 2 or len(values) < 2 or values.size == 0:
         raise ValueError(
             "scores must have shape (n_subjects, n_positions) with at least two subjects, got "

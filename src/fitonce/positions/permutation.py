@@ -10,21 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.utils import check_random_state
 
 from ..crossval.routes import Route
 from ..inference import checkpoint as checkpoints
-from ..inference.engine import MAX_BYTES
-from ..inference.evaluation import Batch, Evaluation, Labelling, final_step
+from ..inference.evaluation import Batch, Evaluation, Labelling
 from ..inference.permutation import check_counts, check_resumable, is_enumerated
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
-from ..inference.scoring import Scoring, measures
+from ..inference.scoring import Scoring
 from .corrections import Rules
 from .result import PositionTest, significance
+from .scores import check_routing, one_score
 from .slices import Slices
-from .sweep import at_every_position
+from .sweep import swept
 
 logger = logging.getLogger("fitonce")
 
@@ -40,7 +39,7 @@ def permutation_test(
     cv: Any = None,
     n_permutations: int = 1000,
     scoring: Any = None,
-    neighbours: Any = None,
+    neighbors: Any = None,
     alternative: str = "greater",
     cluster_pvalue: float = 0.05,
     cluster_score: float | None = None,
@@ -53,7 +52,7 @@ def permutation_test(
     random_state: Any = 0,
     n_jobs: int | None = None,
     checkpoint: str | Path | None = None,
-    max_bytes: int = MAX_BYTES,
+    max_bytes: int = 2**28,
     verbose: int = 0,
 ) -> PositionTest:
     """Is the cross-validated score of any position better than chance? Permutation tests with
@@ -71,7 +70,7 @@ def permutation_test(
         permutation, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
         Epochs by channels by times, as MNE's ``epochs.get_data()``; more axes after the second make
-        a grid of positions. Or (n_samples, n_features) with `neighbours`.
+        a grid of positions. Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
@@ -82,7 +81,7 @@ def permutation_test(
         How many labellings to draw.
     scoring : str, callable or None, default=None
         One score; None is accuracy, or R² for regression.
-    neighbours : list of index arrays or boolean matrix, default=None
+    neighbors : list of index arrays or boolean matrix, default=None
         For every position the features that are used there, for X of two dimensions (a
         searchlight); the positions whose features are joined there, for X of three (a sliding
         window). See `spheres`.
@@ -129,9 +128,11 @@ def permutation_test(
         `score`, `null`, `pvalue`, `pvalue_max`, `pvalue_fdr`, `pvalue_cluster`, `clusters` and
         more; ``corrected`` judges the same permutations by other rules.
 
-    Notes ----- Exact: scores equal those of literal refits to rounding. Cost per position, n rows,
-    p features, P permutations of two classes, k folds kept for all permutations: O(n p²) and
-    O(n³/k²) once, one product of n×n with n×P, and P n²/k.
+    Notes
+    -----
+    Exact: scores equal those of literal refits to rounding. Cost per position, n rows, p features,
+    P permutations of two classes, k folds kept for all permutations: O(n p²) and O(n³/k²) once, one
+    product of n×n with n×P, and P n²/k.
 
     Examples
     --------
@@ -150,38 +151,45 @@ def permutation_test(
     >>> test.clusters[0].positions, round(test.clusters[0].pvalue, 3)
     (array([12, 13, 14, 15, 16, 17]), 0.001)
     """
-    _check_routing(params)
+    check_routing(params)
     check_counts(n_permutations, None, max_bytes, exact)
-    slices = Slices.of(X, neighbours)
+    slices = Slices.of(X, neighbors)
     rules = Rules.of(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
     )
     question = Question.of(estimator, X, y, groups, cv, permute, exchange)
-    scoring_ = one_score(question, scoring, pooled)
+    measured = one_score(estimator, question.y, question.classes, scoring, pooled)
     enumerated = is_enumerated(question.exchange, n_permutations, exact)
     total = question.exchange.count - 1 if enumerated else n_permutations
-    path, mark = None if checkpoint is None else Path(checkpoint), ""
-    if path is not None:
+    mark = ""
+    if checkpoint is not None:
         check_resumable(random_state, question.cv, enumerated)
         mark = checkpoints.fingerprint(
-            "positions", estimator, X, question.y, groups, question.splits, scoring_.measures[0].name, scoring, params, question.mode,
-            question.exchange_name, pooled, enumerated, total, random_state, max_bytes, list(slices.places),
-        )  # fmt: skip
+            *("positions", estimator, X, question.y, groups, question.splits),
+            *(measured.measures[0].name, scoring, params, question.mode, question.exchange_name),
+            *(pooled, enumerated, total, random_state, max_bytes, list(slices.places)),
+        )
     drawn = islice(labellings_of(question, enumerated, check_random_state(random_state)), total)
-    work = Work(
+    work = EveryLabelling(
         replace(question, X=None, cv=None),
         [unpermuted(question), *drawn],
-        scoring_,
+        measured,
         params,
         max_bytes,
     )
-    table = _finish(work, slices, path, mark, n_jobs, verbose)
+    table = swept(
+        work,
+        slices,
+        name="permutation_test",
+        n_jobs=n_jobs,
+        verbose=verbose,
+        path=None if checkpoint is None else Path(checkpoint),
+        mark=mark,
+    )
     scores, routes, fitted = table[:, :-2], table[:, -2], table[:, -1]
     slowest = int(routes.max())
-    reason = work.reasons.get(
-        slowest, "positions differ" if work.reasons else "known from the checkpoint"
-    )
-    route = Route(ROUTES[slowest], reason, int(fitted.sum()))
+    otherwise = "positions differ" if work.reasons else "known from the checkpoint"
+    route = Route(ROUTES[slowest], work.reasons.get(slowest, otherwise), int(fitted.sum()))
     logger.info("route %s", route)
     score, null = scores[:, 0].reshape(slices.shape), scores[:, 1:].T.reshape(-1, *slices.shape)
     return PositionTest(
@@ -193,12 +201,12 @@ def permutation_test(
         exchange=question.exchange_name,
         route=route,
         classes=question.classes,
-        **significance(score, null, rules, standardised=False),
+        **significance(score, null, rules, standardized=False),
     )
 
 
 @dataclass
-class Work:
+class EveryLabelling:
     """All labellings scored at one position.
 
     Labels, folds and their layouts are worked out at the first and kept.
@@ -212,7 +220,7 @@ class Work:
     reasons: dict[int, str] = field(default_factory=dict)
     _batches: dict[int, list[Batch]] = field(default_factory=dict)
 
-    def __call__(self, X: Any, position: int) -> np.ndarray:
+    def __call__(self, X: Any) -> np.ndarray:
         """The scores of all labellings, the number of the route, and how many were fitted one by
         one.
         """
@@ -220,60 +228,15 @@ class Work:
         evaluation = Evaluation(
             replace(self.question, X=X), scoring, self.params, None, self.max_bytes
         )
+        batches = self.batches(evaluation.block_size)
         name = scoring.measures[0].name
-        scores = np.concatenate(
-            [evaluation.scores_of(batch)[name] for batch in self.batches(evaluation.block_size)]
-        )
+        scores = np.concatenate([evaluation.scores_of(batch)[name] for batch in batches])
         route = ROUTES.index(evaluation.route.name)
         self.reasons.setdefault(route, evaluation.route.reason)
         return np.append(scores, [route, evaluation.fitted_one_by_one])
 
     def batches(self, size: int) -> list[Batch]:
-        if size not in self._batches:
-            parts = range(0, len(self.labellings), size)
-            self._batches[size] = [
-                Batch(self.question, self.labellings[start : start + size]) for start in parts
-            ]
-        return self._batches[size]
-
-
-def _finish(
-    work: Work, slices: Slices, path: Path | None, mark: str, n_jobs: int | None, verbose: int
-) -> np.ndarray:
-    """The table of all positions, brought up to date on file after every round."""
-    known = checkpoints.load(path, mark) if path is not None else None
-    parts = [] if known is None else [known[1]["positions"]]
-    done = 0 if known is None else known[0]
-    for found in at_every_position(
-        work, slices, name="permutation_test", n_jobs=n_jobs, verbose=verbose, start=done
-    ):
-        parts.append(found)
-        done += len(found)
-        if path is not None:
-            parts = [np.concatenate(parts)]
-            checkpoints.save(path, mark, done, {"positions": len(slices)}, {"positions": parts[0]})
-    return np.concatenate(parts)
-
-
-def one_score(question: Question, scoring: Any, pooled: bool) -> Scoring:
-    """The scoring of a test over positions, which is about one number."""
-    if isinstance(scoring, (list, tuple, set, Mapping)):
-        raise ValueError(
-            f"scoring must be one score, got {scoring!r} instead: corrections over positions are "
-            "about one. Call again for another."
-        )
-    chosen = measures(
-        final_step(question.estimator),
-        scoring,
-        classifier=question.classifier,
-        classes=question.classes,
-    )
-    return Scoring(question.estimator, chosen, question.classes, question.y.ndim == 1, pooled)
-
-
-def _check_routing(params: Mapping[str, Any] | None) -> None:
-    if sklearn.get_config()["enable_metadata_routing"] and params:
-        raise ValueError(
-            "params with metadata routing enabled are not supported here: what they mean depends "
-            "on who requests them. Switch routing off."
-        )
+        """The labellings in batches, the same ones at every position that asks for this size."""
+        parts = range(0, len(self.labellings), size)
+        new = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
+        return self._batches.setdefault(size, new)

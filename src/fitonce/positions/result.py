@@ -95,15 +95,15 @@ class JointTest:
         return replace(
             self,
             rules=chosen,
-            **significance(self._statistic, self.null, chosen, self._standardised),
+            **significance(self._statistic, self.null, chosen, self._standardized),
         )
+
+    _standardized = False
 
     @property
     def _statistic(self) -> np.ndarray:
         """What `null` is the distribution of."""
         return self.score
-
-    _standardised = False
 
     def __repr__(self) -> str:
         smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
@@ -168,7 +168,7 @@ class GroupTest(JointTest):
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     chance: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    _standardised = True
+    _standardized = True
 
     @property
     def _statistic(self) -> np.ndarray:
@@ -176,29 +176,29 @@ class GroupTest(JointTest):
 
 
 def significance(
-    score: np.ndarray, null: np.ndarray, rules: Rules, standardised: bool
+    score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
 ) -> dict[str, Any]:
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
-    joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardised)
-    clusters, by_position = None, None
-    if joint.clusters is not None:
-        clusters = tuple(
-            Cluster(_places(members, shape), mass, p) for members, mass, p in joint.clusters
-        )
+    joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardized)
+    clusters, by_position = joint.clusters, None
+    if clusters is not None:
         by_position = np.ones(shape)
-        for members, _, p in joint.clusters:
+        for members, _, p in clusters:
             by_position.flat[members] = p
     return {
         "pvalue": joint.pvalue.reshape(shape),
         "pvalue_max": joint.pvalue_max.reshape(shape),
         "pvalue_fdr": joint.pvalue_fdr.reshape(shape),
         "pvalue_cluster": by_position,
-        "clusters": clusters,
+        "clusters": None
+        if clusters is None
+        else tuple(_cluster(*found, shape) for found in clusters),
         "threshold": joint.threshold.reshape(shape),
         "alternative": rules.alternative,
     }
 
 
-def _places(members: np.ndarray, shape: tuple[int, ...]) -> Any:
-    return members if len(shape) == 1 else np.unravel_index(members, shape)
+def _cluster(members: np.ndarray, mass: float, pvalue: float, shape: tuple[int, ...]) -> Cluster:
+    positions = members if len(shape) == 1 else np.unravel_index(members, shape)
+    return Cluster(positions, mass, pvalue)

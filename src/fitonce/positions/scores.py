@@ -1,22 +1,25 @@
-"""Cross-validated scores at every position."""
+"""Cross-validated scores at every position, and what all functions over positions prepare alike."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from .. import crossval
 from ..core.arrays import to_numpy
+from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows
+from ..inference.scoring import Scoring, measures
 from ..inference.validity import Split
 from .slices import Slices
-from .sweep import at_every_position
+from .sweep import swept
 
 
 def cross_val_score(
@@ -27,7 +30,7 @@ def cross_val_score(
     groups: Any = None,
     cv: Any = None,
     scoring: Any = None,
-    neighbours: Any = None,
+    neighbors: Any = None,
     n_jobs: int | None = None,
     params: Mapping[str, Any] | None = None,
     error_score: Any = np.nan,
@@ -44,7 +47,7 @@ def cross_val_score(
         One of fitonce's, or a pipeline that ends in one. Any other is refitted, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
         Epochs by channels by times; more axes after the second make a grid of positions. Or
-        (n_samples, n_features) with `neighbours`.
+        (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
@@ -53,7 +56,7 @@ def cross_val_score(
         As in scikit-learn. It is asked once.
     scoring : str, callable or None, default=None
         As in scikit-learn.
-    neighbours : list of index arrays or boolean matrix, default=None
+    neighbors : list of index arrays or boolean matrix, default=None
         For every position the features (X of two dimensions) or positions (three) that are joined
         there; see `permutation_test`.
     n_jobs : int, default=None
@@ -83,21 +86,29 @@ def cross_val_score(
     >>> scores.shape, int(scores.mean(axis=-1).argmax())
     ((6, 5), 3)
     """
-    slices = Slices.of(X, neighbours)
-    labels = to_numpy(y) if is_foreign_array(y) else y
-    splits = shared_splits(estimator, slices, X, labels, groups, cv)
-    work = Work(estimator, labels, splits, scoring, params, error_score)
-    found = at_every_position(work, slices, name="cross_val_score", n_jobs=n_jobs, verbose=verbose)
-    return np.concatenate(list(found)).reshape(*slices.shape, len(splits))
+    slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
+    scores_at = partial(
+        crossval.cross_val_score,
+        estimator,
+        y=y,
+        cv=splits,
+        scoring=scoring,
+        params=params,
+        error_score=error_score,
+    )
+    scores = swept(scores_at, slices, name="cross_val_score", n_jobs=n_jobs, verbose=verbose)
+    return scores.reshape(*slices.shape, len(splits))
 
 
-def shared_splits(
-    estimator: Any, slices: Slices, X: Any, y: Any, groups: Any, cv: Any
-) -> list[Split]:
-    """The folds of all positions, made once.
+def prepared(
+    estimator: Any, X: Any, y: Any, groups: Any, cv: Any, neighbors: Any
+) -> tuple[Slices, Any, list[Split]]:
+    """X at every position, y on the host, and the folds of all positions.
 
-    A splitter that shuffles without a seed gives other ones every time it is asked.
+    They are made once: a splitter that shuffles without a seed gives other ones every time.
     """
+    slices = Slices.of(X, neighbors)
+    y = to_numpy(y) if is_foreign_array(y) else y
     for name, values in (("y", y), ("groups", groups)):
         if values is not None and len(values) != slices.n_samples:
             raise ValueError(
@@ -108,27 +119,27 @@ def shared_splits(
     splits = split_rows(splitter.split(X, y, groups), slices.n_samples)
     if not splits:
         raise ValueError("cv must give at least one split into training and test rows, got none.")
-    return splits
+    return slices, y, splits
 
 
-@dataclass(frozen=True)
-class Work:
-    """The folds' scores at one position."""
+def one_score(
+    estimator: Any, y: np.ndarray, classes: np.ndarray | None, scoring: Any, pooled: bool = False
+) -> Scoring:
+    """The scoring of a function over positions, which is about one number."""
+    if isinstance(scoring, (list, tuple, set, Mapping)):
+        raise ValueError(
+            f"scoring must be one score, got {scoring!r} instead: every position gets one number. "
+            "Call again for another."
+        )
+    chosen = measures(
+        final_step(estimator), scoring, classifier=classes is not None, classes=classes
+    )
+    return Scoring(estimator, chosen, classes, y.ndim == 1, pooled)
 
-    estimator: Any
-    y: Any
-    splits: list[Split]
-    scoring: Any
-    params: Mapping[str, Any] | None
-    error_score: Any
 
-    def __call__(self, X: Any, position: int) -> np.ndarray:
-        return crossval.cross_val_score(
-            self.estimator,
-            X,
-            self.y,
-            cv=self.splits,
-            scoring=self.scoring,
-            params=self.params,
-            error_score=self.error_score,
+def check_routing(params: Mapping[str, Any] | None) -> None:
+    if sklearn.get_config()["enable_metadata_routing"] and params:
+        raise ValueError(
+            "params with metadata routing enabled are not supported here: what they mean depends "
+            "on who requests them. Switch routing off."
         )

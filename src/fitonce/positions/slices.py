@@ -32,37 +32,32 @@ class Slices:
     lattice: bool
 
     @classmethod
-    def of(cls, X: Any, neighbours: Any) -> Slices:
+    def of(cls, X: Any, neighbors: Any) -> Slices:
         X = _array(X)
-        if X.ndim == 2 and neighbours is None:
+        if X.ndim < 2 or (X.ndim == 2 and neighbors is None):
             raise ValueError(
                 f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
-                "instead. For a searchlight over the columns "
-                "of X give neighbours; to decode from each column by itself pass X[:, None, :]."
-            )
-        if X.ndim < 2:
-            raise ValueError(
-                f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
-                "instead."
+                "instead. For a searchlight over the columns of X give neighbors; to decode from "
+                "each column by itself pass X[:, None, :]."
             )
         searchlight = X.ndim == 2
-        shape = tuple(int(size) for size in X.shape[2:]) or (int(X.shape[1]),)
+        shape = tuple(int(size) for size in X.shape[1 if searchlight else 2 :])
         n_positions = int(np.prod(shape))
         if min(X.shape) == 0:
             raise ValueError(
                 f"X must have samples, features and positions, got shape {tuple(X.shape)} instead."
             )
         X = namespace(X).reshape(X, (X.shape[0], 1 if searchlight else X.shape[1], n_positions))
-        if neighbours is None:
+        if neighbors is None:
             return cls(X, range(n_positions), shape, True)
         lists = index_lists(
-            neighbours, n_positions, "neighbours", "features" if searchlight else "positions"
+            neighbors, n_positions, "neighbors", "features" if searchlight else "positions"
         )
         empty = [number for number, indices in enumerate(lists) if not len(indices)]
         if empty or not lists:
-            where = f"neighbourhood {empty[0]} is empty" if empty else "there is none"
+            where = f"neighborhood {empty[0]} is empty" if empty else "there is none"
             raise ValueError(
-                f"neighbours must name at least one index for every position, but {where}: "
+                f"neighbors must name at least one index for every position, but {where}: "
                 "nothing can be decoded there."
             )
         lattice = not searchlight and len(lists) == n_positions
@@ -77,19 +72,14 @@ class Slices:
 
     def at(self, number: int) -> Array:
         """X (n, features) at a place."""
-        place = self.places[number]
-        if not isinstance(place, np.ndarray):
-            X = self.X[:, :, place]
-        else:
-            xp = namespace(self.X)
-            X = xp.reshape(
-                xp.take(self.X, index_like(place, self.X), axis=2), (self.X.shape[0], -1)
-            )
-        return np.ascontiguousarray(X) if isinstance(X, np.ndarray) else X
+        xp = namespace(self.X)
+        place = index_like(np.atleast_1d(self.places[number]), self.X)
+        return xp.reshape(xp.take(self.X, place, axis=2), (self.n_samples, -1))
 
     def part(self, start: int, stop: int) -> Slices:
-        """Some of the places, with the whole X."""
-        return Slices(self.X, self.places[start:stop], (stop - start,), False)
+        """The places from `start` to before `stop`, as far as there are, with the whole X."""
+        places = self.places[start:stop]
+        return Slices(self.X, places, (len(places),), False)
 
     def edges(self, adjacency: Any) -> np.ndarray | None:
         """Pairs of neighbouring places.
@@ -107,7 +97,7 @@ def _array(X: Any) -> Array:
     if sp.issparse(X):
         raise TypeError(
             "X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part "
-            "of it that neighbours name."
+            "of it that neighbors name."
         )
     X = np.asarray(X)
     if X.dtype.kind not in "iufb":

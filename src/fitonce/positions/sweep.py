@@ -1,6 +1,5 @@
-"""The same work at every position.
-
-In blocks, in parallel, with progress, and with every warning given once.
+"""The same work at every position: in blocks, in parallel, with progress and a file to go on from,
+and with every warning given once.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.doubt import _depth_inside_package
+from ..core.doubt import depth_inside_package
+from ..inference import checkpoint as checkpoints
 from ..inference.run import LONG, duration
 from .slices import Slices
 
@@ -27,29 +28,43 @@ from .slices import Slices
 # worker
 ROUNDS = 32
 
-Work = Callable[[Any, int], np.ndarray]  # X at a place, or all slices, and the number of the place
+Work = Callable[[Any], np.ndarray]  # from X at a place to what is found there
+Complaint = tuple[type[Warning], str]  # a warning in a form that travels between processes
+Found = tuple[np.ndarray, list[Complaint]]  # results of some places, and what was warned of
 
 
-@dataclass(frozen=True)
-class Complaint:
-    """A warning in a form that travels between processes."""
+def swept(
+    work: Work,
+    slices: Slices,
+    *,
+    name: str,
+    n_jobs: int | None,
+    verbose: int,
+    path: Path | None = None,
+    mark: str = "",
+) -> np.ndarray:
+    """The results of `work` at all places, (places, …).
 
-    text: str
-    category: type[Warning]
+    With a `path` they are written down after every round; a file that carries the same `mark` is
+    gone on from.
+    """
+    known = None if path is None else checkpoints.load(path, mark)
+    parts = [] if known is None else [known[1]["positions"]]
+    for found in _in_rounds(work, slices, name, n_jobs, verbose, 0 if known is None else known[0]):
+        parts.append(found)
+        if path is not None:
+            parts = [np.concatenate(parts)]
+            total = {"positions": len(slices)}
+            checkpoints.save(path, mark, len(parts[0]), total, {"positions": parts[0]})
+    return np.concatenate(parts)
 
-    @property
-    def kind(self) -> tuple[type[Warning], str]:
-        """What makes two of them alike: all but the numbers in the text."""
-        return self.category, re.sub(r"[-+]?\d[\d.e+-]*", "#", self.text)
 
-
-def at_every_position(
-    work: Work, slices: Slices, *, name: str, n_jobs: int | None, verbose: int, start: int = 0
+def _in_rounds(
+    work: Work, slices: Slices, name: str, n_jobs: int | None, verbose: int, start: int
 ) -> Iterator[np.ndarray]:
-    """Yield the results of `work` for the places from `start` on, stacked block by block, in order.
+    """The results for the places from `start` on, block by block, with progress; then the warnings.
 
-    The first place is done here, before anything is sent to workers: what `work` finds out on the
-    way and keeps is sent along.
+    Before a long run it is said about how long it will take.
     """
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
@@ -58,14 +73,10 @@ def at_every_position(
         for results, warned in _rounds(work, slices, start, n_jobs, workers):
             complaints += warned
             seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
-            if not announced and (
-                not first or seconds > LONG
-            ):  # the first place also does what all share
-                announced = _announce(
-                    name,
-                    seconds / len(results) / (workers if first else 1) * (total - done),
-                    total - done,
-                )
+            if not announced and (not first or seconds > LONG):  # the first does what all share
+                announced = True
+                each = seconds / len(results) / (workers if first else 1)
+                _announce(name, each, total - done)
             yield results
             _show(done, total, verbose)
             began = time.perf_counter()
@@ -75,99 +86,86 @@ def at_every_position(
 
 def _rounds(
     work: Work, slices: Slices, start: int, n_jobs: int | None, workers: int
-) -> Iterator[tuple[np.ndarray, list[Complaint]]]:
-    """Results of one place; then of as many blocks at a time as there are workers."""
+) -> Iterator[Found]:
+    """What is found at one place; then in as many blocks at a time as there are workers.
+
+    The first place is done here, before anything is sent to workers: what `work` finds out on the
+    way and keeps is sent along.
+    """
     total = len(slices)
     if start < total:
-        yield _round([_block(work, slices.part(start, start + 1), start)])
+        yield _block(work, slices.part(start, start + 1), start)
     size = max(1, math.ceil((total - start - 1) / (ROUNDS * workers)))
     starts = range(start + 1, total, size)
-    if workers == 1:
-        for first in starts:
-            yield _round([_block(work, slices.part(first, min(first + size, total)), first)])
-        return
     with Parallel(n_jobs=n_jobs) as parallel:
-        for chosen in (
-            starts[number : number + workers] for number in range(0, len(starts), workers)
-        ):
-            blocks = (
-                delayed(_block)(
-                    work, slices.part(first, min(first + size, total)), first, os.getpid()
+        for number in range(0, len(starts), workers):
+            complaints: list[Complaint] = []
+            with _caught(complaints):
+                found = parallel(
+                    delayed(_block)(work, slices.part(first, first + size), first, os.getpid())
+                    for first in starts[number : number + workers]
                 )
-                for first in chosen
-            )
-            with warnings.catch_warnings(
-                record=True
-            ) as caught:  # of threads, where each catching its own would not be safe
-                warnings.simplefilter("always")
-                found = parallel(blocks)
-            yield _round(found, _complaints(caught))
+            complaints += [complaint for _, others in found for complaint in others]
+            yield np.concatenate([results for results, _ in found]), complaints
 
 
-def _round(
-    found: list[Any], caught: Sequence[Complaint] = ()
-) -> tuple[np.ndarray, list[Complaint]]:
-    complaints = [*caught, *(complaint for _, others in found for complaint in others)]
-    return np.concatenate([np.stack(results) for results, _ in found]), complaints
-
-
-def _block(
-    work: Work, slices: Slices, first: int, elsewhere: int | None = None
-) -> tuple[list[np.ndarray], list[Complaint]]:
+def _block(work: Work, slices: Slices, first: int, caller: int | None = None) -> Found:
     """Results of one block and its warnings.
 
-    Those of a thread of the process `elsewhere` are caught there.
+    Those of a thread are caught in the process of the `caller`: it shares the filters of all.
     """
-    if os.getpid() == elsewhere:
-        return [_at(work, slices, number, first + number) for number in range(len(slices))], []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    complaints: list[Complaint] = []
+    with nullcontext() if os.getpid() == caller else _caught(complaints):
         results = [_at(work, slices, number, first + number) for number in range(len(slices))]
-    return results, _complaints(caught)
-
-
-def _complaints(caught: list[warnings.WarningMessage]) -> list[Complaint]:
-    return [Complaint(str(item.message), item.category) for item in caught]
+    return np.stack(results), complaints
 
 
 def _at(work: Work, slices: Slices, number: int, position: int) -> np.ndarray:
     try:
-        return work(slices.at(number), position)
+        return work(slices.at(number))
     except Exception as error:
         error.add_note(f"This happened at position {position}.")
         raise
 
 
+@contextmanager
+def _caught(complaints: list[Complaint]) -> Iterator[None]:
+    """Warnings are added to the complaints instead of being given."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    complaints += [(item.category, str(item.message)) for item in caught]
+
+
 def _complain(complaints: list[Complaint]) -> None:
-    """Each kind of warning once, from the user's own line, saying how many more there were."""
-    kinds: dict[Any, list[Complaint]] = {}
-    for complaint in complaints:
-        kinds.setdefault(complaint.kind, []).append(complaint)
-    for alike in kinds.values():
-        differ = len({complaint.text for complaint in alike}) > 1
-        more = f" ({len(alike) - 1} more like this one, at other positions too.)" if differ else ""
-        warnings.warn(alike[0].category(alike[0].text + more), stacklevel=_depth_inside_package())
+    """Each kind of warning once, from the user's own line, saying how many more there were.
+
+    Warnings are of one kind if only the numbers in them differ.
+    """
+    kinds: dict[Complaint, list[str]] = {}
+    for category, text in complaints:
+        kinds.setdefault((category, re.sub(r"[-+]?\d[\d.e+-]*", "#", text)), []).append(text)
+    for (category, _), texts in kinds.items():
+        more = f" ({len(texts) - 1} more like this one, at other positions too.)"
+        text = texts[0] + (more if len(set(texts)) > 1 else "")
+        warnings.warn(category(text), stacklevel=depth_inside_package())
 
 
-def _announce(name: str, estimate: float, remaining: int) -> bool:
+def _announce(name: str, each: float, remaining: int) -> None:
     """About how long it will take, where that is long."""
-    if estimate > LONG:
+    if each * remaining > LONG:
         print(
-            f"{name}: about {duration(estimate)} for {remaining} more positions",
+            f"{name}: about {duration(each * remaining)} for {remaining} more positions",
             file=sys.stderr,
             flush=True,
         )
-    return True
 
 
 def _show(done: int, total: int, verbose: int) -> None:
     if verbose > 0 and sys.stderr.isatty():
-        width = 30
-        filled = width * done // total
-        end = "\n" if done == total else ""
         print(
-            f"\rpositions [{'#' * filled}{'.' * (width - filled)}] {done}/{total}",
-            end=end,
+            f"\rpositions [{'#' * (30 * done // total):.<30}] {done}/{total}",
+            end="\n" if done == total else "",
             file=sys.stderr,
             flush=True,
         )

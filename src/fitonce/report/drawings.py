@@ -15,7 +15,7 @@ from ..plotting import (
     RegularizationPathDisplay,
     WeightsDisplay,
 )
-from ..plotting._style import rounded
+from ..plotting.style import rounded
 from .figures import Figure, FitDisplay, figure
 from .subject import Subject, shortened
 from .words import own_splits, tuned

@@ -17,7 +17,7 @@ from ..assessment import Assessment
 from ..core.arrays import to_numpy
 from ..estimators.base import KernelModel
 from ..estimators.classifier import labels_of
-from ..plotting._held_out import model_of
+from ..estimators.fitted import model_of
 from ..plotting.influence import margins
 
 LONGEST_NAME = 80  # characters of a name that are shown

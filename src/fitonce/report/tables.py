@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._style import rounded
+from ..plotting.style import rounded
 from .subject import Subject, shortened
 from .words import own_splits
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._style import rounded
+from ..plotting.style import rounded
 from .explorer import Explorer
 from .subject import Subject, shortened
 

@@ -1,0 +1,126 @@
+"""What all displays share: how they are drawn, matplotlib imported on demand, colours that everyone
+can tell apart, and plain axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+# Okabe & Ito's colours, told apart with every common colour vision; black is left to text and the
+# yellow is darkened for white paper
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A500", "#666666")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+QUIET, STRONG = "#8a8a8a", "#222222"
+DOTS: dict[str, Any] = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or an ImportError that names the extra."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'fitonce[plot]'") from error
+    return plt
+
+
+class Display:
+    """A picture that can be drawn again.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    """
+
+    _size = (5.6, 3.8)  # of a new figure, in inches
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on new ones."""
+        self.figure_, self.ax_ = axes_of(ax, self._size)
+        self._draw(self.ax_)
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        """Fill the axes."""
+
+
+def axes_of(ax: Any, size: tuple[float, float] = (5.6, 3.8)) -> tuple[Any, Any]:
+    """(figure, axes): the given axes, or new ones with a tight layout."""
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=size, layout="constrained")
+    return ax.figure, ax
+
+
+def plain(ax: Any) -> None:
+    """Only the lines that carry something: an open frame, and a faint grid below the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(True, color="#dddddd", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
+def look(index: int) -> dict[str, Any]:
+    """Colour and marker of a class: never colour alone. They repeat after 8 × 8 combinations."""
+    return {
+        "color": COLORS[index % len(COLORS)],
+        "marker": MARKERS[(index + index // len(COLORS)) % len(MARKERS)],
+    }
+
+
+def literal(name: Any, limit: int = 28) -> str:
+    """A name as plain text: dollar signs do not start mathematics, long ones are cut."""
+    text = str(name).replace("\n", " ")
+    return (text if len(text) <= limit else text[: limit - 1] + "…").replace("$", r"\$")
+
+
+def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> list[str]:
+    """The given names as text, as many as the default ones, or these."""
+    names = default if names is None else names
+    if len(names) != len(default):
+        raise ValueError(
+            f"{what} must have one entry for each of the {len(default)}, got {len(names)} instead."
+        )
+    return [str(name) for name in names]
+
+
+def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
+    """A legend beside the axes, where it covers no data.
+
+    None where its entries cannot be told apart.
+    """
+    if 1 < n_entries <= 16:
+        ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(1.01, 1.0),
+            frameon=False,
+            borderaxespad=0.0,
+            ncols=1 if n_entries <= 8 else 2,
+            **keywords,
+        )
+
+
+def rounded(value: float) -> str:
+    """Three significant digits, for labels."""
+    if value == 0 or 1e-4 <= abs(value) < 1e5:
+        return np.format_float_positional(value, 3, fractional=False, trim="-")
+    return f"{value:.2e}"
+
+
+def with_room(points: np.ndarray, room: Any) -> list[int]:
+    """Numbers of the points (n, 2) that have room for a name, the first ones first: none taken
+    before is nearer than `room` along both axes.
+    """
+    taken: list[int] = []
+    for number, point in enumerate(points):
+        if not np.any(np.all(np.abs(points[taken] - point) <= room, axis=1)):
+            taken.append(number)
+    return taken
+
+
+def borders_of(places: np.ndarray) -> np.ndarray:
+    """Where one of n places on an axis ends and the next begins: n + 1 numbers."""
+    if len(places) == 1:
+        return np.array([places[0] - 0.5, places[0] + 0.5])
+    middle = 0.5 * (places[1:] + places[:-1])
+    return np.concatenate([[2 * places[0] - middle[0]], middle, [2 * places[-1] - middle[-1]]])
