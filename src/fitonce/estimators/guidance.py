@@ -23,6 +23,7 @@ from ..core.memory import (
     out_of_memory_explained,
     size_text,
 )
+from ..core.progress import heard, say
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from ..rows.blocks import on_host
@@ -105,7 +106,7 @@ class Progress:
         )
 
     def _say(self, line: str) -> None:
-        if self.verbose:
+        if self.verbose and not heard():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
     def plan(self, X: Any, landmarks: Landmarks | None, n_targets: int) -> None:
@@ -138,6 +139,8 @@ class Progress:
 
     def tried(self, trial: Trial) -> None:
         self.done += 1
+        if self.expected > 1:
+            say(self.done, max(self.expected, self.done), "kernels tried")
         values = ", ".join(
             f"{name}={value if isinstance(value, str) else format(value, '.4g')}"
             for name, value in trial.parameters.items()
