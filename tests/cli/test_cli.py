@@ -27,12 +27,12 @@ from typer.testing import CliRunner  # noqa: E402
 
 import fitonce  # noqa: E402
 import fitonce._public  # noqa: E402
+from fitonce.assessment.words import spread  # noqa: E402
 from fitonce.cli import columns  # noqa: E402
 from fitonce.cli.app import app  # noqa: E402
 from fitonce.cli.columns import ABSENT, design  # noqa: E402
 from fitonce.cli.errors import UserError  # noqa: E402
 from fitonce.cli.models import Settings, pipeline  # noqa: E402
-from fitonce.cli.screen import spread  # noqa: E402
 from fitonce.cli.tables import read_table  # noqa: E402
 
 N = 60

@@ -7,11 +7,11 @@ other.
 """
 
 from .assess import assess, significance
-from .result import Assessment, Calibration, Comparison, Estimate, compare
+from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare
 
 __all__ = [
     "Assessment",
-    "Calibration",
+    "CalibrationCurve",
     "Comparison",
     "Estimate",
     "assess",

@@ -6,9 +6,7 @@ Rich tables and bars on a terminal, plain text elsewhere, nothing but paths when
 from __future__ import annotations
 
 import contextlib
-import io
 import json
-import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,6 +27,8 @@ from rich.progress import (
 )
 from rich.table import Table as RichTable
 from rich.text import Text
+
+from ..core.progress import listening
 
 PIPED_WIDTH = 110
 MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
@@ -119,7 +119,7 @@ class Screen:
         )
         with progress:
             bars = Bars(progress)
-            with contextlib.redirect_stderr(_Listener(bars)):
+            with listening(bars):
                 yield bars
 
     def table(self, *columns: str) -> RichTable:
@@ -139,7 +139,7 @@ class Bars:
         self.progress = progress
         self.tasks: dict[str, Any] = {}
 
-    def __call__(self, stage: str, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int, stage: str) -> None:
         if stage not in self.tasks:
             self.tasks[stage] = self.progress.add_task(stage, total=total or None)
         self.progress.update(self.tasks[stage], completed=done, total=total or None)
@@ -147,26 +147,6 @@ class Bars:
     def stage(self, name: str) -> None:
         """A piece of work whose end is not known."""
         self.tasks.setdefault(name, self.progress.add_task(name, total=None))
-
-
-class _Listener(io.StringIO):
-    """Takes the place of standard error.
-
-    The permutation test's own bar becomes ours, other messages wait in here.
-    """
-
-    def __init__(self, bars: Bars) -> None:
-        super().__init__()
-        self.bars = bars
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        match = re.search(r"permutations \[.*\] (\d+)/(\d+)", text)
-        if match:
-            self.bars("permutations", int(match[1]), int(match[2]))
-        return len(text)
 
 
 # ---- parts of an answer --------------------------------------------------------------------------

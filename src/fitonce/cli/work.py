@@ -182,7 +182,7 @@ def assessed(estimator: Any, parts: Design, check: Check, bars: Any) -> Any:
         warnings.simplefilter("ignore")
         return assess(
             estimator, parts.X, parts.y, groups=parts.groups, sample_weight=parts.weights, cv=check.folds, repeats=check.repeats,
-            permutations=check.permutations, seconds=check.seconds, random_state=check.seed, progress=bars, verbose=1,
+            permutations=check.permutations, seconds=check.seconds, random_state=check.seed, progress=bars,
         )  # fmt: skip
 
 
@@ -342,7 +342,7 @@ def permute_table(
         bars.stage("preparing")
         test, said = significance(
             estimator, parts.X, parts.y, groups=parts.groups, cv=folds, permutations=permutations, statistic=statistic, permute=mode,
-            exchange=exchange, most_rows=rows, checkpoint=checkpoint, random_state=seed, verbose=1,
+            exchange=exchange, most_rows=rows, checkpoint=checkpoint, random_state=seed,
         )  # fmt: skip
     doubts = _messages(caught)
     screen.show("", shown.null(test), shown.significance(test, said))

@@ -1,0 +1,249 @@
+"""Held-out outputs of every split, by the cheapest way that gives them.
+
+Where nothing depends on the training rows, decisions and predictions follow from one decomposition
+(`cross_val_predict`), and no split is fitted for them. Otherwise every split is fitted once, read,
+and let go before the next: one decomposition is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import check_cv
+
+from ..core.progress import say
+from ..crossval import Route, cross_val_predict, cross_validate
+from ..crossval.routes import choose_route
+from ..crossval.stand_in import StandIn
+from ..estimators.classifier import labels_of
+from ..estimators.fitted import final_step, is_model
+from ..kernels import PARAMETERS
+from ..rows.blocks import is_rows
+from ..rows.dask import is_dask
+from .data import AssessedRows, on_host
+
+CHOSEN = ("gamma", "alpha", "penalty", "degree", "coef0")
+Splits = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Outputs of one split's test rows by method, the classes among its training rows, and what
+    its estimator chose.
+    """
+
+    outputs: dict[str, np.ndarray]
+    classes: np.ndarray | None
+    choice: dict[str, Any]
+
+    @property
+    def predictions(self) -> np.ndarray:
+        if "predict" in self.outputs or self.classes is None:
+            return self.outputs["predict"]
+        return labels_of(self.outputs["decision_function"], self.classes)
+
+    def complete(self, method: str, classes: np.ndarray | None) -> np.ndarray | None:
+        """An output in the order of all classes, None where there is none.
+
+        A class that the training rows lack has probability 0; decisions then have no meaning.
+        """
+        values = self.outputs.get(method)
+        if values is None or classes is None or self.classes is None:
+            return None
+        if len(self.classes) == len(classes):
+            return values
+        if method == "decision_function":
+            return None
+        complete = np.zeros((len(values), len(classes)))
+        complete[:, np.searchsorted(classes, self.classes)] = values
+        return complete
+
+
+@dataclass(frozen=True)
+class Round:
+    """One partition of the rows.
+
+    Held-out outputs, the number of each row's split, what each split's estimator chose.
+    """
+
+    predictions: np.ndarray
+    probabilities: np.ndarray | None
+    decisions: np.ndarray | None
+    fold: np.ndarray
+    splits: Splits
+    choices: list[dict[str, Any]]
+    route: Route
+
+    @property
+    def tested(self) -> np.ndarray:
+        """Numbers of the rows that have a held-out prediction."""
+        return np.flatnonzero(self.fold >= 0)
+
+    @property
+    def test_share(self) -> float:
+        """Test rows over training rows of a split, on average."""
+        sizes = np.mean([(len(train), len(test)) for train, test in self.splits], axis=0)
+        return float(sizes[1] / sizes[0])
+
+
+def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
+    """One pass of nested cross-validation for every splitter; progress is told split by split."""
+    partitions = [_splits(splitter, data) for splitter in splitters]
+    counter = _Counter(sum(len(splits) for splits in partitions))
+    route = choose_route(estimator, data.X, data.params, method=_main_method(data))
+    way = _in_closed_form if route.name == "one" else _fitted
+    return [way(estimator, data, splits, route, counter) for splits in partitions]
+
+
+def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
+    """A model that ignores the features, in the same splits."""
+    blank = np.zeros((len(data.y), 1))
+    found = []
+    for round_ in rounds:
+        folds = []
+        for train, test in round_.splits:
+            dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
+            weights = None if data.weights is None else data.weights[train]
+            dummy.fit(blank[train], data.y[train], sample_weight=weights)
+            folds.append(_read(dummy, blank[test]))
+        found.append(_gathered(data, round_.splits, folds, Route("refit", "a constant answer")))
+    return found
+
+
+def choice_of(estimator: Any) -> dict[str, Any]:
+    """The values that a fitted estimator of ours, or the last step of a pipeline, has taken."""
+    model = final_step(estimator)
+    names = [name for name in CHOSEN if is_model(model) and hasattr(model, f"{name}_")]
+    return {name: _plain(getattr(model, f"{name}_")) for name in names}
+
+
+def chooses(estimator: Any, X: Any) -> bool:
+    """Whether anything about the last step, if it is ours, is decided by the training rows."""
+    return choose_route(final_step(estimator), X, None).name != "one"
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else on_host(value).tolist()
+
+
+def _main_method(data: AssessedRows) -> str:
+    return "predict" if data.classes is None else "decision_function"
+
+
+class _Counter:
+    """Tells how many splits are done."""
+
+    def __init__(self, total: int) -> None:
+        self.done, self.total = 0, total
+        self.add(0)
+
+    def add(self, count: int = 1) -> None:
+        self.done += count
+        say(self.done, self.total, "cross-validation")
+
+
+def _splits(splitter: Any, data: AssessedRows) -> Splits:
+    X = np.empty((len(data.y), 1)) if is_rows(data.X) or is_dask(data.X) else data.X
+    cv = check_cv(splitter, data.y, classifier=data.classes is not None)
+    splits = list(cv.split(X, data.y, data.groups))
+    tested = np.concatenate([np.arange(len(data.y))[test] for _, test in splits])
+    again = len(tested) - len(np.unique(tested))
+    if again:
+        raise ValueError(
+            f"cv must test each row at most once, but {again} rows are tested again: pooled scores "
+            "would count them twice. Use a single partition, with repeats= for more."
+        )
+    return splits
+
+
+def _in_closed_form(
+    estimator: Any, data: AssessedRows, splits: Splits, route: Route, counter: _Counter
+) -> Round:
+    """From one decomposition of all rows; only probabilities need a fit, of their temperature."""
+    methods = [_main_method(data)]
+    if data.classes is not None and hasattr(estimator, "predict_proba"):
+        methods.append("predict_proba")
+        route = Route(route.name, route.reason, fitted_folds=len(splits))
+    held_out = partial(
+        cross_val_predict, estimator, data.X, data.y, cv=splits, params=data.params, by_fold=True
+    )
+    found = {method: held_out(method=method) for method in methods}
+    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
+    names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
+    choice = {name: _plain(getattr(estimator, name)) for name in names}
+    folds = []
+    for number, (train, _) in enumerate(splits):
+        outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
+        folds.append(Fold(outputs, np.unique(data.y[train]), choice))
+    counter.add(len(splits))
+    return _gathered(data, splits, folds, route)
+
+
+def _fitted(
+    estimator: Any, data: AssessedRows, splits: Splits, route: Route, counter: _Counter
+) -> Round:
+    """Every split is fitted; `read` is called with each model in turn and keeps what it says."""
+    folds: list[Fold] = []
+
+    def read(model: Any, X: Any, y: Any) -> float:
+        folds.append(_read(model, X))
+        counter.add()
+        return float(len(y))  # scikit-learn wants a number
+
+    cross_validate(
+        estimator,
+        data.X,
+        data.y,
+        cv=splits,
+        params=data.params,
+        scoring=read,
+        error_score="raise",
+    )
+    return _gathered(data, splits, folds, route)
+
+
+def _read(model: Any, X: Any) -> Fold:
+    """What a fitted model says about test rows."""
+    methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
+    used = ["predict", *(method for method in methods if hasattr(model, method))]
+    outputs = {method: on_host(getattr(model, method)(X)) for method in used}
+    real = model.fitted() if isinstance(model, StandIn) else model
+    return Fold(outputs, getattr(model, "classes_", None), choice_of(real))
+
+
+def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
+    """The outputs of all splits by row."""
+    n, tests = len(data.y), [test for _, test in splits]
+    fold = np.full(n, -1)
+    predictions = np.full(n, np.nan if data.classes is None else None)
+    for number, (test, found) in enumerate(zip(tests, folds, strict=True)):
+        fold[test] = number
+        predictions[test] = found.predictions
+    if data.classes is not None and np.all(fold >= 0):
+        predictions = predictions.astype(data.y.dtype)
+    return Round(
+        predictions,
+        _by_row([found.complete("predict_proba", data.classes) for found in folds], tests, n),
+        _by_row([found.complete("decision_function", data.classes) for found in folds], tests, n),
+        fold,
+        splits,
+        [found.choice for found in folds],
+        route,
+    )
+
+
+def _by_row(parts: list[np.ndarray | None], tests: list[np.ndarray], n: int) -> np.ndarray | None:
+    """Parts of the splits' test rows in one array; None if one of them is."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    gathered = np.full((n, *known[0].shape[1:]), np.nan)
+    for part, test in zip(known, tests, strict=True):
+        gathered[test] = part
+    return gathered
