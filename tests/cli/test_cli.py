@@ -28,12 +28,14 @@ from typer.testing import CliRunner  # noqa: E402
 import fitonce  # noqa: E402
 import fitonce._public  # noqa: E402
 from fitonce.assessment.words import spread  # noqa: E402
-from fitonce.cli import columns  # noqa: E402
+from fitonce.cli import values as column_values  # noqa: E402
 from fitonce.cli.app import app  # noqa: E402
-from fitonce.cli.columns import ABSENT, design  # noqa: E402
+from fitonce.cli.columns import design  # noqa: E402
 from fitonce.cli.errors import UserError  # noqa: E402
-from fitonce.cli.models import Settings, pipeline  # noqa: E402
+from fitonce.cli.models import pipeline  # noqa: E402
+from fitonce.cli.options import Settings  # noqa: E402
 from fitonce.cli.tables import read_table  # noqa: E402
+from fitonce.cli.values import ABSENT, as_number, kind_of  # noqa: E402
 
 N = 60
 FAST = ("--folds", "3", "--permutations", "0", "--alpha", "1", "--gamma", "scale")
@@ -608,13 +610,10 @@ def test_repeats_say_whose_confusions_are_shown(folder):
 def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
     series = pl.Series("x", values * 4)
     quick_notes = []
-    quick = columns._kind(series), columns._as_number(series, quick_notes).to_list()
-    monkeypatch.setattr(columns, "_plain_numbers", lambda series: None)
+    quick = kind_of(series), as_number(series, quick_notes).to_list()
+    monkeypatch.setattr(column_values, "plain_numbers", lambda series: None)
     notes = []
-    assert (
-        quick == (columns._kind(series), columns._as_number(series, notes).to_list())
-        and quick_notes == notes
-    )
+    assert quick == (kind_of(series), as_number(series, notes).to_list()) and quick_notes == notes
 
 
 @pytest.mark.parametrize(
@@ -755,10 +754,9 @@ def test_datasets(folder):
 
 def start(*args, **options):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "fitonce", *map(str, args)], stderr=subprocess.PIPE, text=True, env=environment,
-        **{"stdout": subprocess.PIPE, **options},
-    )  # fmt: skip
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, "-m", "fitonce", *map(str, args)]
+    return subprocess.Popen(command, text=True, env=environment, **pipes)
 
 
 def test_exit_codes_of_the_program(folder):

@@ -7,6 +7,7 @@ other.
 """
 
 from .assess import assess, significance
+from .folds import choice_of
 from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Comparison",
     "Estimate",
     "assess",
+    "choice_of",
     "compare",
     "significance",
 ]

@@ -6,68 +6,21 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-from .columns import CATEGORY, Column, Design
+from .columns import Column, TableDesign
 from .errors import UserError
+from .options import Settings
+from .values import CATEGORY
 
 LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user says otherwise
 N_LANDMARKS = 300
 MOST_CATEGORIES = 20  # of one column; rarer ones share one
 MODELS = {"classification": ("fisher", "lssvm"), "regression": ("ridge",)}
-TITLES = {
-    "fisher": "kernel Fisher discriminant",
-    "lssvm": "least-squares support vector machine",
-    "ridge": "kernel ridge regression",
-}
 KERNELS = ("rbf", "linear", "poly", "laplacian", "cosine")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the user may choose about a model; None leaves it to the program."""
-
-    model: str | None = None
-    kernel: str = "rbf"
-    gamma: str = "tune"
-    alpha: str = "tune"
-    penalty: str = "function"
-    landmarks: str = "auto"
-
-    def changed(self, text: str) -> Settings:
-        """These settings with some of them replaced, as in "kernel=linear,alpha=1"."""
-        changes: dict[str, str] = {}
-        for part in text.split(","):
-            name, equals, value = (piece.strip() for piece in part.partition("="))
-            if not equals or name not in self.__dataclass_fields__ or not value:
-                known = ", ".join(self.__dataclass_fields__)
-                raise UserError(
-                    f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. "
-                    f"The names are {known}."
-                )
-            changes[name] = value
-        return replace(self, **changes)
-
-    @property
-    def tuned(self) -> list[str]:
-        """What the training rows decide."""
-        return [
-            name
-            for name in ("gamma", "alpha", "penalty")
-            if getattr(self, name) in ("tune", "ard", "scale")
-        ]
-
-    def __str__(self) -> str:
-        changed = {
-            name: value
-            for name, value in vars(self).items()
-            if value != self.__dataclass_fields__[name].default
-        }
-        return ", ".join(f"{name}={value}" for name, value in changed.items()) or "defaults"
-
-
-def pipeline(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
+def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
     """The estimator for a table, and what is to be said about it."""
     from sklearn.pipeline import Pipeline
 
@@ -118,7 +71,7 @@ def _knows_names() -> bool:
     ) >= (1, 9)
 
 
-def estimator(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
+def estimator(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
     """The model by itself."""
     from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 
@@ -191,4 +144,4 @@ def _number(text: str, name: str, words: Sequence[str]) -> float | str:
     return value
 
 
-__all__ = ["KERNELS", "LANDMARKS_ABOVE", "MODELS", "TITLES", "Settings", "pipeline"]
+__all__ = ["pipeline"]

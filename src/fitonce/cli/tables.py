@@ -15,7 +15,6 @@ import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -278,9 +277,4 @@ def column_names(path: str) -> list[str]:
         return []
 
 
-def as_csv(frame: Any) -> str:
-    text: str = frame.write_csv()
-    return text
-
-
-__all__ = ["MISSING", "NUMBER", "Table", "as_csv", "column_names", "read_table"]
+__all__ = ["MISSING", "NUMBER", "Table", "column_names", "read_table"]
