@@ -113,7 +113,9 @@ def assess(
         rounds = rounds_of(estimator, data, cvs)
         cv_seconds = (time.perf_counter() - before) / repeats
         baselines = baselines_of(data, rounds)
-        metrics = scores.pooled_scores(data, rounds)
+        metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, baselines))
+        if data.classes is not None:  # pooled, the folds' priors would rank rows against them
+            constant["roc_auc"] = 0.5
         test, said, test_rows = _chance(
             estimator,
             data,
@@ -146,7 +148,7 @@ def assess(
         score=scores.headline(data, rounds, level),
         baseline=scores.headline(data, baselines, level),
         metrics=metrics,
-        baseline_metrics=scores.constant_scores(data, baselines),
+        baseline_metrics=constant,
         fold_scores=scores.split_scores(data, rounds),
         confusion=scores.confusion(data, first),
         calibration=scores.calibration(data, first),

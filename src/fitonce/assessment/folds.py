@@ -7,8 +7,8 @@ and let go before the next: one decomposition is in memory at a time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -42,12 +42,6 @@ class Fold:
     classes: np.ndarray | None
     choice: dict[str, Any]
 
-    @property
-    def predictions(self) -> np.ndarray:
-        if "predict" in self.outputs or self.classes is None:
-            return self.outputs["predict"]
-        return labels_of(self.outputs["decision_function"], self.classes)
-
     def complete(self, method: str, classes: np.ndarray | None) -> np.ndarray | None:
         """An output in the order of all classes, None where there is none.
 
@@ -55,7 +49,7 @@ class Fold:
         """
         values = self.outputs.get(method)
         if values is None or classes is None or self.classes is None:
-            return None
+            return values
         if len(self.classes) == len(classes):
             return values
         if method == "decision_function":
@@ -85,20 +79,28 @@ class Round:
         """Numbers of the rows that have a held-out prediction."""
         return np.flatnonzero(self.fold >= 0)
 
-    @property
-    def test_share(self) -> float:
-        """Test rows over training rows of a split, on average."""
-        sizes = np.mean([(len(train), len(test)) for train, test in self.splits], axis=0)
-        return float(sizes[1] / sizes[0])
-
 
 def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
     """One pass of nested cross-validation for every splitter; progress is told split by split."""
-    partitions = [_splits(splitter, data) for splitter in splitters]
-    counter = _Counter(sum(len(splits) for splits in partitions))
-    route = choose_route(estimator, data.X, data.params, method=_main_method(data))
+    method = "predict" if data.classes is None else "decision_function"
+    route = choose_route(estimator, data.X, data.params, method=method)
     way = _in_closed_form if route.name == "one" else _fitted
-    return [way(estimator, data, splits, route, counter) for splits in partitions]
+    partitions = [_splits(splitter, data) for splitter in splitters]
+    total = sum(map(len, partitions))
+    literal = route.name == "one" and hasattr(estimator, "predict_proba")  # for temperatures
+    found: list[Fold] = []
+
+    def add(fold: Fold) -> None:
+        found.append(fold)
+        say(len(found), total, "cross-validation")
+
+    say(0, total, "cross-validation")
+    rounds = []
+    for splits in partitions:
+        way(estimator, data, splits, add)
+        taken = replace(route, fitted_folds=len(splits) if literal else 0)
+        rounds.append(_gathered(data, splits, found[-len(splits) :], taken))
+    return rounds
 
 
 def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
@@ -132,22 +134,6 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str) else on_host(value).tolist()
 
 
-def _main_method(data: AssessedRows) -> str:
-    return "predict" if data.classes is None else "decision_function"
-
-
-class _Counter:
-    """Tells how many splits are done."""
-
-    def __init__(self, total: int) -> None:
-        self.done, self.total = 0, total
-        self.add(0)
-
-    def add(self, count: int = 1) -> None:
-        self.done += count
-        say(self.done, self.total, "cross-validation")
-
-
 def _splits(splitter: Any, data: AssessedRows) -> Splits:
     X = np.empty((len(data.y), 1)) if is_rows(data.X) or is_dask(data.X) else data.X
     cv = check_cv(splitter, data.y, classifier=data.classes is not None)
@@ -163,49 +149,36 @@ def _splits(splitter: Any, data: AssessedRows) -> Splits:
 
 
 def _in_closed_form(
-    estimator: Any, data: AssessedRows, splits: Splits, route: Route, counter: _Counter
-) -> Round:
+    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
+) -> None:
     """From one decomposition of all rows; only probabilities need a fit, of their temperature."""
-    methods = [_main_method(data)]
-    if data.classes is not None and hasattr(estimator, "predict_proba"):
-        methods.append("predict_proba")
-        route = Route(route.name, route.reason, fitted_folds=len(splits))
     held_out = partial(
         cross_val_predict, estimator, data.X, data.y, cv=splits, params=data.params, by_fold=True
     )
-    found = {method: held_out(method=method) for method in methods}
+    offered = ("decision_function", "predict_proba") if data.classes is not None else ("predict",)
+    found = {name: held_out(method=name) for name in offered if hasattr(estimator, name)}
     used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
     names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
     choice = {name: _plain(getattr(estimator, name)) for name in names}
-    folds = []
     for number, (train, _) in enumerate(splits):
         outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
-        folds.append(Fold(outputs, np.unique(data.y[train]), choice))
-    counter.add(len(splits))
-    return _gathered(data, splits, folds, route)
+        classes = None if data.classes is None else np.unique(data.y[train])
+        if classes is not None:
+            outputs["predict"] = labels_of(outputs["decision_function"], classes)
+        add(Fold(outputs, classes, choice))
 
 
 def _fitted(
-    estimator: Any, data: AssessedRows, splits: Splits, route: Route, counter: _Counter
-) -> Round:
+    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
+) -> None:
     """Every split is fitted; `read` is called with each model in turn and keeps what it says."""
-    folds: list[Fold] = []
 
     def read(model: Any, X: Any, y: Any) -> float:
-        folds.append(_read(model, X))
-        counter.add()
+        add(_read(model, X))
         return float(len(y))  # scikit-learn wants a number
 
-    cross_validate(
-        estimator,
-        data.X,
-        data.y,
-        cv=splits,
-        params=data.params,
-        scoring=read,
-        error_score="raise",
-    )
-    return _gathered(data, splits, folds, route)
+    options: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
+    cross_validate(estimator, data.X, data.y, scoring=read, **options)
 
 
 def _read(model: Any, X: Any) -> Fold:
@@ -224,7 +197,7 @@ def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Rout
     predictions = np.full(n, np.nan if data.classes is None else None)
     for number, (test, found) in enumerate(zip(tests, folds, strict=True)):
         fold[test] = number
-        predictions[test] = found.predictions
+        predictions[test] = found.outputs["predict"]
     if data.classes is not None and np.all(fold >= 0):
         predictions = predictions.astype(data.y.dtype)
     return Round(

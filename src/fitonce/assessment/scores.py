@@ -21,15 +21,6 @@ def pooled_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, floa
     return {name: float(np.mean([scores[name] for scores in found])) for name in found[0]}
 
 
-def constant_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, float]:
-    """Pooled scores of a model that ranks all rows of a fold alike.
-
-    Pooled, the folds' different priors would put its AUC below one half.
-    """
-    found = pooled_scores(data, rounds)
-    return found if data.classes is None else {**found, "roc_auc": 0.5}
-
-
 def _pooled(data: AssessedRows, round_: Round) -> dict[str, float]:
     rows = round_.tested
     scores, w = _basic(data, round_, rows), _weights(data, rows)
@@ -132,8 +123,9 @@ def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:
 
 
 def mean_test_share(rounds: Sequence[Round]) -> float:
-    """Test rows over training rows of a split, on average over the repeats."""
-    return float(np.mean([round_.test_share for round_ in rounds]))
+    """Test rows over training rows of a split, on average."""
+    sizes = [(len(train), len(test)) for round_ in rounds for train, test in round_.splits]
+    return float(np.sum(sizes, axis=0)[1] / np.sum(sizes, axis=0)[0])
 
 
 def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:

@@ -102,12 +102,16 @@ def design(
     if task not in TASKS:
         raise UserError(f"--task must be {_or(TASKS)}, got {task!r} instead.")
     drop, keep, categorical = drop or (), keep or (), categorical or ()
-    check_columns(table, [target], "target")
-    check_columns(table, [group], "group")
-    check_columns(table, [weight], "weight")
-    check_columns(table, drop, "drop")
-    check_columns(table, keep, "keep")
-    check_columns(table, categorical, "categorical")
+    given: dict[str, Sequence[str | None]] = {
+        "target": [target],
+        "group": [group],
+        "weight": [weight],
+        "drop": drop,
+        "keep": keep,
+        "categorical": categorical,
+    }
+    for role, names in given.items():
+        check_columns(table, names, role)
     if table.frame.width < 2:
         raise UserError(
             f"{table.name} has only one column, {table.frame.columns[0]!r}: there is nothing to "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -15,16 +14,8 @@ from .errors import UserError
 from .tables import ARROW, PARQUET
 
 
-@dataclass(frozen=True)
-class Places:
-    """The files that a fit writes."""
-
-    model: Path
-    page: Path
-
-
-def places(out: str | None, stem: str) -> Places:
-    """The model and the page.
+def places(out: str | None, stem: str) -> tuple[Path, Path]:
+    """The model file and the page of a fit.
 
     In the folder `out` (the current one if None), or named after it if it ends in .skops or .html.
     """
@@ -38,7 +29,7 @@ def places(out: str | None, stem: str) -> Places:
     else:
         folder, base = given, f"{stem}-fitonce"
     check_folder(folder)
-    return Places(folder / f"{base}.skops", folder / f"{base}.html")
+    return folder / f"{base}.skops", folder / f"{base}.html"
 
 
 def beside(model: str, out: str | None, ending: str) -> Path:

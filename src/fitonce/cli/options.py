@@ -189,14 +189,16 @@ class Check:
     seconds: Annotated[float, check_option("Time budget of the automatic p-value.", min=0.1)] = 10.0
     seed: Seed = 0
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The same by the names that `assess` knows."""
+    def __post_init__(self) -> None:
         if self.permutations != "auto" and not self.permutations.isdigit():
             raise UserError(
                 "--permutations must be auto or a number from 0 on, got "
                 f"{self.permutations!r} instead."
             )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The same by the names that `assess` knows."""
         names = {"folds": "cv", "seed": "random_state"}
         given = {names.get(name, name): value for name, value in vars(self).items()}
         return (
@@ -233,11 +235,13 @@ class Permuting:
     folds: Folds = None
     seed: Seed = 0
 
+    def __post_init__(self) -> None:
+        if self.statistic not in ("quick", "same"):
+            raise UserError(f"--statistic must be quick or same, got {self.statistic!r} instead.")
+
     @property
     def options(self) -> dict[str, Any]:
         """The same by the names that `significance` knows."""
-        if self.statistic not in ("quick", "same"):
-            raise UserError(f"--statistic must be quick or same, got {self.statistic!r} instead.")
         names = {"mode": "permute", "rows": "most_rows", "folds": "cv", "seed": "random_state"}
         return {names.get(name, name): value for name, value in vars(self).items()}
 

@@ -39,7 +39,7 @@ def fit_table(
     results: Results,
 ) -> None:
     """Announce, assess, fit on all rows, show, write."""
-    where = places(results.out, table.stem)
+    model_file, page = places(results.out, table.stem)
     parts = design(table, **request.roles)
     estimator, said = pipeline(parts, settings, check.seed)
     judged, sampling = assessed_rows(parts, check.seed)
@@ -60,13 +60,13 @@ def fit_table(
         "chosen": choice,
         "assessment": answer.to_dict(),
     }
-    files = {"model": str(save(estimator, where.model, metadata=metadata))}
+    files = {"model": str(save(estimator, model_file, metadata=metadata))}
     if results.page and judged is not parts:
         screen.aside(f"no page: it would hold {len(parts.y):,} rows")
     elif results.page:
         try:
-            write_page(where.page, estimator, parts, answer, title)
-            files["page"] = str(where.page)
+            write_page(page, estimator, parts, answer, title)
+            files["page"] = str(page)
         except ImportError as error:
             screen.aside(f"no page: {error}")
     screen.json(plain({"command": command, **metadata, "doubts": doubts, "files": files}))
@@ -109,14 +109,15 @@ def permute_table(
     screen: Screen, table: Table, request: Request, settings: Settings, permuting: Permuting
 ) -> None:
     """The permutation test by itself."""
-    options = permuting.options
     parts = design(table, **request.roles)
     estimator, _ = pipeline(parts, settings, permuting.seed)
     announce("permute", screen, table, parts, estimator, parts.notes)
     with screen.bars() as bars, threads_for(parts), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bars(0, permuting.permutations, "permutations")
-        test, said = significance(estimator, parts.X, parts.y, groups=parts.groups, **options)
+        test, said = significance(
+            estimator, parts.X, parts.y, groups=parts.groups, **permuting.options
+        )
     doubts = [message for message, _ in warned(caught)]
     screen.show("", answers.null(test), answers.significance(test, said))
     if doubts:
