@@ -6,6 +6,7 @@ Every command on good and bad files, exit codes, plain output, interruptions and
 from __future__ import annotations
 
 import errno
+import inspect
 import io
 import json
 import os
@@ -29,11 +30,12 @@ import fitonce  # noqa: E402
 import fitonce._public  # noqa: E402
 from fitonce.assessment.words import spread  # noqa: E402
 from fitonce.cli import values as column_values  # noqa: E402
-from fitonce.cli.app import app  # noqa: E402
+from fitonce.cli.app import UNTESTED, app  # noqa: E402
 from fitonce.cli.columns import design  # noqa: E402
 from fitonce.cli.errors import UserError  # noqa: E402
 from fitonce.cli.models import pipeline  # noqa: E402
-from fitonce.cli.options import Settings  # noqa: E402
+from fitonce.cli.options import Check, Request, Settings, unfolded  # noqa: E402
+from fitonce.cli.screen import Bars  # noqa: E402
 from fitonce.cli.tables import read_table  # noqa: E402
 from fitonce.cli.values import ABSENT, as_number, kind_of  # noqa: E402
 
@@ -869,6 +871,53 @@ def test_help_teaches():
             and "Examples" in result.stdout
             and f"fitonce {command}" in result.stdout
         )
+
+
+def test_options_come_in_groups():
+    """Each field is an option with its default, hidden ones keep that of the group."""
+    seen = []
+
+    def command(*, request: Request, check: Check = UNTESTED, name: str = "x") -> None:
+        seen.append((request, check, name))
+
+    plain = unfolded(command, hidden=("seed", "weight"))
+    names = list(inspect.signature(plain).parameters)
+    assert names[:4] == ["table", "target", "task", "group"] and names[-1] == "name"
+    assert "seed" not in names and "weight" not in names
+    defaults = {n: p.default for n, p in inspect.signature(plain).parameters.items()}
+    assert defaults["permutations"] == "0" and defaults["table"] is inspect.Parameter.empty
+    plain(table="t.csv", target="y", repeats=3, name="z")
+    assert seen == [(Request("t.csv", "y"), Check(repeats=3, permutations="0"), "z")]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--permutations", "many"], "--permutations must be auto or a number"),
+        (["--separator", "xx"], "--separator must be one character"),
+        (["--task", "both"], "--task must be auto, classification or regression"),
+        (["--kernel", "cubic"], "--kernel must be one of"),
+        (["--alpha", "-1"], "--alpha must be a positive number or tune"),
+        (["--landmarks", "1"], "--landmarks must be auto, none or a number from 2 on"),
+        (["--model", "ridge"], "--model ridge is not for classification"),
+    ],
+)
+def test_wrong_values_are_refused_before_anything_is_shown(folder, options, words):
+    result = run("fit", "good.csv", "-t", "label", *options)
+    says(result, words)
+    assert result.stdout == ""
+
+
+def test_progress_is_shown_by_callbacks_alone(folder, monkeypatch):
+    """The bars hear of every split and permutation; the standard error stream stays as it is."""
+    told, stream = [], sys.stderr
+    monkeypatch.setattr(Bars, "__call__", lambda self, *words: told.append((*words, sys.stderr)))
+    options = ["--folds", 3, "--permutations", 19, "--alpha", 1, "--no-page"]
+    result = CliRunner().invoke(app, [str(a) for a in ["fit", "good.csv", "-t", "label", *options]])
+    assert result.exit_code == 0 and result.stderr == "" and sys.stderr is stream
+    split = [done for done, total, what, _ in told if (what, total) == ("cross-validation", 3)]
+    assert split == [0, 1, 2, 3] and (19, 19, "permutations") in [words[:3] for words in told]
+    assert len({id(words[3]) for words in told}) == 1
 
 
 def test_columns_complete_in_the_shell(folder):

@@ -105,5 +105,5 @@ class Bars:
     def __call__(self, done: int, total: int, what: str) -> None:
         """Show that `done` of `total` (0 if not known) are done."""
         if what not in self.tasks:
-            self.tasks[what] = self.progress.add_task(what, total=None)
+            self.tasks[what] = self.progress.add_task(what, total=total or None)
         self.progress.update(self.tasks[what], completed=done, total=total or None)
