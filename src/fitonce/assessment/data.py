@@ -89,14 +89,11 @@ def on_host(values: Any) -> np.ndarray:
 
 
 def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
-    if len(np.unique(y)) < 2:
+    found = np.unique(y if weights is None else y[weights > 0])
+    if len(found) < 2:
+        where = "" if weights is None else " in rows of positive weight"
         raise ValueError(
-            f"the target must have at least two classes, got {np.unique(y).tolist()} only: "
-            "there is nothing to tell apart."
-        )
-    if weights is not None and len(np.unique(y[weights > 0])) < 2:
-        raise ValueError(
-            "the rows of positive weight must belong to at least two classes, got one: there "
+            f"the target must have at least two classes{where}, got {found.tolist()} only: there "
             "is nothing to tell apart."
         )
 
@@ -136,9 +133,11 @@ def _n_folds(data: AssessedRows) -> int:
     unit_of = np.arange(len(data.y)) if data.groups is None else data.groups
     units = len(np.unique(unit_of))
     if units < 2:
-        what = "groups must name at least two groups" if data.groups is not None else ""
-        what = what or "cross-validation needs at least two rows"
-        raise ValueError(f"{what}, got {units}: one of them has to be left out at a time.")
+        what = "rows" if data.groups is None else "groups"
+        raise ValueError(
+            f"cross-validation needs at least two {what}, got {units}: one of them has to be left "
+            "out at a time."
+        )
     folds = min(10 if len(data.y) <= FEW_ROWS else 5, units)
     if data.classes is None:
         return folds

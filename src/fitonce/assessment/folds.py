@@ -39,24 +39,8 @@ class Fold:
     """
 
     outputs: dict[str, np.ndarray]
-    classes: np.ndarray | None
+    classes: np.ndarray
     choice: dict[str, Any]
-
-    def complete(self, method: str, classes: np.ndarray | None) -> np.ndarray | None:
-        """An output in the order of all classes, None where there is none.
-
-        A class that the training rows lack has probability 0; decisions then have no meaning.
-        """
-        values = self.outputs.get(method)
-        if values is None or classes is None or self.classes is None:
-            return values
-        if len(self.classes) == len(classes):
-            return values
-        if method == "decision_function":
-            return None
-        complete = np.zeros((len(values), len(classes)))
-        complete[:, np.searchsorted(classes, self.classes)] = values
-        return complete
 
 
 @dataclass(frozen=True)
@@ -162,8 +146,8 @@ def _in_closed_form(
     choice = {name: _plain(getattr(estimator, name)) for name in names}
     for number, (train, _) in enumerate(splits):
         outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
-        classes = None if data.classes is None else np.unique(data.y[train])
-        if classes is not None:
+        classes = np.unique(data.y[train])
+        if data.classes is not None:
             outputs["predict"] = labels_of(outputs["decision_function"], classes)
         add(Fold(outputs, classes, choice))
 
@@ -187,36 +171,39 @@ def _read(model: Any, X: Any) -> Fold:
     used = ["predict", *(method for method in methods if hasattr(model, method))]
     outputs = {method: on_host(getattr(model, method)(X)) for method in used}
     real = model.fitted() if isinstance(model, StandIn) else model
-    return Fold(outputs, getattr(model, "classes_", None), choice_of(real))
+    return Fold(outputs, getattr(model, "classes_", np.empty(0)), choice_of(real))
 
 
 def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
     """The outputs of all splits by row."""
-    n, tests = len(data.y), [test for _, test in splits]
-    fold = np.full(n, -1)
-    predictions = np.full(n, np.nan if data.classes is None else None)
-    for number, (test, found) in enumerate(zip(tests, folds, strict=True)):
+    n = len(data.y)
+    fold, predictions = np.full(n, -1), np.full(n, np.nan if data.classes is None else None)
+    for number, ((_, test), found) in enumerate(zip(splits, folds, strict=True)):
         fold[test] = number
         predictions[test] = found.outputs["predict"]
     if data.classes is not None and np.all(fold >= 0):
         predictions = predictions.astype(data.y.dtype)
-    return Round(
-        predictions,
-        _by_row([found.complete("predict_proba", data.classes) for found in folds], tests, n),
-        _by_row([found.complete("decision_function", data.classes) for found in folds], tests, n),
-        fold,
-        splits,
-        [found.choice for found in folds],
-        route,
+    probabilities, decisions = (
+        None if data.classes is None else _by_row(method, data.classes, n, splits, folds)
+        for method in ("predict_proba", "decision_function")
     )
+    choices = [found.choice for found in folds]
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route)
 
 
-def _by_row(parts: list[np.ndarray | None], tests: list[np.ndarray], n: int) -> np.ndarray | None:
-    """Parts of the splits' test rows in one array; None if one of them is."""
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+def _by_row(
+    method: str, classes: np.ndarray, n: int, splits: Splits, folds: list[Fold]
+) -> np.ndarray | None:
+    """An output of all splits in the order of all classes, None where a split does not have it.
+
+    A class that the training rows lack has probability 0; decisions then have no meaning.
+    """
+    lacking = any(len(found.classes) < len(classes) for found in folds)
+    if (lacking and method == "decision_function") or method not in folds[0].outputs:
         return None
-    gathered = np.full((n, *known[0].shape[1:]), np.nan)
-    for part, test in zip(known, tests, strict=True):
-        gathered[test] = part
+    gathered = np.full((n, *([len(classes)] * (folds[0].outputs[method].ndim - 1))), np.nan)
+    for (_, test), found in zip(splits, folds, strict=True):
+        gathered[test] = 0.0
+        known = (np.searchsorted(classes, found.classes),) if gathered.ndim == 2 else ()
+        gathered[np.ix_(test, *known)] = found.outputs[method]
     return gathered
