@@ -895,7 +895,7 @@ def test_options_come_in_groups():
     [
         (["--permutations", "many"], "--permutations must be auto or a number"),
         (["--separator", "xx"], "--separator must be one character"),
-        (["--task", "both"], "--task must be auto, classification or regression"),
+        (["--task", "both"], "--task must be one of auto, classification, regression"),
         (["--kernel", "cubic"], "--kernel must be one of"),
         (["--alpha", "-1"], "--alpha must be a positive number or tune"),
         (["--landmarks", "1"], "--landmarks must be auto, none or a number from 2 on"),

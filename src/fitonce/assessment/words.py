@@ -20,7 +20,6 @@ SCORES = {
     "mae": "mean absolute error",
     "rmse": "root mean squared error",
 }
-LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse")
 MODELS = {
     "KernelFisherDiscriminant": "kernel Fisher discriminant",
     "LeastSquaresSVC": "least-squares support vector machine",

@@ -35,12 +35,10 @@ def titled(title: str, *parts: RenderableType) -> RenderableType:
     return Group(Text(title, style="bold"), *parts)
 
 
-def heading(command: str, what: str) -> Text:
-    return Text.assemble((f"fitonce {command}", "bold"), f"  {what}")
-
-
-def notes(lines: Sequence[str]) -> RenderableType:
-    return Group(*(Padding(Text(f"· {line}", style="dim"), (0, 0, 0, 2)) for line in lines))
+def announcement(command: str, what: str, notes: Sequence[str]) -> RenderableType:
+    """What a command is about to work on."""
+    head = Text.assemble((f"fitonce {command}", "bold"), f"  {what}")
+    return Group(head, *(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2)) for note in notes))
 
 
 def doubts(lines: Sequence[str]) -> RenderableType:

@@ -293,6 +293,3 @@ def datasets(
         list_datasets(shown.screen)
     else:
         write_dataset(shown.screen, name, rows, seed, out)
-
-
-__all__ = ["app"]

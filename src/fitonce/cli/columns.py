@@ -37,6 +37,11 @@ from .values import (
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
 CONTINUOUS_ABOVE = 20  # distinct numbers in a target that make it a regression
+REFUSED = {
+    DATE: "dates, which are no features as they stand: turn them into numbers (an age in days, "
+    "the month)",
+    NESTED: "lists or structures: flatten them",
+}
 GROUP_NAME = re.compile(  # what an experiment repeats itself in: a subject's rows are alike
     r"(^|.*[_\s.-])(sub|subj|subject|participant|proband|patient|person|individual|donor|animal|"
     r"mouse|rat|monkey|litter|cage|family|site|cent(re|er)|hospital|session|batch|plate)s?"
@@ -100,7 +105,7 @@ def design(
 ) -> TableDesign:
     """Features, target, groups and weights of a table."""
     if task not in TASKS:
-        raise UserError(f"--task must be {_or(TASKS)}, got {task!r} instead.")
+        raise UserError(f"--task must be one of {', '.join(TASKS)}, got {task!r} instead.")
     drop, keep, categorical = drop or (), keep or (), categorical or ()
     given: dict[str, Sequence[str | None]] = {
         "target": [target],
@@ -175,10 +180,6 @@ def check_columns(table: Table, names: Sequence[str | None], role: str) -> None:
 def _listed(names: Sequence[str], most: int = 6) -> str:
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def _or(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _rows(count: int) -> str:
@@ -328,22 +329,10 @@ def _features(
 
 def _refuse_others(kinds: dict[str, str]) -> None:
     """Refuse dates, lists and structures, which are no features as they stand."""
-    dates, nested = ([n for n, kind in kinds.items() if kind == k] for k in (DATE, NESTED))
-    if dates:
-        raise UserError(
-            f"{_listed(dates)} {_holds(dates)} dates, which are no features as they stand: turn "
-            "them into numbers (an age in days, the month) or leave them out with "
-            f"{' '.join(f'--drop {name}' for name in dates[:3])}."
-        )
-    if nested:
-        raise UserError(
-            f"{_listed(nested)} {_holds(nested)} lists or structures: flatten them, or leave them "
-            "out with --drop."
-        )
-
-
-def _holds(names: Sequence[str]) -> str:
-    return "holds" if len(names) == 1 else "hold"
-
-
-__all__ = ["Column", "TableDesign", "check_columns", "design", "features_of"]
+    for refused, advice in REFUSED.items():
+        names = [name for name, kind in kinds.items() if kind == refused]
+        if names:
+            raise UserError(
+                f"{_listed(names)} {'holds' if len(names) == 1 else 'hold'} {advice}, or leave "
+                f"them out with {' '.join(f'--drop {name}' for name in names[:3])}."
+            )

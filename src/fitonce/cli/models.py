@@ -118,6 +118,3 @@ def _number(text: str, name: str, words: Sequence[str]) -> float | str:
             f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead."
         )
     return value
-
-
-__all__ = ["pipeline"]

@@ -154,10 +154,9 @@ def _predictions(estimator: Any, X: pl.DataFrame) -> list[pl.Series]:
 def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
     """How well the predictions agree with a target that the rows happen to have."""
     if hasattr(estimator, "classes_"):
-        known = truth.is_not_null()
-        right = (text_of(truth) == predicted.cast(pl.String)).filter(known)
-        said = f"{int(right.sum()):,} of {right.len():,} predictions agree with the column"
-        said = f"{said} {truth.name!r}"
+        right = (text_of(truth) == predicted.cast(pl.String)).drop_nulls()
+        agree = f"{int(right.sum()):,} of {right.len():,} predictions agree"
+        said = f"{agree} with the column {truth.name!r}"
     else:
         error: Any = (truth.cast(pl.Float64, strict=False) - predicted).abs().mean()
         said = f"mean absolute error beside the column {truth.name!r}: {error:.4g}"

@@ -90,7 +90,8 @@ def evaluate_table(
     result = {"command": "evaluate", **parts.identity, "settings": asdict(settings)}
     with screen.bars(), threads_for(parts):
         answer = assessed(estimator, judged, check)
-        beside = second and assessed(second, judged, replace(check, permutations="0"))
+        again = replace(check, permutations="0")
+        beside = None if second is None else assessed(second, judged, again)
     result["assessment"] = answer.to_dict()
     screen.show(*answers.answer_parts(screen, answer, {}, (), ()))
     if other is not None and beside is not None:
@@ -150,7 +151,7 @@ def announce(
     name = "standard input" if table.name == STDIN else table.name
     size = f"{rows:,} rows, {features:,} feature{'s' * (features != 1)}"
     what = f"{name}: {size}; target {parts.target}: {target}"
-    screen.show(answers.heading(command, what), answers.notes([model, *notes]))
+    screen.show(answers.announcement(command, what, [model, *notes]))
 
 
 def threads_for(parts: TableDesign) -> Any:
