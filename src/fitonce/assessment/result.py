@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -201,20 +201,10 @@ class Assessment:
         rows : bool, default=False
             Whether to include what there is for every row (and the permutation scores).
         """
-        per_row = ("y", "predictions", "probabilities", "decisions", "fold")
-        fields = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if rows or name not in per_row
-        }
-        fields["permutation"] = (
-            None if self.permutation is None else summary_of(self.permutation, rows)
-        )
-        fields["route"] = {
-            "name": self.route.name,
-            "reason": self.route.reason,
-            "fitted_folds": self.route.fitted_folds,
-        }
+        left_out = () if rows else ("y", "predictions", "probabilities", "decisions", "fold")
+        fields = {name: value for name, value in vars(self).items() if name not in left_out}
+        if self.permutation is not None:
+            fields["permutation"] = summary_of(self.permutation, rows)
         if self.calibration is not None:
             fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
         result: dict[str, Any] = plain(fields)
@@ -242,7 +232,7 @@ def plain(value: Any) -> Any:
 
     NaN and infinities, which JSON does not have, as None.
     """
-    if isinstance(value, Estimate):
+    if is_dataclass(value):
         value = vars(value)
     if isinstance(value, Mapping):
         return {str(plain(name)): plain(item) for name, item in value.items()}
