@@ -47,9 +47,9 @@ def assess(
     """What an analyst wants to know about an estimator on these rows: honest scores, intervals,
     baseline, p-value, choices.
 
-    Scores come from `fitonce.cross_validate`, so that tuning and preprocessing are done anew on
-    each training set (nested cross-validation); the p-value comes from
-    `fitonce.permutation_test_score`, with a null that fits the folds and the groups.
+    Scores come from `fitonce.cross_val_predict` and `fitonce.cross_validate`, so that tuning and
+    preprocessing are done anew on each training set (nested cross-validation); the p-value comes
+    from `fitonce.permutation_test_score`, with a null that fits the folds and the groups.
 
     Parameters
     ----------
@@ -84,8 +84,9 @@ def assess(
     random_state : int, default=0
         Seed of folds and permutations.
     progress : callable, default=None
-        Called as ``progress(done, total, what)`` while the work goes on, `what` being
-        "cross-validation" or "permutations"; `total` is 0 where it is not known.
+        Called as ``progress(done, total, what)`` while the work goes on: `what` is
+        "cross-validation", "permutations" or, inside a fit that tunes, "kernels tried"; `total` is
+        0 where it is not known. Nothing is printed meanwhile.
 
     Returns
     -------

@@ -199,9 +199,12 @@ def _by_row(
     A class that the training rows lack has probability 0; decisions then have no meaning.
     """
     lacking = any(len(found.classes) < len(classes) for found in folds)
-    if (lacking and method == "decision_function") or method not in folds[0].outputs:
+    if lacking and method == "decision_function":
         return None
-    gathered = np.full((n, *([len(classes)] * (folds[0].outputs[method].ndim - 1))), np.nan)
+    if any(method not in found.outputs for found in folds):
+        return None
+    columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none of binary decisions
+    gathered = np.full((n, *columns), np.nan)
     for (_, test), found in zip(splits, folds, strict=True):
         gathered[test] = 0.0
         known = (np.searchsorted(classes, found.classes),) if gathered.ndim == 2 else ()
