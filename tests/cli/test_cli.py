@@ -880,10 +880,10 @@ def test_options_come_in_groups():
     def command(*, request: Request, check: Check = UNTESTED, name: str = "x") -> None:
         seen.append((request, check, name))
 
-    plain = unfolded(command, hidden=("seed", "weight"))
+    plain = unfolded(command, hidden=("random_state", "weight"))
     names = list(inspect.signature(plain).parameters)
     assert names[:4] == ["table", "target", "task", "group"] and names[-1] == "name"
-    assert "seed" not in names and "weight" not in names
+    assert "random_state" not in names and "weight" not in names
     defaults = {n: p.default for n, p in inspect.signature(plain).parameters.items()}
     assert defaults["permutations"] == "0" and defaults["table"] is inspect.Parameter.empty
     plain(table="t.csv", target="y", repeats=3, name="z")

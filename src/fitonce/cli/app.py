@@ -114,7 +114,7 @@ def fit(
 @command(
     "fitonce demo",
     "fitonce demo --out results --json",
-    hidden=("folds", "repeats", "permutations"),
+    hidden=("cv", "repeats", "permutations"),
 )
 def demo(*, results: Results, check: Check = QUICKLY, shown: Shown) -> None:
     """Show what `fit` does, on data that come with the program.

@@ -59,8 +59,11 @@ Group = Annotated[
     str | None,
     column_option("Column of groups (subjects, sites): rows of one group are tested together."),
 ]
-Folds = Annotated[int | None, check_option("Number of folds; 10 up to 500 rows, 5 above.", min=2)]
-Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", min=0)]
+Folds = Annotated[
+    int | None,
+    check_option("Number of folds; 10 up to 500 rows, 5 above.", "--folds", min=2),
+]
+Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", "--seed", min=0)]
 Weight = Annotated[
     str | None, column_option("Column of row weights; 2 counts like a repeated row.")
 ]
@@ -174,9 +177,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Check:
-    """How a model is checked."""
+    """How a model is checked, by the names that `assess` knows."""
 
-    folds: Folds = None
+    cv: Folds = None
     repeats: Annotated[
         int, check_option("How often the rows are divided into folds anew.", min=1)
     ] = 1
@@ -187,7 +190,7 @@ class Check:
         ),
     ] = "auto"
     seconds: Annotated[float, check_option("Time budget of the automatic p-value.", min=0.1)] = 10.0
-    seed: Seed = 0
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         if self.permutations != "auto" and not self.permutations.isdigit():
@@ -198,19 +201,14 @@ class Check:
 
     @property
     def options(self) -> dict[str, Any]:
-        """The same by the names that `assess` knows."""
-        names = {"folds": "cv", "seed": "random_state"}
-        given = {names.get(name, name): value for name, value in vars(self).items()}
-        return (
-            given
-            if self.permutations == "auto"
-            else {**given, "permutations": int(self.permutations)}
-        )
+        """All of it, with the permutations as a number where they are one."""
+        count = self.permutations if self.permutations == "auto" else int(self.permutations)
+        return {**vars(self), "permutations": count}
 
 
 @dataclass(frozen=True)
 class Permuting:
-    """How the permutation test is made."""
+    """How the permutation test is made, by the names that `significance` knows."""
 
     permutations: Annotated[int, check_option("Number of permutations.", min=1)] = 999
     statistic: Annotated[
@@ -219,31 +217,28 @@ class Permuting:
             "quick: kernel width from the spread of the features; same: tuned again each time."
         ),
     ] = "quick"
-    mode: Annotated[
+    permute: Annotated[
         str | None,
-        check_option("within-folds, resplit or free; by default what is valid with the folds."),
+        check_option(
+            "within-folds, resplit or free; by default what is valid with the folds.", "--mode"
+        ),
     ] = None
     exchange: Annotated[
         str | None, check_option("What trades places: rows, within, whole, sign or shift.")
     ] = None
-    rows: Annotated[
-        int, check_option("Test a random sample of so many rows, if there are more.", min=10)
+    most_rows: Annotated[
+        int,
+        check_option("Test a random sample of so many rows, if there are more.", "--rows", min=10),
     ] = 2000
     checkpoint: Annotated[str | None, check_option("File to go on from after an interruption.")] = (
         None
     )
-    folds: Folds = None
-    seed: Seed = 0
+    cv: Folds = None
+    random_state: Seed = 0
 
     def __post_init__(self) -> None:
         if self.statistic not in ("quick", "same"):
             raise UserError(f"--statistic must be quick or same, got {self.statistic!r} instead.")
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The same by the names that `significance` knows."""
-        names = {"mode": "permute", "rows": "most_rows", "folds": "cv", "seed": "random_state"}
-        return {names.get(name, name): value for name, value in vars(self).items()}
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def report_page(
     if [column.name for column in parts.columns] != names:
         raise UserError(f"{request.table} does not have the columns that {model} was fitted on.")
     with screen.bars() as bars, threads_for(parts):
-        judged, _ = assessed_rows(parts, check.seed)
+        judged, _ = assessed_rows(parts, check.random_state)
         answer = assessed(estimator, judged, check)
         bars(0, 0, "fit again for the page")
         fit_all(estimator, parts, judged)

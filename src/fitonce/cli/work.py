@@ -41,8 +41,8 @@ def fit_table(
     """Announce, assess, fit on all rows, show, write."""
     model_file, page = places(results.out, table.stem)
     parts = design(table, **request.roles)
-    estimator, said = pipeline(parts, settings, check.seed)
-    judged, sampling = assessed_rows(parts, check.seed)
+    estimator, said = pipeline(parts, settings, check.random_state)
+    judged, sampling = assessed_rows(parts, check.random_state)
     notes = [*parts.notes, *said, *sampling]
     announce(command, screen, table, parts, estimator, notes)
     with screen.bars() as bars, threads_for(parts):
@@ -83,9 +83,9 @@ def evaluate_table(
 ) -> None:
     """Assess one setting, or two on the same folds."""
     parts = design(table, **request.roles)
-    estimator, said = pipeline(parts, settings, check.seed)
-    second = None if other is None else pipeline(parts, other, check.seed)[0]
-    judged, sampling = assessed_rows(parts, check.seed)
+    estimator, said = pipeline(parts, settings, check.random_state)
+    second = None if other is None else pipeline(parts, other, check.random_state)[0]
+    judged, sampling = assessed_rows(parts, check.random_state)
     announce("evaluate", screen, table, parts, estimator, [*parts.notes, *said, *sampling])
     result = {"command": "evaluate", **parts.identity, "settings": asdict(settings)}
     with screen.bars(), threads_for(parts):
@@ -111,13 +111,13 @@ def permute_table(
 ) -> None:
     """The permutation test by itself."""
     parts = design(table, **request.roles)
-    estimator, _ = pipeline(parts, settings, permuting.seed)
+    estimator, _ = pipeline(parts, settings, permuting.random_state)
     announce("permute", screen, table, parts, estimator, parts.notes)
     with screen.bars() as bars, threads_for(parts), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         bars(0, permuting.permutations, "permutations")
         test, said = significance(
-            estimator, parts.X, parts.y, groups=parts.groups, **permuting.options
+            estimator, parts.X, parts.y, groups=parts.groups, **vars(permuting)
         )
     doubts = [message for message, _ in warned(caught)]
     screen.show("", answers.null(test), answers.significance(test, said))
