@@ -1,6 +1,4 @@
-"""`assess` beside scikit-learn's functions on literal refits, its intervals beside their
-definitions, and what it refuses.
-"""
+"""`assess` beside scikit-learn's functions on literal refits, and what it refuses."""
 
 from __future__ import annotations
 
@@ -10,8 +8,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.model_selection
-from scipy.stats import binomtest, t, ttest_rel
-from sklearn.calibration import calibration_curve
+from problems_assessment import two_classes
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -26,10 +23,8 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 from sklearn.model_selection import (
-    GroupKFold,
     LeaveOneOut,
     ShuffleSplit,
-    StratifiedGroupKFold,
     StratifiedKFold,
 )
 from sklearn.pipeline import make_pipeline
@@ -39,22 +34,11 @@ from fitonce import (
     Assessment,
     KernelFisherDiscriminant,
     KernelRidge,
-    LeastSquaresSVC,
     RefitWarning,
     assess,
 )
-from fitonce.assessment import compare
 from fitonce.assessment.chance import COUNTS, quick
-from fitonce.assessment.intervals import corrected_t, effective_size, wilson
-
-
-def two_classes(n=90, shift=1.0, seed=0):
-    """Unbalanced classes with names, one row twice."""
-    rng = np.random.default_rng(seed)
-    y = np.where(np.arange(n) < n // 3, "sick", "healthy")
-    X = rng.normal(size=(n, 3)) + shift * (y == "sick")[:, None]
-    X[1] = X[0]
-    return X, y
+from fitonce.assessment.intervals import corrected_t
 
 
 def tuned():
@@ -165,147 +149,6 @@ def test_another_librarys_estimator_is_refitted_and_says_so():
     ]
 
 
-# ---- intervals -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (45, 50), (50, 50)])
-def test_wilson_is_scipys(k, n):
-    expected = binomtest(k, n).proportion_ci(0.9, method="wilson")
-    assert wilson(k / n, n, 0.9) == pytest.approx((expected.low, expected.high))
-
-
-def test_one_repeat_has_wilsons_interval():
-    X, y = two_classes()
-    answer = assess(LeastSquaresSVC(gamma=0.2, alpha=1.0), X, y, permutations=0, level=0.9)
-    right = int(np.sum(answer.predictions == y))
-    expected = binomtest(right, 90).proportion_ci(0.9, method="wilson")
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
-        (expected.low, expected.high)
-    )
-    assert (
-        answer.accuracy.method == "Wilson on pooled held-out labels"
-        and answer.accuracy.level == 0.9
-    )
-
-
-def test_repeats_have_the_corrected_resampled_t():
-    X, y = two_classes(60)
-    model = LeastSquaresSVC(gamma=0.2, alpha=1.0)
-    answer = assess(model, X, y, cv=4, repeats=3, permutations=0, random_state=5)
-    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in (5, 6, 7)]
-    scores = np.stack([sklearn.model_selection.cross_val_score(model, X, y, cv=cv) for cv in cvs])
-    np.testing.assert_allclose(answer.fold_scores["accuracy"], scores)
-    reach = t.ppf(0.975, 11) * np.sqrt((1 / 12 + 1 / 3) * np.var(scores, ddof=1))
-    assert answer.accuracy.value == pytest.approx(scores.mean())
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
-        (scores.mean() - reach, scores.mean() + reach)
-    )
-    assert (
-        answer.accuracy.method == "corrected resampled t over 12 splits"
-        and answer.cv == "4 stratified folds, 3 times"
-    )
-
-
-def test_without_the_correction_the_interval_would_be_the_paired_t_of_textbooks():
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=12)
-    expected = ttest_rel(scores, np.zeros(12)).confidence_interval()
-    assert corrected_t(scores, 0.0) == pytest.approx((expected.low, expected.high))
-
-
-def test_effective_sizes():
-    correct = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 0.0])
-    assert effective_size(correct, None, None) == 6
-    assert effective_size(correct, np.array([1, 1, 1, 1, 0, 0.0]), None) == 4
-    # rows of a group are copies of each other: the size is about the number of groups (p(1-p)/(G-1)
-    # is its variance)
-    groups = np.repeat(np.arange(40), 5)
-    copies = np.repeat(np.random.default_rng(0).integers(0, 2, 40), 5).astype(float)
-    assert effective_size(copies, None, groups) == pytest.approx(39)
-    assert effective_size(np.ones(200), None, groups) == 40
-
-
-def test_groups_widen_the_interval_and_stay_together():
-    rng = np.random.default_rng(1)
-    groups = np.repeat(np.arange(20), 6)
-    y = np.repeat(rng.permutation(np.arange(20) % 2), 6)
-    X = (
-        np.repeat(rng.normal(size=(20, 2)), 6, axis=0)
-        + y[:, None]
-        + 0.1 * rng.normal(size=(120, 2))
-    )
-    answer = assess(
-        KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=5, permutations=199
-    )
-    assert all(len(set(answer.fold[groups == group])) == 1 for group in range(20))
-    cv = StratifiedGroupKFold(5, shuffle=True, random_state=0)
-    expected = sklearn.model_selection.cross_val_score(
-        KernelFisherDiscriminant(gamma=0.3, alpha=1.0), X, y, groups=groups, cv=cv
-    )
-    np.testing.assert_allclose(answer.fold_scores["accuracy"][0], expected)
-    low, high = wilson(answer.accuracy.value, 120)
-    assert answer.accuracy.high - answer.accuracy.low > 1.3 * (high - low)
-    assert "effective size" in answer.accuracy.method and answer.grouped
-    assert answer.permutation.exchange == "whole" and answer.permutation.mode == "within-folds"
-
-
-def test_groups_reach_the_tuning_inside():
-    X, _ = two_classes(60)
-    groups = np.arange(60) // 3
-    model = make_pipeline(StandardScaler(), KernelRidge(gamma=0.1))
-    target = X[:, 0] + np.random.default_rng(0).normal(size=20)[groups]
-    answer = assess(model, X[:, 1:], target, groups=groups, cv=4, permutations=0)
-    cv = GroupKFold(4, shuffle=True, random_state=0)
-    chosen = []
-    for train, _ in cv.split(X, target, groups):
-        fold = make_pipeline(StandardScaler(), KernelRidge(gamma=0.1)).fit(
-            X[train][:, 1:], target[train], kernelridge__groups=groups[train]
-        )
-        chosen.append(fold[-1].alpha_)
-    assert [choice["alpha"] for choice in answer.choices] == chosen
-
-
-def test_weights_are_repeated_rows():
-    """Pooled scores with weight two equal those of rows that occur twice.
-
-    Leave-one-group-out keeps copies together.
-    """
-    X, y = two_classes(40, shift=0.7)
-    X[1] += 0.01
-    weights = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
-    twice = np.repeat(np.arange(40), weights.astype(int))
-    folds = np.arange(40) % 4
-    model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=None)
-    split = sklearn.model_selection.PredefinedSplit
-    weighted = assess(model, X, y, sample_weight=weights, cv=split(folds), permutations=0)
-    repeated = assess(model, X[twice], y[twice], cv=split(folds[twice]), permutations=0)
-    assert weighted.metrics == pytest.approx(repeated.metrics, abs=1e-8)
-    np.testing.assert_allclose(weighted.confusion, repeated.confusion)
-    np.testing.assert_allclose(weighted.fold_scores["accuracy"], repeated.fold_scores["accuracy"])
-    assert weighted.baseline.value == pytest.approx(repeated.baseline.value) and weighted.weighted
-    assert "effective size 36" in weighted.accuracy.method  # (Σw)²/Σw² = 54²/82
-
-
-# ---- calibration ---------------------------------------------------------------------------------
-
-
-def test_calibration_is_scikit_learns_curve():
-    X, y = two_classes(150)
-    answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=5, permutations=0)
-    observed, predicted = calibration_curve(
-        y == "sick", answer.probabilities[:, 1], n_bins=10, strategy="quantile"
-    )
-    np.testing.assert_allclose(answer.calibration.observed, observed)
-    np.testing.assert_allclose(answer.calibration.predicted, predicted)
-    assert answer.calibration.of == "probability of sick"
-    assert answer.calibration.error == pytest.approx(
-        np.average(np.abs(observed - predicted), weights=answer.calibration.count)
-    )
-
-
-# ---- the permutation test ------------------------------------------------------------------------
-
-
 def test_the_default_p_value_keeps_to_its_budget_and_finds_what_is_there():
     X, y = two_classes(60, shift=2.0)
     model = make_pipeline(StandardScaler(), KernelFisherDiscriminant())
@@ -389,9 +232,6 @@ def test_a_test_that_cannot_be_made_says_why():
     assert answer.permutation is None or answer.permutation.pvalue == 1.0
 
 
-# ---- odd data ------------------------------------------------------------------------------------
-
-
 def test_a_class_of_one_row():
     X, y = two_classes(40)
     y[5] = "unknown"
@@ -460,48 +300,6 @@ def test_the_same_seed_gives_the_same_answer():
     for run in runs:
         del run["seconds"]
     assert runs[0] == runs[1] and runs[0]["fold"] != runs[2]["fold"]
-
-
-# ---- comparison ----------------------------------------------------------------------------------
-
-
-def test_compare_is_the_corrected_paired_t():
-    X, y = two_classes(shift=0.8)
-    options = dict(cv=5, repeats=2, permutations=0)
-    one = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, **options)
-    other = assess(KernelFisherDiscriminant(gamma=50.0, alpha=1e-3), X, y, **options)
-    result = compare(one, other)
-    difference = (one.fold_scores["accuracy"] - other.fold_scores["accuracy"]).reshape(-1)
-    error = np.sqrt((1 / 10 + 1 / 4) * np.var(difference, ddof=1))
-    assert result.difference == pytest.approx(difference.mean())
-    assert result.pvalue == pytest.approx(2 * t.sf(abs(difference.mean()) / error, 9))
-    assert (
-        result.pvalue
-        > ttest_rel(
-            one.fold_scores["accuracy"].reshape(-1), other.fold_scores["accuracy"].reshape(-1)
-        ).pvalue
-    )
-    assert compare(one, one).pvalue == 1.0
-
-
-def test_compare_refuses_other_folds():
-    X, y = two_classes()
-    one, other = (
-        assess(
-            KernelFisherDiscriminant(gamma=0.2, alpha=1.0),
-            X,
-            y,
-            cv=3,
-            permutations=0,
-            random_state=seed,
-        )
-        for seed in (0, 1)
-    )
-    with pytest.raises(ValueError, match="same target and folds"):
-        compare(one, other)
-
-
-# ---- refusals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

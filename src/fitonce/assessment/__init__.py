@@ -7,14 +7,16 @@ other.
 """
 
 from .assess import assess, significance
-from .result import Assessment, Calibration, Comparison, Estimate, compare
+from .folds import choice_of
+from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare
 
 __all__ = [
     "Assessment",
-    "Calibration",
+    "CalibrationCurve",
     "Comparison",
     "Estimate",
     "assess",
+    "choice_of",
     "compare",
     "significance",
 ]

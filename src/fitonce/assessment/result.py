@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationCurve:
     """A reliability curve over bins of equally many held-out rows: mean probability, share that
     came true, rows in the bin.
 
@@ -111,7 +111,7 @@ class Assessment:
         The headline (and balanced accuracy, or mae and rmse) of every split.
     confusion : array of shape (n_classes, n_classes) or None
         Rows of class i predicted as j, first repeat; sums of weights where weights were given.
-    calibration : Calibration or None
+    calibration : CalibrationCurve or None
     permutation : PermutationTest or None
         The permutation test; None where it was not asked for or cannot be made, in which case
         `warnings` says why.
@@ -156,7 +156,7 @@ class Assessment:
     baseline_metrics: Mapping[str, float]
     fold_scores: Mapping[str, np.ndarray]
     confusion: np.ndarray | None
-    calibration: Calibration | None
+    calibration: CalibrationCurve | None
     permutation: PermutationTest | None
     permutation_statistic: str
     permutation_rows: int
@@ -201,20 +201,10 @@ class Assessment:
         rows : bool, default=False
             Whether to include what there is for every row (and the permutation scores).
         """
-        per_row = ("y", "predictions", "probabilities", "decisions", "fold")
-        fields = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if rows or name not in per_row
-        }
-        fields["permutation"] = (
-            None if self.permutation is None else summary_of(self.permutation, rows)
-        )
-        fields["route"] = {
-            "name": self.route.name,
-            "reason": self.route.reason,
-            "fitted_folds": self.route.fitted_folds,
-        }
+        left_out = () if rows else ("y", "predictions", "probabilities", "decisions", "fold")
+        fields = {name: value for name, value in vars(self).items() if name not in left_out}
+        if self.permutation is not None:
+            fields["permutation"] = summary_of(self.permutation, rows)
         if self.calibration is not None:
             fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
         result: dict[str, Any] = plain(fields)
@@ -242,7 +232,7 @@ def plain(value: Any) -> Any:
 
     NaN and infinities, which JSON does not have, as None.
     """
-    if isinstance(value, Estimate):
+    if is_dataclass(value):
         value = vars(value)
     if isinstance(value, Mapping):
         return {str(plain(name)): plain(item) for name, item in value.items()}
@@ -271,16 +261,14 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     >>> from fitonce import KernelFisherDiscriminant, assess
     >>> from fitonce.assessment import compare
     >>> X, y = load_iris(return_X_y=True)
-    >>> rbf = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, repeats=4, permutations=0)
-    >>> linear = assess(KernelFisherDiscriminant("linear", alpha=0.1), X, y, repeats=4, permutations=0)
+    >>> options = {"repeats": 4, "permutations": 0}
+    >>> rbf = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, **options)
+    >>> linear = assess(KernelFisherDiscriminant("linear", alpha=0.1), X, y, **options)
     >>> compare(rbf, linear).n_splits
     40
     """
-    if (
-        first.score_name != second.score_name
-        or not np.array_equal(first.y, second.y)
-        or not np.array_equal(first.fold, second.fold)
-    ):
+    same = first.score_name == second.score_name and np.array_equal(first.y, second.y)
+    if not same or not np.array_equal(first.fold, second.fold):
         raise ValueError(
             "two assessments can be compared only on the same target and folds, got different "
             "ones: the test pairs their scores by fold. "

@@ -7,8 +7,8 @@ hand.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import sklearn.datasets
 
 from .. import datasets
 from .errors import UserError
-from .files import check_folder
+from .files import check_folder, write_table
 from .screen import Screen
 from .tables import Table
 
@@ -80,52 +80,28 @@ def list_datasets(screen: Screen) -> None:
     """All names, with what they are."""
     entries = [(name, "embedded", said) for name, (_, _, said) in EMBEDDED.items()]
     for name, make in drawn().items():
-        summary = (inspect.getdoc(make) or "").split("\n")[0]
+        about = (inspect.getdoc(make) or "").split("\n")[0]
         error = datasets.BAYES_ERROR.get(name)
-        entries.append(
-            (
-                name,
-                "drawn",
-                summary if not isinstance(error, float) else f"{summary} Bayes error {error:.2%}.",
-            )
-        )
+        if isinstance(error, float):
+            about = f"{about} Bayes error {error:.2%}."
+        entries.append((name, "drawn", about))
     for name, size in datasets.RAETSCH.items():
-        entries.append(
-            (
-                f"raetsch/{name}",
-                "on file",
-                f"Rätsch's benchmark, {size.n_features} features; from the folder that "
-                "FITONCE_RAETSCH names",
-            )
-        )
+        about = f"Rätsch's benchmark, {size.n_features} features"
+        about = f"{about}; from the folder that FITONCE_RAETSCH names"
+        entries.append((f"raetsch/{name}", "on file", about))
     table = screen.table("name", "source", "what it is")
     for entry in entries:
         table.add_row(*entry)
     screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
-    screen.json(
-        {
-            "command": "datasets",
-            "datasets": [
-                dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries
-            ],
-        }
-    )
+    listed = [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]
+    screen.json({"command": "datasets", "datasets": listed})
 
 
 def write_dataset(screen: Screen, name: str, rows: int, seed: int, out: str | None) -> None:
     """One of them as a table, in a file or on standard output."""
-    from pathlib import Path
-
-    from .work import write_table
-
     if out is not None:
         check_folder(Path(out).parent)
-    frame = dataset(name, rows, seed)
-    if out is None:
-        sys.stdout.write(frame.write_csv())
-    else:
-        write_table(frame, out)
-        screen.paths([out])
+    screen.paths(write_table(dataset(name, rows, seed), out))
 
 
 def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:

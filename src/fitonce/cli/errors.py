@@ -85,6 +85,3 @@ def _os_sentence(error: OSError) -> str:
 def _silence_stdout() -> None:
     """Nothing more can be written there; keep the interpreter from trying at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-__all__ = ["FAILED", "INTERRUPTED", "UserError", "careful"]

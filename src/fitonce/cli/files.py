@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 
+import polars as pl
+
+from ..io.atomic import write_atomically
 from .errors import UserError
+from .tables import ARROW, PARQUET
 
 
-@dataclass(frozen=True)
-class Places:
-    """The files that a fit writes."""
-
-    model: Path
-    page: Path
-
-
-def places(out: str | None, stem: str) -> Places:
-    """The model and the page.
+def places(out: str | None, stem: str) -> tuple[Path, Path]:
+    """The model file and the page of a fit.
 
     In the folder `out` (the current one if None), or named after it if it ends in .skops or .html.
     """
@@ -32,7 +29,14 @@ def places(out: str | None, stem: str) -> Places:
     else:
         folder, base = given, f"{stem}-fitonce"
     check_folder(folder)
-    return Places(folder / f"{base}.skops", folder / f"{base}.html")
+    return folder / f"{base}.skops", folder / f"{base}.html"
+
+
+def beside(model: str, out: str | None, ending: str) -> Path:
+    """The file that `out` names, by default the model's name with another ending, here."""
+    path = Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
+    check_folder(path.parent)
+    return path
 
 
 def check_folder(folder: Path) -> None:
@@ -47,9 +51,21 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def shown(path: Path) -> str:
-    """A path as it is printed."""
-    return str(path)
-
-
-__all__ = ["Places", "check_folder", "places", "shown"]
+def write_table(frame: pl.DataFrame, path: str | None) -> list[str]:
+    """A table in the format that the name ends in, whole or not at all; on standard output without
+    a name. Returns the files written.
+    """
+    if path is None:
+        sys.stdout.write(frame.write_csv())
+        return []
+    ending, content = Path(path).suffix.lower(), io.BytesIO()
+    if ending in PARQUET:
+        frame.write_parquet(content)
+    elif ending in ARROW:
+        frame.write_ipc(content)
+    elif ending in (".csv", ".tsv", ".txt", ""):
+        frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
+    else:
+        raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
+    write_atomically(path, content.getvalue())
+    return [path]

@@ -6,146 +6,75 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-from .columns import CATEGORY, Column, Design
+import polars as pl
+import sklearn
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from .columns import Column, TableDesign
 from .errors import UserError
+from .options import Settings
+from .values import CATEGORY
 
 LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user says otherwise
 N_LANDMARKS = 300
 MOST_CATEGORIES = 20  # of one column; rarer ones share one
-MODELS = {"classification": ("fisher", "lssvm"), "regression": ("ridge",)}
-TITLES = {
-    "fisher": "kernel Fisher discriminant",
-    "lssvm": "least-squares support vector machine",
-    "ridge": "kernel ridge regression",
+MODELS: dict[str, dict[str, Any]] = {
+    "classification": {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC},
+    "regression": {"ridge": KernelRidge},
 }
+# older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
+NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
 KERNELS = ("rbf", "linear", "poly", "laplacian", "cosine")
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the user may choose about a model; None leaves it to the program."""
-
-    model: str | None = None
-    kernel: str = "rbf"
-    gamma: str = "tune"
-    alpha: str = "tune"
-    penalty: str = "function"
-    landmarks: str = "auto"
-
-    def changed(self, text: str) -> Settings:
-        """These settings with some of them replaced, as in "kernel=linear,alpha=1"."""
-        changes: dict[str, str] = {}
-        for part in text.split(","):
-            name, equals, value = (piece.strip() for piece in part.partition("="))
-            if not equals or name not in self.__dataclass_fields__ or not value:
-                known = ", ".join(self.__dataclass_fields__)
-                raise UserError(
-                    f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. "
-                    f"The names are {known}."
-                )
-            changes[name] = value
-        return replace(self, **changes)
-
-    @property
-    def tuned(self) -> list[str]:
-        """What the training rows decide."""
-        return [
-            name
-            for name in ("gamma", "alpha", "penalty")
-            if getattr(self, name) in ("tune", "ard", "scale")
-        ]
-
-    def __str__(self) -> str:
-        changed = {
-            name: value
-            for name, value in vars(self).items()
-            if value != self.__dataclass_fields__[name].default
-        }
-        return ", ".join(f"{name}={value}" for name, value in changed.items()) or "defaults"
-
-
-def pipeline(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
+def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
     """The estimator for a table, and what is to be said about it."""
-    from sklearn.pipeline import Pipeline
-
-    model, notes = estimator(design, settings, seed)
-    return Pipeline([("columns", preprocessing(design.columns)), ("model", model)]), notes
+    allowed = MODELS[design.task]
+    name = settings.model or next(iter(allowed))
+    if name not in allowed:
+        raise UserError(
+            f"--model {name} is not for {design.task}: use {' or '.join(allowed)}, or --task to "
+            "say what the target is."
+        )
+    chosen: dict[str, Any] = {
+        "kernel": _word(settings.kernel, "kernel", KERNELS),
+        "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune")),
+        "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
+        "alpha": _number(settings.alpha, "alpha", ("tune",)),
+    }
+    landmarks, notes = _landmarks(settings.landmarks, len(design.y))
+    if landmarks is not None:
+        chosen |= {"landmarks": landmarks, "random_state": seed}
+    steps = [("columns", preprocessing(design.columns)), ("model", allowed[name](**chosen))]
+    return Pipeline(steps), notes
 
 
 def preprocessing(columns: Sequence[Column]) -> Any:
-    """Numbers: median for what is missing, with a mark, and unit variance. Categories.
-
-    One column each, rare and unknown ones together.
+    """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column
+    each, rare and unknown ones together.
     """
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
-    called: list[Any] = (
-        [column.name for column in columns] if _knows_names() else list(range(len(columns)))
-    )
-    numbers = [
-        name for name, column in zip(called, columns, strict=True) if column.kind != CATEGORY
-    ]
-    categories = [
-        name for name, column in zip(called, columns, strict=True) if column.kind == CATEGORY
-    ]
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encode = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
     )
-    parts = [
-        ("numbers", Pipeline([("impute", impute), ("scale", StandardScaler())]), numbers),
-        ("categories", encode, categories),
-    ]
-    return ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0.0)
-
-
-def _knows_names() -> bool:
-    """Whether the installed scikit-learn finds columns of polars' tables by name.
-
-    Older ones need a protocol that newer polars lacks.
-    """
-    import polars as pl
-    import sklearn
-
-    return hasattr(pl.DataFrame, "__dataframe__") or tuple(
-        int(part) for part in sklearn.__version__.split(".")[:2]
-    ) >= (1, 9)
-
-
-def estimator(design: Design, settings: Settings, seed: int) -> tuple[Any, list[str]]:
-    """The model by itself."""
-    from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-
-    name = settings.model or MODELS[design.task][0]
-    if name not in MODELS[design.task]:
-        allowed = " or ".join(MODELS[design.task])
-        raise UserError(
-            f"--model {name} is not for {design.task}: use {allowed}, or --task to say what the "
-            "target is."
-        )
-    if settings.kernel not in KERNELS:
-        raise UserError(
-            f"--kernel must be one of {', '.join(KERNELS)}, got {settings.kernel!r} instead."
-        )
-    chosen: dict[str, Any] = {
-        "kernel": settings.kernel,
-        "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune")),
-    }
-    chosen["gamma"] = _number(settings.gamma, "gamma", ("tune", "scale", "ard"))
-    chosen["alpha"] = _number(settings.alpha, "alpha", ("tune",))
-    landmarks, notes = _landmarks(settings.landmarks, len(design.y))
-    if landmarks is not None:
-        chosen |= {"landmarks": landmarks, "random_state": seed}
-    kind = {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC, "ridge": KernelRidge}[
-        name
-    ]
-    return kind(**chosen), notes
+    steps = {False: Pipeline([("impute", impute), ("scale", StandardScaler())]), True: encode}
+    parts = []
+    for category, step in steps.items():
+        called = [
+            column.name if FINDS_NAMES else place
+            for place, column in enumerate(columns)
+            if (column.kind == CATEGORY) == category
+        ]
+        if called:
+            parts.append(("categories" if category else "numbers", step, called))
+    return ColumnTransformer(parts, sparse_threshold=0.0)
 
 
 def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
@@ -189,6 +118,3 @@ def _number(text: str, name: str, words: Sequence[str]) -> float | str:
             f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead."
         )
     return value
-
-
-__all__ = ["KERNELS", "LANDMARKS_ABOVE", "MODELS", "TITLES", "Settings", "pipeline"]

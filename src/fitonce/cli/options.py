@@ -1,51 +1,49 @@
-"""Options that several commands share, with the words that explain them."""
+"""Options in groups that several commands share, with the words that explain them.
+
+A command takes whole groups; `unfolded` makes an option of every field for typer to read, and puts
+the groups together again.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import functools
+import inspect
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from .errors import UserError
+
+if TYPE_CHECKING:
+    from .screen import Screen
+    from .tables import Table
+
 COLUMNS, MODEL, CHECKS, OUTPUT = "The table", "The model", "The check", "Output"
+MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
+OUT = ("--out", "-o")
+TABLE_OUT = "File: .csv, .tsv, .parquet or .arrow; standard output if not given."
 
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of columns of the table that was typed before."""
     from .tables import column_names
 
-    typed = [
-        ctx.params.get("table"),
-        ctx.params.get("rows"),
-        *ctx.args,
-    ]  # while a line is unfinished, arguments wait in args
-    return [
-        name
-        for path in typed
-        if path
-        for name in column_names(str(path))
-        if name.startswith(incomplete)
-    ]
+    # while a line is unfinished, arguments wait in args
+    typed = [ctx.params.get("table"), ctx.params.get("rows"), *ctx.args]
+    names = [name for path in typed if path for name in column_names(str(path))]
+    return [name for name in names if name.startswith(incomplete)]
 
 
-def column(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, autocompletion=complete_column, rich_help_panel=COLUMNS)
+def option(panel: str, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
-def table(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=COLUMNS)
-
-
-def model(text: str) -> Any:
-    return typer.Option(help=text, rich_help_panel=MODEL)
-
-
-def check(text: str, least: float | None = None) -> Any:
-    return typer.Option(help=text, min=least, rich_help_panel=CHECKS)
-
-
-def output(text: str, *names: str) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=OUTPUT)
-
+column_option = functools.partial(option, COLUMNS, autocompletion=complete_column)
+check_option = functools.partial(option, CHECKS)
+output_option = functools.partial(option, OUTPUT)
+model_option = functools.partial(option, MODEL)
 
 TableFile = Annotated[
     str,
@@ -57,54 +55,263 @@ ModelFile = Annotated[
     str,
     typer.Argument(help="Model file that `fitonce fit` (or fitonce.save) wrote.", metavar="MODEL"),
 ]
-
-Target = Annotated[str, column("The column to predict.", "--target", "-t")]
-Task = Annotated[
-    str, table("classification, regression, or auto: by what the target looks like, which is said.")
-]
 Group = Annotated[
-    str | None, column("Column of groups (subjects, sites): rows of one group are tested together.")
+    str | None,
+    column_option("Column of groups (subjects, sites): rows of one group are tested together."),
 ]
-Weight = Annotated[str | None, column("Column of row weights; 2 counts like a repeated row.")]
-Drop = Annotated[list[str] | None, column("Column to leave out; repeat for more.")]
-Keep = Annotated[
-    list[str] | None, column("Column to use although it looks like an identifier; repeat for more.")
+Folds = Annotated[
+    int | None,
+    check_option("Number of folds; 10 up to 500 rows, 5 above.", "--folds", min=2),
 ]
-Categorical = Annotated[
-    list[str] | None, column("Column of numbers that are names, such as codes; repeat for more.")
-]
-Separator = Annotated[
-    str | None, table("Separator of a text file, if it is not found out rightly.")
-]
-Header = Annotated[
-    bool | None, table("Whether the first row has the names.", "--header/--no-header")
+Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", "--seed", min=0)]
+Weight = Annotated[
+    str | None, column_option("Column of row weights; 2 counts like a repeated row.")
 ]
 
-Model = Annotated[str | None, model("fisher (default) or lssvm for classes, ridge for numbers.")]
-Kernel = Annotated[str, model("rbf, linear, poly, laplacian or cosine.")]
-Gamma = Annotated[str, model("Kernel width: tune, scale, ard (one per feature) or a number.")]
-Alpha = Annotated[str, model("Regularisation: tune or a number.")]
-Landmarks = Annotated[
-    str,
-    model(
-        "Points that stand for the rows of a large table: auto (above 2,000 rows), none or a "
-        "number."
-    ),
-]
 
-Folds = Annotated[int | None, check("Number of folds; 10 up to 500 rows, 5 above.", 2)]
-Repeats = Annotated[int, check("How often the rows are divided into folds anew.", 1)]
-Permutations = Annotated[
-    str, check("Permutations for the p-value: auto (what fits into --seconds), 0 or a number.")
-]
-Seconds = Annotated[float, check("Time budget of the automatic p-value.", 0.1)]
-Seed = Annotated[int, check("Seed of folds, permutations and landmarks.", 0)]
+@dataclass(frozen=True)
+class Reading:
+    """How a text file is read."""
 
-Out = Annotated[
-    str | None, output("Folder for the results, or the name of the model file.", "--out", "-o")
-]
-Json = Annotated[bool, output("One JSON object on standard output.", "--json")]
-Quiet = Annotated[bool, output("Nothing but the paths of the files written.", "--quiet", "-q")]
-Page = Annotated[
-    bool, output("Whether to write the HTML page beside the model.", "--page/--no-page")
-]
+    separator: Annotated[
+        str | None, option(COLUMNS, "Separator of a text file, if it is not found out rightly.")
+    ] = None
+    header: Annotated[
+        bool | None,
+        option(COLUMNS, "Whether the first row has the names.", "--header/--no-header"),
+    ] = None
+
+    def table(self, path: str, expected: Collection[str | None] = ()) -> Table:
+        """The table in a file; `expected` are names of columns that the caller knows of."""
+        from .tables import read_table
+
+        mark = None if self.separator is None else MARKS.get(self.separator, self.separator)
+        if mark is not None and len(mark) != 1:
+            raise UserError(
+                "--separator must be one character (or tab, comma, semicolon, bar, space), got "
+                f"{self.separator!r} instead."
+            )
+        known = tuple(name for name in expected if name is not None)
+        return read_table(path, separator=mark, header=self.header, expected=known)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which table, and what its columns are for."""
+
+    table: TableFile
+    target: Annotated[str, column_option("The column to predict.", "--target", "-t")]
+    task: Annotated[
+        str,
+        option(
+            COLUMNS,
+            "classification, regression, or auto: by what the target looks like, which is said.",
+        ),
+    ] = "auto"
+    group: Group = None
+    weight: Weight = None
+    drop: Annotated[list[str] | None, column_option("Column to leave out; repeat for more.")] = None
+    keep: Annotated[
+        list[str] | None,
+        column_option("Column to use although it looks like an identifier; repeat for more."),
+    ] = None
+    categorical: Annotated[
+        list[str] | None,
+        column_option("Column of numbers that are names, such as codes; repeat for more."),
+    ] = None
+
+    def read(self, reading: Reading) -> Table:
+        return reading.table(self.table, (self.target, self.group, self.weight))
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """What each column is for, by the names that `design` knows."""
+        return {name: value for name, value in vars(self).items() if name != "table"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user may choose about a model; None leaves it to the program."""
+
+    model: Annotated[
+        str | None, model_option("fisher (default) or lssvm for classes, ridge for numbers.")
+    ] = None
+    kernel: Annotated[str, model_option("rbf, linear, poly, laplacian or cosine.")] = "rbf"
+    gamma: Annotated[
+        str, model_option("Kernel width: tune, scale, ard (one per feature) or a number.")
+    ] = "tune"
+    alpha: Annotated[str, model_option("Regularisation: tune or a number.")] = "tune"
+    penalty: str = "function"  # for --versus only
+    landmarks: Annotated[
+        str,
+        model_option(
+            "Points that stand for the rows of a large table: auto (above 2,000 rows), none or a "
+            "number."
+        ),
+    ] = "auto"
+
+    def changed(self, text: str) -> Settings:
+        """These settings with some of them replaced, as in "kernel=linear,alpha=1"."""
+        changes: dict[str, str] = {}
+        for part in text.split(","):
+            name, equals, value = (piece.strip() for piece in part.partition("="))
+            if not equals or name not in vars(self) or not value:
+                raise UserError(
+                    f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. "
+                    f"The names are {', '.join(vars(self))}."
+                )
+            changes[name] = value
+        return replace(self, **changes)
+
+    @property
+    def tuned(self) -> list[str]:
+        """What the training rows decide."""
+        names = ("gamma", "alpha", "penalty")
+        return [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+
+    def __str__(self) -> str:
+        usual = vars(Settings())
+        changed = [f"{name}={value}" for name, value in vars(self).items() if value != usual[name]]
+        return ", ".join(changed) or "defaults"
+
+
+@dataclass(frozen=True)
+class Check:
+    """How a model is checked, by the names that `assess` knows."""
+
+    cv: Folds = None
+    repeats: Annotated[
+        int, check_option("How often the rows are divided into folds anew.", min=1)
+    ] = 1
+    permutations: Annotated[
+        str,
+        check_option(
+            "Permutations for the p-value: auto (what fits into --seconds), 0 or a number."
+        ),
+    ] = "auto"
+    seconds: Annotated[float, check_option("Time budget of the automatic p-value.", min=0.1)] = 10.0
+    random_state: Seed = 0
+
+    def __post_init__(self) -> None:
+        if self.permutations != "auto" and not self.permutations.isdigit():
+            raise UserError(
+                "--permutations must be auto or a number from 0 on, got "
+                f"{self.permutations!r} instead."
+            )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All of it, with the permutations as a number where they are one."""
+        count = self.permutations if self.permutations == "auto" else int(self.permutations)
+        return {**vars(self), "permutations": count}
+
+
+@dataclass(frozen=True)
+class Permuting:
+    """How the permutation test is made, by the names that `significance` knows."""
+
+    permutations: Annotated[int, check_option("Number of permutations.", min=1)] = 999
+    statistic: Annotated[
+        str,
+        check_option(
+            "quick: kernel width from the spread of the features; same: tuned again each time."
+        ),
+    ] = "quick"
+    permute: Annotated[
+        str | None,
+        check_option(
+            "within-folds, resplit or free; by default what is valid with the folds.", "--mode"
+        ),
+    ] = None
+    exchange: Annotated[
+        str | None, check_option("What trades places: rows, within, whole, sign or shift.")
+    ] = None
+    most_rows: Annotated[
+        int,
+        check_option("Test a random sample of so many rows, if there are more.", "--rows", min=10),
+    ] = 2000
+    checkpoint: Annotated[str | None, check_option("File to go on from after an interruption.")] = (
+        None
+    )
+    cv: Folds = None
+    random_state: Seed = 0
+
+    def __post_init__(self) -> None:
+        if self.statistic not in ("quick", "same"):
+            raise UserError(f"--statistic must be quick or same, got {self.statistic!r} instead.")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a fit writes, and where to."""
+
+    out: Annotated[
+        str | None, output_option("Folder for the results, or the name of the model file.", *OUT)
+    ] = None
+    page: Annotated[
+        bool, output_option("Whether to write the HTML page beside the model.", "--page/--no-page")
+    ] = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is printed."""
+
+    json: Annotated[bool, output_option("One JSON object on standard output.", "--json")] = False
+    quiet: Annotated[
+        bool, output_option("Nothing but the paths of the files written.", "--quiet", "-q")
+    ] = False
+
+    @property
+    def screen(self) -> Screen:
+        from .screen import Screen
+
+        return Screen(quiet=self.quiet, as_json=self.json)
+
+
+def unfolded(command: Callable[..., None], hidden: Collection[str] = ()) -> Callable[..., None]:
+    """The command with every field of its groups as a parameter of its own, less the hidden ones.
+
+    Where a group has a default, it gives the fields theirs.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    given_groups: dict[str, tuple[Any, inspect.Parameter]] = {}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if is_dataclass(kind):
+            given_groups[parameter.name] = kind, parameter
+            parameters += [
+                one for one in _options(kind, parameter.default) if one.name not in hidden
+            ]
+        else:
+            parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        for name, (kind, parameter) in given_groups.items():
+            names = {field.name for field in fields(kind)} & given.keys()
+            own = {field: given.pop(field) for field in names}
+            fresh = parameter.default is parameter.empty
+            given[name] = kind(**own) if fresh else replace(parameter.default, **own)
+        command(**given)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _options(kind: Any, default: Any) -> list[inspect.Parameter]:
+    """A parameter for every field of a group that typer knows how to ask for."""
+    hints = get_type_hints(kind, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=hints[field.name],
+            default=getattr(
+                default, field.name, getattr(kind, field.name, inspect.Parameter.empty)
+            ),
+        )
+        for field in fields(kind)
+        if hasattr(hints[field.name], "__metadata__")
+    ]

@@ -14,8 +14,8 @@ import io
 import re
 import sys
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -95,12 +95,11 @@ def read_table(
         if ending in PARQUET or content[:4] == b"PAR1":
             table = Table(pl.read_parquet(io.BytesIO(content)), path)
         elif ending in ARROW or content[:6] == b"ARROW1":
-            table = Table(_arrow(content), path)
+            read = pl.read_ipc if content[:6] == b"ARROW1" else pl.read_ipc_stream
+            table = Table(read(io.BytesIO(content)), path)
         else:
             table = _text(content, path, separator, header, expected)
-    except pl.exceptions.PolarsError as error:
-        raise UserError(f"{path} cannot be read as a table: {_first_line(error)}.") from error
-    except OSError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         raise UserError(f"{path} cannot be read as a table: {_first_line(error)}.") from error
     if table.frame.width == 0 or table.frame.height == 0:
         raise UserError(f"{path} has a header but no rows.")
@@ -132,12 +131,6 @@ def _unzipped(content: bytes, path: str) -> bytes:
         raise UserError(f"{path} cannot be unpacked: {error}.") from error
 
 
-def _arrow(content: bytes) -> pl.DataFrame:
-    if content[:6] == b"ARROW1":
-        return pl.read_ipc(io.BytesIO(content))
-    return pl.read_ipc_stream(io.BytesIO(content))
-
-
 def _first_line(error: Exception) -> str:
     lines = str(error).strip().splitlines()
     return lines[0].rstrip(".") if lines else type(error).__name__
@@ -150,26 +143,17 @@ def _text(
     content: bytes, path: str, separator: str | None, header: bool | None, expected: tuple[str, ...]
 ) -> Table:
     text, notes = _decoded(content, path)
-    lines = list(csv.reader(io.StringIO(text[:200_000]), delimiter=separator or _separator(text)))[
-        :SAMPLE_LINES
-    ]
-    lines = [line for line in lines if line]
     mark = separator or _separator(text)
-    if (
-        separator is None
-        and mark != ","
-        and len(lines[0]) > 1
-        and Path(path).suffix.lower() not in (".tsv", ".tab")
-    ):
+    rows = islice(csv.reader(io.StringIO(text[:200_000]), delimiter=mark), SAMPLE_LINES)
+    lines = [line for line in rows if line]
+    usual = separator is not None or mark == "," or Path(path).suffix.lower() in (".tsv", ".tab")
+    if not usual and len(lines[0]) > 1:
         notes.append(f"columns are separated by a {SEPARATORS[mark]}")
     has_header = _has_header(lines, expected) if header is None else header
     if not has_header:
         first = ", ".join(_numbered(min(len(lines[0]), 3)))
-        reason = (
-            "the first row looks like data, so that there is no header"
-            if header is None
-            else "no header"
-        )
+        reason = "the first row looks like data, so that there is no header"
+        reason = reason if header is None else "no header"
         notes.append(f"{reason}: columns are called {first}{', …' if len(lines[0]) > 3 else ''}")
     _check_ragged(lines, path, mark)
     source = io.BytesIO(text.rstrip("\r\n").encode("utf-8"))
@@ -276,11 +260,3 @@ def column_names(path: str) -> list[str]:
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
     except Exception:  # a shell that completes must never see an error
         return []
-
-
-def as_csv(frame: Any) -> str:
-    text: str = frame.write_csv()
-    return text
-
-
-__all__ = ["MISSING", "NUMBER", "Table", "as_csv", "column_names", "read_table"]

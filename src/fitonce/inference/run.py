@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..core.progress import heard, say
 from . import checkpoint as checkpoints
 from .engine import SharedEngine
 from .evaluation import Evaluation, Labelling
@@ -125,6 +126,9 @@ class Draws:
         With decompositions shared by a block, two more labellings tell what each costs by itself.
         """
         estimate = seconds * remaining
+        if heard():
+            say(self.total - remaining, self.total, "permutations")
+            return
         if isinstance(self.test.engine, SharedEngine) or estimate < LONG:
             return
         if isinstance(self.test.engine, TrainedEngine):
@@ -144,7 +148,8 @@ class Draws:
         )
 
     def _show(self, done: int) -> None:
-        if self.verbose > 0 and sys.stderr.isatty():
+        say(done, self.total, "permutations")
+        if self.verbose > 0 and sys.stderr.isatty() and not heard():
             width = 30
             filled = width * done // self.total
             end = "\n" if done == self.total else ""

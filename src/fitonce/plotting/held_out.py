@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import to_numpy
-from ..core.criteria import probabilities
+from ..core.calibration import probabilities
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 
 

@@ -19,14 +19,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..core.arrays import Array, index_like, namespace, to_numpy
+from ..crossval.decomposed import Decomposed
+from ..crossval.metrics import Outputs
 from ..crossval.routes import RefitWarning, choose_route, fit_weights
 from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model
-from ..estimators.problem import Without
-from ..inference.engine import Outputs
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
-from ..inference.trained import predicted_targets
 from ..inference.validity import Split
 from .scores import check_routing, one_score, prepared
 from .slices import Slices
@@ -143,9 +142,9 @@ class TrainedHere:
     def __call__(self, X: Any) -> np.ndarray:
         shared = self._shared(X)
         closed = {
-            fold: self._in_closed_form(shared, without)
+            fold: self._in_closed_form(shared.decomposed, deleted)
             for fold, (train, _) in enumerate(self.splits)
-            if self.scoring.measures[0].plain and (without := shared.without(train)) is not None
+            if self.scoring.measures[0].plain and (deleted := shared.deleted(train)) is not None
         }
         scores = np.empty((len(self.slices), len(self.splits)))
         try:
@@ -174,22 +173,23 @@ class TrainedHere:
         if route.name == "one":
             try:
                 shared.decompose(fit_weights(self.estimator, self.params))
-            except (ValueError, TypeError):  # all rows are refused; training sets may be spared it
-                shared.model = None
+            except (ValueError, TypeError):
+                pass  # all rows are refused; training sets may be spared it
         return shared
 
     @property
     def _method(self) -> str:
         return "predict" if self.scoring.classes is None else "decision_function"
 
-    def _in_closed_form(self, shared: Shared, without: Without) -> Output:
-        """What a model in closed form says about rows."""
-        solution = shared.problem.solution(without.refitted, shared.mu)
+    def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
+        """What the model without the deleted rows says about rows, in closed form."""
+        problem, without = decomposed.problem, decomposed.without(deleted)
+        solution = problem.solution(without.refitted, decomposed.mu)
 
         def output(rows: Array) -> np.ndarray:
             rows = namespace(rows).astype(rows, namespace(rows).float64, copy=False)
-            values = predicted_targets(shared.problem, rows, solution)
-            return shared.read(without, values, self._method)
+            values = solution.values(problem.kernel, rows, problem.X)
+            return decomposed.read(without, values, self._method)
 
         return output
 

@@ -1,0 +1,145 @@
+"""The rows that are assessed, checked, and the splitters that divide them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier, is_regressor
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+from ..core.arrays import to_numpy
+from ..crossval.stand_in import n_rows, subset
+from ..estimators.fitted import final_step, is_model
+from ..estimators.validation import is_foreign_array
+
+FEW_ROWS = 500  # up to which ten folds are the default, five above
+
+
+@dataclass(frozen=True)
+class AssessedRows:
+    """Features, target, groups and weights; `params` is what fit is given of the last two."""
+
+    X: Any
+    y: np.ndarray
+    groups: np.ndarray | None
+    weights: np.ndarray | None
+    classes: np.ndarray | None
+    params: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls, estimator: Any, X: Any, y: Any, groups: Any = None, weights: Any = None
+    ) -> AssessedRows:
+        classifier = bool(is_classifier(estimator))
+        if not classifier and not is_regressor(estimator):
+            raise TypeError(
+                f"estimator must be a classifier or a regressor, got {estimator!r} instead."
+            )
+        y = on_host(y)
+        if y.ndim != 1 and y.shape[1:] != (1,):
+            raise ValueError(
+                f"y must have one value per row, got shape {y.shape} instead: assess one target "
+                "at a time."
+            )
+        named = {"y": y, "groups": groups, "sample_weight": weights}
+        given = {n: on_host(v).reshape(-1) for n, v in named.items() if v is not None}
+        for name, values in given.items():
+            if len(values) != n_rows(X):
+                raise ValueError(
+                    f"{name} must have one entry per row of X ({n_rows(X)}), got {len(values)} "
+                    "instead."
+                )
+        y = given.pop("y")
+        if classifier:
+            _check_classes(y, given.get("sample_weight"))
+        return cls(
+            X,
+            y if classifier else y.astype(np.float64),
+            given.get("groups"),
+            given.get("sample_weight"),
+            np.unique(y) if classifier else None,
+            _fit_params(estimator, given),
+        )
+
+    @property
+    def score_name(self) -> str:
+        """The headline score."""
+        return "r2" if self.classes is None else "accuracy"
+
+    def sample(self, most: int | None, seed: int) -> AssessedRows:
+        """At most so many rows, drawn without a look at anything, in their order."""
+        if most is None or len(self.y) <= most:
+            return self
+        rows = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
+        return replace(
+            self,
+            X=subset(self.X, rows),
+            y=self.y[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            weights=None if self.weights is None else self.weights[rows],
+            params={name: values[rows] for name, values in self.params.items()},
+        )
+
+
+def on_host(values: Any) -> np.ndarray:
+    return np.asarray(to_numpy(values) if is_foreign_array(values) else values)
+
+
+def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
+    found = np.unique(y if weights is None else y[weights > 0])
+    if len(found) < 2:
+        where = "" if weights is None else " in rows of positive weight"
+        raise ValueError(
+            f"the target must have at least two classes{where}, got {found.tolist()} only: there "
+            "is nothing to tell apart."
+        )
+
+
+def _fit_params(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Weights, and for our own estimators groups, under the names that fit knows them by."""
+    model = final_step(estimator)
+    prefix = "" if model is estimator else f"{estimator.steps[-1][0]}__"
+    known = ("sample_weight", "groups") if is_model(model) else ("sample_weight",)
+    return {prefix + name: values for name, values in given.items() if name in known}
+
+
+def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> list[Any]:
+    """A splitter for every repeat."""
+    if cv is not None and not isinstance(cv, (int, np.integer)):
+        if repeats > 1:
+            raise ValueError(
+                f"repeats={repeats} needs cv to be a number of folds, got {cv!r} instead: give "
+                "the number, or one repeat."
+            )
+        return [cv]
+    n_folds = _n_folds(data) if cv is None else int(cv)
+    if data.groups is not None:
+        kind = GroupKFold if data.classes is None else StratifiedGroupKFold
+    else:
+        kind = KFold if data.classes is None else StratifiedKFold
+    return [
+        kind(n_folds, shuffle=True, random_state=random_state + number) for number in range(repeats)
+    ]
+
+
+def _n_folds(data: AssessedRows) -> int:
+    """Ten for few rows, five for many.
+
+    No more than the smallest class has rows (groups), if it has three.
+    """
+    unit_of = np.arange(len(data.y)) if data.groups is None else data.groups
+    units = len(np.unique(unit_of))
+    if units < 2:
+        what = "rows" if data.groups is None else "groups"
+        raise ValueError(
+            f"cross-validation needs at least two {what}, got {units}: one of them has to be left "
+            "out at a time."
+        )
+    folds = min(10 if len(data.y) <= FEW_ROWS else 5, units)
+    if data.classes is None:
+        return folds
+    members = [len(np.unique(unit_of[data.y == label])) for label in data.classes]
+    return min(folds, min(members) if min(members) >= 3 else max(2, *members))

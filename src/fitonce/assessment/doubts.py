@@ -1,0 +1,53 @@
+"""What a reader must know before believing the scores, each doubt in a sentence."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterable
+
+import numpy as np
+
+from .data import AssessedRows
+from .folds import Round
+from .words import listed
+
+IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+Doubt = tuple[str, type[Warning]]
+
+
+def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
+    """Warnings that differ in more than numbers, with how often each came."""
+    found: dict[tuple[type[Warning], str], list[str]] = {}
+    for warning in caught:
+        message = str(warning.message)
+        if not issubclass(warning.category, IGNORED):
+            alike = warning.category, re.sub(r"[-+0-9.e]+", "#", message)
+            found.setdefault(alike, []).append(message)
+    return [
+        (m[0] if len(m) == 1 else f"{m[0]} ({len(m)} times)", category)
+        for (category, _), m in found.items()
+    ]
+
+
+def about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
+    """Rows that are never tested, and rows whose class is in no row of their training set, about
+    which no model can be right.
+    """
+    doubts = []
+    untested = len(data.y) - len(round_.tested)
+    if untested:
+        doubts.append(
+            f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out "
+            "prediction."
+        )
+    splits = round_.splits if data.classes is not None else []
+    lost = [row for train, test in splits for row in test[~np.isin(data.y[test], data.y[train])]]
+    if lost:
+        labels = listed(np.unique(data.y[lost]).tolist(), 3)
+        doubts.append(
+            f"rows of a class ({labels}) that their training rows lack: {len(lost)} of "
+            f"{len(data.y)}. They count as wrong, with probability 0, which weighs heavily in the "
+            "log-loss. Leave such classes out, put them together, or use other folds."
+        )
+    return [(doubt, UserWarning) for doubt in doubts]

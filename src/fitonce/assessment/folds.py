@@ -1,0 +1,212 @@
+"""Held-out outputs of every split, by the cheapest way that gives them.
+
+Where nothing depends on the training rows, decisions and predictions follow from one decomposition
+(`cross_val_predict`), and no split is fitted for them. Otherwise every split is fitted once, read,
+and let go before the next: one decomposition is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.model_selection import check_cv
+
+from ..core.progress import say
+from ..core.readout import labels_of
+from ..core.rows import is_rows
+from ..crossval import Route, cross_val_predict, cross_validate
+from ..crossval.routes import choose_route
+from ..crossval.stand_in import StandIn
+from ..estimators.fitted import final_step, is_model
+from ..kernels import PARAMETERS
+from ..rows.dask import is_dask
+from .data import AssessedRows, on_host
+
+CHOSEN = ("gamma", "alpha", "penalty", "degree", "coef0")
+Splits = list[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Outputs of one split's test rows by method, the classes among its training rows, and what
+    its estimator chose.
+    """
+
+    outputs: dict[str, np.ndarray]
+    classes: np.ndarray
+    choice: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Round:
+    """One partition of the rows.
+
+    Held-out outputs, the number of each row's split, what each split's estimator chose.
+    """
+
+    predictions: np.ndarray
+    probabilities: np.ndarray | None
+    decisions: np.ndarray | None
+    fold: np.ndarray
+    splits: Splits
+    choices: list[dict[str, Any]]
+    route: Route
+
+    @property
+    def tested(self) -> np.ndarray:
+        """Numbers of the rows that have a held-out prediction."""
+        return np.flatnonzero(self.fold >= 0)
+
+
+def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
+    """One pass of nested cross-validation for every splitter; progress is told split by split."""
+    method = "predict" if data.classes is None else "decision_function"
+    route = choose_route(estimator, data.X, data.params, method=method)
+    way = _in_closed_form if route.name == "one" else _fitted
+    partitions = [_splits(splitter, data) for splitter in splitters]
+    total = sum(map(len, partitions))
+    literal = route.name == "one" and hasattr(estimator, "predict_proba")  # for temperatures
+    found: list[Fold] = []
+
+    def add(fold: Fold) -> None:
+        found.append(fold)
+        say(len(found), total, "cross-validation")
+
+    say(0, total, "cross-validation")
+    rounds = []
+    for splits in partitions:
+        way(estimator, data, splits, add)
+        taken = replace(route, fitted_folds=len(splits) if literal else 0)
+        rounds.append(_gathered(data, splits, found[-len(splits) :], taken))
+    return rounds
+
+
+def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
+    """A model that ignores the features, in the same splits."""
+    blank = np.zeros((len(data.y), 1))
+    found = []
+    for round_ in rounds:
+        folds = []
+        for train, test in round_.splits:
+            dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
+            weights = None if data.weights is None else data.weights[train]
+            dummy.fit(blank[train], data.y[train], sample_weight=weights)
+            folds.append(_read(dummy, blank[test]))
+        found.append(_gathered(data, round_.splits, folds, Route("refit", "a constant answer")))
+    return found
+
+
+def choice_of(estimator: Any) -> dict[str, Any]:
+    """The values that a fitted estimator of ours, or the last step of a pipeline, has taken."""
+    model = final_step(estimator)
+    names = [name for name in CHOSEN if is_model(model) and hasattr(model, f"{name}_")]
+    return {name: _plain(getattr(model, f"{name}_")) for name in names}
+
+
+def chooses(estimator: Any, X: Any) -> bool:
+    """Whether anything about the last step, if it is ours, is decided by the training rows."""
+    return choose_route(final_step(estimator), X, None).name != "one"
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else on_host(value).tolist()
+
+
+def _splits(splitter: Any, data: AssessedRows) -> Splits:
+    X = np.empty((len(data.y), 1)) if is_rows(data.X) or is_dask(data.X) else data.X
+    cv = check_cv(splitter, data.y, classifier=data.classes is not None)
+    splits = list(cv.split(X, data.y, data.groups))
+    tested = np.concatenate([np.arange(len(data.y))[test] for _, test in splits])
+    again = len(tested) - len(np.unique(tested))
+    if again:
+        raise ValueError(
+            f"cv must test each row at most once, but {again} rows are tested again: pooled scores "
+            "would count them twice. Use a single partition, with repeats= for more."
+        )
+    return splits
+
+
+def _in_closed_form(
+    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
+) -> None:
+    """From one decomposition of all rows; only probabilities need a fit, of their temperature."""
+    held_out = partial(
+        cross_val_predict, estimator, data.X, data.y, cv=splits, params=data.params, by_fold=True
+    )
+    offered = ("decision_function", "predict_proba") if data.classes is not None else ("predict",)
+    found = {name: held_out(method=name) for name in offered if hasattr(estimator, name)}
+    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
+    names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
+    choice = {name: _plain(getattr(estimator, name)) for name in names}
+    for number, (train, _) in enumerate(splits):
+        outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
+        classes = np.unique(data.y[train])
+        if data.classes is not None:
+            outputs["predict"] = labels_of(outputs["decision_function"], classes)
+        add(Fold(outputs, classes, choice))
+
+
+def _fitted(
+    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
+) -> None:
+    """Every split is fitted; `read` is called with each model in turn and keeps what it says."""
+
+    def read(model: Any, X: Any, y: Any) -> float:
+        add(_read(model, X))
+        return float(len(y))  # scikit-learn wants a number
+
+    options: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
+    cross_validate(estimator, data.X, data.y, scoring=read, **options)
+
+
+def _read(model: Any, X: Any) -> Fold:
+    """What a fitted model says about test rows."""
+    methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
+    used = ["predict", *(method for method in methods if hasattr(model, method))]
+    outputs = {method: on_host(getattr(model, method)(X)) for method in used}
+    real = model.fitted() if isinstance(model, StandIn) else model
+    return Fold(outputs, getattr(model, "classes_", np.empty(0)), choice_of(real))
+
+
+def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
+    """The outputs of all splits by row."""
+    n = len(data.y)
+    fold, predictions = np.full(n, -1), np.full(n, np.nan if data.classes is None else None)
+    for number, ((_, test), found) in enumerate(zip(splits, folds, strict=True)):
+        fold[test] = number
+        predictions[test] = found.outputs["predict"]
+    if data.classes is not None and np.all(fold >= 0):
+        predictions = predictions.astype(data.y.dtype)
+    probabilities, decisions = (
+        None if data.classes is None else _by_row(method, data.classes, n, splits, folds)
+        for method in ("predict_proba", "decision_function")
+    )
+    choices = [found.choice for found in folds]
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route)
+
+
+def _by_row(
+    method: str, classes: np.ndarray, n: int, splits: Splits, folds: list[Fold]
+) -> np.ndarray | None:
+    """An output of all splits in the order of all classes, None where a split does not have it.
+
+    A class that the training rows lack has probability 0; decisions then have no meaning.
+    """
+    lacking = any(len(found.classes) < len(classes) for found in folds)
+    if lacking and method == "decision_function":
+        return None
+    if any(method not in found.outputs for found in folds):
+        return None
+    columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none of binary decisions
+    gathered = np.full((n, *columns), np.nan)
+    for (_, test), found in zip(splits, folds, strict=True):
+        gathered[test] = 0.0
+        known = (np.searchsorted(classes, found.classes),) if gathered.ndim == 2 else ()
+        gathered[np.ix_(test, *known)] = found.outputs[method]
+    return gathered

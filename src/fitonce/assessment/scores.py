@@ -1,0 +1,158 @@
+"""Scores of held-out outputs: of all rows together, of every split, and the headline's interval."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.metrics import confusion_matrix, log_loss, r2_score, roc_auc_score
+
+from .data import AssessedRows
+from .folds import Round
+from .intervals import corrected_t, effective_size, wilson
+from .result import CalibrationCurve, Estimate
+
+CALIBRATION_BINS = 10
+
+
+def pooled_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, float]:
+    """Scores of all held-out rows together, the mean over repeats."""
+    found = [_pooled(data, round_) for round_ in rounds]
+    return {name: float(np.mean([scores[name] for scores in found])) for name in found[0]}
+
+
+def _pooled(data: AssessedRows, round_: Round) -> dict[str, float]:
+    rows = round_.tested
+    scores, w = _basic(data, round_, rows), _weights(data, rows)
+    if data.classes is None:
+        return scores
+    codes, n_classes = np.searchsorted(data.classes, data.y[rows]), len(data.classes)
+    scores["roc_auc"] = _auc(codes, round_, n_classes, w)
+    if round_.probabilities is not None:
+        p = round_.probabilities[rows]
+        scores["log_loss"] = float(log_loss(codes, p, labels=np.arange(n_classes), sample_weight=w))
+        squares = np.sum((p - np.eye(n_classes)[codes]) ** 2, axis=1)
+        scores["brier"] = float(np.average(squares, weights=w)) / (2 if n_classes == 2 else 1)
+    return scores
+
+
+def _weights(data: AssessedRows, rows: np.ndarray) -> np.ndarray:
+    return np.ones(len(rows)) if data.weights is None else data.weights[rows]
+
+
+def _codes(data: AssessedRows, round_: Round, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the true and of the predicted classes."""
+    assert data.classes is not None
+    predicted = round_.predictions[rows].astype(data.classes.dtype)
+    return np.searchsorted(data.classes, data.y[rows]), np.searchsorted(data.classes, predicted)
+
+
+def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, float]:
+    """Scores that any set of rows has, of labels or of numbers."""
+    w = _weights(data, rows)
+    if data.classes is None:
+        y, predictions = data.y[rows], round_.predictions[rows]
+        r2 = r2_score(y, predictions, sample_weight=w) if len(rows) > 1 else np.nan
+        mae = np.average(np.abs(y - predictions), weights=w)
+        rmse = np.sqrt(np.average((y - predictions) ** 2, weights=w))
+        return {"r2": float(r2), "mae": float(mae), "rmse": float(rmse)}
+    codes, predicted = _codes(data, round_, rows)
+    total = np.bincount(codes, weights=w)
+    hits = np.bincount(codes, weights=w * (codes == predicted))
+    recall = hits[total > 0] / total[total > 0]
+    return {"accuracy": float(hits.sum() / total.sum()), "balanced_accuracy": float(recall.mean())}
+
+
+def _auc(codes: np.ndarray, round_: Round, n_classes: int, w: np.ndarray) -> float:
+    """Area under the ROC curve.
+
+    One against the rest, every class counting alike, for more than two. NaN where a class is never
+    tested.
+    """
+    outputs = round_.probabilities if round_.probabilities is not None else round_.decisions
+    if outputs is None or len(np.unique(codes)) < n_classes:
+        return float("nan")
+    outputs = outputs[round_.tested]
+    if n_classes == 2:
+        score = outputs if outputs.ndim == 1 else outputs[:, 1]
+        return float(roc_auc_score(codes, score, sample_weight=w))
+    each = [roc_auc_score(codes == k, outputs[:, k], sample_weight=w) for k in range(n_classes)]
+    return float(np.mean(each))
+
+
+def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
+    """Scores (repeats, folds) of every split by itself; NaN where one is not defined."""
+    names = ("r2", "mae", "rmse") if data.classes is None else ("accuracy", "balanced_accuracy")
+    shape = len(rounds), max(len(round_.splits) for round_ in rounds)
+    scores = {name: np.full(shape, np.nan) for name in names}
+    for repeat, round_ in enumerate(rounds):
+        for number, (_, test) in enumerate(round_.splits):
+            if np.any(_weights(data, test) > 0):
+                for name, value in _basic(data, round_, test).items():
+                    scores[name][repeat, number] = value
+    return scores
+
+
+def headline(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
+    """Accuracy or R² with its interval.
+
+    Wilson for the labels of one repeat, the corrected resampled t otherwise.
+    """
+    if data.classes is not None and len(rounds) == 1:
+        return _pooled_labels(data, rounds[0], level)
+    scores = split_scores(data, rounds)[data.score_name]
+    scores = scores[np.isfinite(scores)]
+    if len(scores) < 2:
+        pooled = pooled_scores(data, rounds)[data.score_name]
+        why = "no interval: fewer than two splits have a score"
+        return Estimate(pooled, float("nan"), float("nan"), level, why)
+    low, high = corrected_t(scores, mean_test_share(rounds), level)
+    least = -np.inf if data.classes is None else 0.0  # neither accuracy nor R² exceeds one
+    method = f"corrected resampled t over {len(scores)} splits"
+    return Estimate(float(np.mean(scores)), max(low, least), min(high, 1.0), level, method)
+
+
+def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:
+    rows, method = round_.tested, "Wilson on pooled held-out labels"
+    correct = (round_.predictions[rows] == data.y[rows]).astype(float)
+    w, groups = _weights(data, rows), None if data.groups is None else data.groups[rows]
+    share, size = float(np.average(correct, weights=w)), effective_size(correct, w, groups)
+    if data.weights is not None or groups is not None:
+        method = f"{method}, effective size {size:.0f}"
+    return Estimate(share, *wilson(share, size, level), level, method)
+
+
+def mean_test_share(rounds: Sequence[Round]) -> float:
+    """Test rows over training rows of a split, on average."""
+    sizes = [(len(train), len(test)) for round_ in rounds for train, test in round_.splits]
+    return float(np.sum(sizes, axis=0)[1] / np.sum(sizes, axis=0)[0])
+
+
+def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
+    """Rows (or weights) of class i predicted as j."""
+    if data.classes is None:
+        return None
+    weights = None if data.weights is None else data.weights[round_.tested]
+    codes, predicted = _codes(data, round_, round_.tested)
+    matrix: np.ndarray = confusion_matrix(
+        codes, predicted, labels=np.arange(len(data.classes)), sample_weight=weights
+    )
+    return matrix
+
+
+def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:
+    """Probabilities in bins of equally many rows beside what came true."""
+    if data.classes is None or round_.probabilities is None:
+        return None
+    p, y = round_.probabilities[round_.tested], data.y[round_.tested]
+    if len(data.classes) == 2:
+        stated, true, of = p[:, 1], y == data.classes[1], f"probability of {data.classes[1]}"
+    else:
+        stated, true = p.max(axis=1), data.classes[p.argmax(axis=1)] == y
+        of = "probability of the predicted class"
+    n_bins = min(CALIBRATION_BINS, max(1, len(y) // 5))
+    edges = np.quantile(stated, np.linspace(0, 1, n_bins + 1))
+    bins = np.unique(np.searchsorted(edges[1:-1], stated), return_inverse=True)[1]
+    count = np.bincount(bins)
+    predicted, observed = (np.bincount(bins, weights=v) / count for v in (stated, true))
+    return CalibrationCurve(of, predicted, observed, count)

@@ -1,0 +1,90 @@
+"""Names, numbers and short phrases for everything that shows an assessment, so that a terminal and
+a page say the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+SCORES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "roc_auc": "AUC",
+    "log_loss": "log-loss",
+    "brier": "Brier score",
+    "r2": "R²",
+    "mae": "mean absolute error",
+    "rmse": "root mean squared error",
+}
+MODELS = {
+    "KernelFisherDiscriminant": "kernel Fisher discriminant",
+    "LeastSquaresSVC": "least-squares support vector machine",
+    "KernelRidge": "kernel ridge regression",
+}
+BASELINES = {"classification": "majority class", "regression": "the mean"}
+EXCHANGED = {
+    "rows": "between rows",
+    "within": "within groups",
+    "whole": "between whole groups",
+    "sign": "within pairs",
+    "shift": "by shifts",
+}
+MODES = {"within-folds": "inside each fold", "resplit": "folds made anew", "free": "across folds"}
+
+
+def number(value: float) -> str:
+    """A score with three digits; a dash where there is none."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:.3f}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.4g}"
+
+
+def p_value(value: float) -> str:
+    return f"{value:.4f}".rstrip("0") if value >= 1e-4 else f"{value:.1g}"
+
+
+def chosen_value(value: Any) -> str:
+    """A parameter: a word, a number, or the range of one for every feature."""
+    if isinstance(value, str):
+        return value
+    if np.ndim(value) > 0:
+        return f"{np.min(value):.3g} to {np.max(value):.3g} by feature"
+    return f"{float(value):.3g}"
+
+
+def spread(values: Sequence[Any]) -> str:
+    """Values with how often each occurred, or their range where they are many."""
+    counts = Counter(chosen_value(value) for value in values)
+    if len(counts) == 1:
+        return f"{next(iter(counts))} in all {len(values)}"
+    if len(counts) > 4:
+        low, middle, high = (chosen_value(f(values)) for f in (np.min, np.median, np.max))
+        return f"{low} to {high}, median {middle}"
+    return ", ".join(f"{value} ({count} of {len(values)})" for value, count in counts.most_common())
+
+
+def relabellings(test: Any) -> str:
+    """How many labellings a permutation test has seen, and whether p could be smaller."""
+    done = test.n_permutations_done
+    count = f"all {done + 1:,} labellings" if test.exact else f"{done:,} permutations"
+    smallest = test.pvalue <= 1.0 / (done + 1)
+    return f"{count}, the smallest p that these can give" if smallest else count
+
+
+def exchanged(test: Any) -> str:
+    """What trades places under the permutations of a test, and where."""
+    return f"{EXCHANGED.get(test.exchange, test.exchange)}, {MODES[test.mode]}"
+
+
+def first_of(repeats: int) -> str:
+    """Said of what is counted by row, which comes from one repeat; scores are means of all."""
+    return f" (first of {repeats} repeats)" if repeats > 1 else ""
+
+
+def listed(names: Sequence[Any], most: int) -> str:
+    """The first of some names."""
+    return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")

@@ -1,0 +1,196 @@
+"""An answer in tables and lines; the words are those of `assessment.words`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
+
+from ..assessment import Assessment, Comparison
+from ..assessment.words import (
+    BASELINES,
+    SCORES,
+    chosen_value,
+    exchanged,
+    first_of,
+    number,
+    p_value,
+    relabellings,
+    spread,
+)
+from ..inference import PermutationTest
+from .screen import Screen
+
+MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
+MOST_CONFUSIONS = 8
+WIDTH, BINS = 40, 10  # of a histogram
+
+
+def titled(title: str, *parts: RenderableType) -> RenderableType:
+    return Group(Text(title, style="bold"), *parts)
+
+
+def announcement(command: str, what: str, notes: Sequence[str]) -> RenderableType:
+    """What a command is about to work on."""
+    head = Text.assemble((f"fitonce {command}", "bold"), f"  {what}")
+    return Group(head, *(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2)) for note in notes))
+
+
+def doubts(lines: Sequence[str]) -> RenderableType:
+    return Group(*(Text.assemble(("doubt: ", "yellow"), line) for line in lines))
+
+
+def answer_parts(
+    screen: Screen,
+    answer: Assessment,
+    choice: dict[str, Any],
+    tuned: Sequence[str],
+    doubted: Sequence[str],
+) -> list[RenderableType]:
+    """An assessment, from the headline to the doubts."""
+    parts = [scores(screen, answer)]
+    if answer.permutation is not None:
+        parts.append(significance(answer.permutation, answer.permutation_statistic))
+    if answer.confusion is not None:
+        parts.append(confusion(screen, answer))
+    if answer.calibration is not None:
+        parts.append(calibration(answer))
+    if choice:
+        parts.append(chosen(choice, answer, tuned))
+    everything = list(dict.fromkeys([*answer.warnings, *doubted]))
+    if everything:
+        parts.append(doubts(everything))
+    return [line for part in parts for line in ("", part)] + [""]
+
+
+def scores(screen: Screen, answer: Assessment) -> RenderableType:
+    """The scores of an assessment beside the baseline."""
+    table = screen.table("score", "model", f"baseline: {BASELINES[answer.task]}")
+    headline = SCORES[answer.score_name], str(answer.score)
+    table.add_row(*(Text(word, style="bold") for word in headline), str(answer.baseline))
+    for name, value in answer.metrics.items():
+        said = SCORES[name]
+        if name == answer.score_name:  # the headline of labels is that of all rows together
+            if answer.task == "classification":
+                continue
+            said = f"{said}, all rows together"
+        table.add_row(said, number(value), number(answer.baseline_metrics.get(name, np.nan)))
+    interval = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
+    return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, interval)
+
+
+def significance(test: PermutationTest, statistic: str) -> RenderableType:
+    """The permutation test in two lines."""
+    found = {name: p_value(p) for name, p in test.pvalues.items() if np.ndim(p) == 0}
+    said = ", ".join(
+        f"{p} ({SCORES.get(name, name)})" if len(found) > 1 else p for name, p in found.items()
+    )
+    return Group(
+        Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {relabellings(test)}"),
+        Text(f"tested: {statistic}; labels exchanged {exchanged(test)}", style="dim"),
+    )
+
+
+def confusion(screen: Screen, answer: Assessment) -> RenderableType:
+    """The confusion matrix, or for many classes the commonest confusions."""
+    assert answer.classes is not None and answer.confusion is not None
+    classes, matrix = [str(label) for label in answer.classes], answer.confusion
+    if len(classes) > MOST_CLASSES:
+        return _common_confusions(screen, classes, matrix, first_of(answer.repeats))
+    table = screen.table("", *map(escape, classes), "recall")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for place, (label, row) in enumerate(zip(classes, matrix, strict=True)):
+        cells = [Text(_count(value), style="bold" * (i == place)) for i, value in enumerate(row)]
+        recall = row[place] / row.sum() if row.sum() else np.nan
+        table.add_row(Text(label), *cells, number(recall))
+    title = "Confusion: true class by row, held-out prediction by column"
+    return titled(f"{title}{first_of(answer.repeats)}", table)
+
+
+def _common_confusions(
+    screen: Screen, classes: list[str], matrix: np.ndarray, said: str
+) -> RenderableType:
+    wrong = matrix - np.diag(np.diag(matrix))
+    table = screen.table("true class", "taken for", "rows")
+    table.columns[2].justify = "right"
+    for place in np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]:
+        row, column = divmod(int(place), len(classes))
+        if wrong[row, column] > 0:
+            table.add_row(Text(classes[row]), Text(classes[column]), _count(wrong[row, column]))
+    if not table.row_count:
+        return Text(f"No held-out row was taken for another class{said}.")
+    return titled(f"Commonest confusions among {len(classes)} classes{said}", table)
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def calibration(answer: Assessment) -> RenderableType:
+    """One line about probabilities, and what a few of them came to."""
+    curve = answer.calibration
+    assert curve is not None
+    picked = sorted({0, len(curve.count) // 2, len(curve.count) - 1})
+    examples = "; ".join(
+        f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked
+    )
+    return Text.assemble(
+        ("Calibration: ", "bold"),
+        f"expected error {curve.error:.3f}{first_of(answer.repeats)}   ",
+        (f"{curve.of}: {examples}", "dim"),
+    )
+
+
+def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> RenderableType:
+    """What was chosen on all rows, and what the training sets of the folds chose."""
+    told = {name: value for name, value in choice.items() if name != "penalty" or name in tuned}
+    said = ", ".join(f"{name} {chosen_value(value)}" for name, value in told.items())
+    lines = [Text.assemble(("Chosen on all rows: ", "bold"), said)]
+    for name in tuned:
+        values = [fold[name] for fold in answer.choices if name in fold]
+        if values and not isinstance(values[0], list):
+            lines.append(Text(f"  {name} in the folds: {spread(values)}", style="dim"))
+    return Group(*lines)
+
+
+def side_by_side(
+    screen: Screen, answers: Sequence[tuple[str, Assessment]], comparison: Comparison
+) -> RenderableType:
+    """Two settings on the same folds, and the test of their difference."""
+    table = screen.table("settings", SCORES[comparison.score_name])
+    for settings, answer in answers:
+        table.add_row(settings, str(answer.score))
+    said = (
+        f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, "
+        f"{comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
+    )
+    difference = Text.assemble((said, "bold"), f"   first less second, {comparison.method}")
+    title = f"Side by side on the same {comparison.n_splits} splits"
+    return titled(title, table, difference)
+
+
+def null(test: PermutationTest) -> RenderableType:
+    """The scores of permuted labels as a histogram, and where the observed one is."""
+    found, score = np.asarray(test.permutation_scores), test.score
+    name = SCORES.get(next(iter(test.scores)), "score")
+    lines = [
+        Text(
+            f"observed {name} {score:.3f}; with permuted labels {found.mean():.3f} on average, "
+            f"{found.max():.3f} at most"
+        )
+    ]
+    low, high = min(found.min(), score), max(found.max(), score)
+    if high > low:
+        counts, edges = np.histogram(found, BINS, (low, high))
+        place = min(int(np.searchsorted(edges, score, side="right")) - 1, BINS - 1)
+        for i, count in enumerate(counts):
+            bar = "#" * int(np.ceil(WIDTH * count / counts.max()))
+            mark = "  <- observed" if i == place else ""
+            lines.append(Text(f"  {edges[i]:8.3f}  {bar}{mark}", style="bold" if mark else ""))
+    return Group(*lines, Text(""))

@@ -1,0 +1,196 @@
+"""What a column holds, and its values as numbers or categories.
+
+Decided value by value, without a fit, so that the same is done to rows that come later.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from .errors import UserError
+from .tables import MISSING, NUMBER
+
+ABSENT = "(missing)"  # the category of a missing value
+NUMBERS, CATEGORY, DATE, NESTED, EMPTY = "number", "category", "date", "nested", "empty"
+MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
+TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text
+ID_NAME = re.compile(
+    r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$",
+    re.IGNORECASE,
+)
+NUMBER_UNIT = re.compile(r"^[-+]?\d+(?:[.,]\d+)?\s*([^\d\s].*)$")
+DATE_TEXT = re.compile(
+    r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([ T]\d{1,2}:\d{2}.*)?\s*$"
+)
+DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
+THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
+DECIMAL, AMBIGUOUS = "decimal", "ambiguous"  # what commas in numbers mean
+
+
+def text_of(series: pl.Series) -> pl.Series:
+    return series.cast(pl.String).str.strip_chars()
+
+
+def _floats(text: pl.Series) -> pl.Series:
+    """Text as floats, null where it is no number."""
+    return text.cast(pl.Float64, strict=False)
+
+
+def _with_points(text: pl.Series) -> pl.Series:
+    return text.str.replace(",", ".", literal=True)
+
+
+def examples(values: pl.Series) -> str:
+    """The first three distinct values."""
+    return ", ".join(repr(value) for value in values.unique(maintain_order=True).head(3))
+
+
+def kind_of(series: pl.Series) -> str:
+    """What a column holds, by its type or, for text, its values."""
+    dtype = series.dtype
+    if dtype.is_temporal():
+        return DATE
+    if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+        return NESTED
+    if series.null_count() == series.len():
+        return EMPTY
+    if dtype.is_numeric() or dtype == pl.Boolean or plain_numbers(series) is not None:
+        return NUMBERS
+    values = text_of(series.drop_nulls())
+    values = values.filter(~values.is_in(list(MISSING)))
+    if not values.len():
+        return EMPTY
+    first = values.head(1000)
+    if sum(bool(DATE_TEXT.match(value)) for value in first) > 0.9 * first.len():
+        return DATE
+    commas = _commas(values)
+    if commas == AMBIGUOUS:
+        example = values.filter(values.str.contains(",", literal=True))[0]
+        raise UserError(
+            f"{series.name!r} has values such as {example!r}, which could be "
+            f"{example.replace(',', '.')} or {example.replace(',', '')}: "
+            "write them with a point or without commas, or leave the column out with --drop "
+            f"{series.name}."
+        )
+    share = 1 - _floats(values).null_count() / values.len()
+    return NUMBERS if commas == DECIMAL or share >= MOSTLY else CATEGORY
+
+
+def plain_numbers(series: pl.Series) -> pl.Series | None:
+    """Text as floats, None unless every value is one as it stands.
+
+    Soon known, and true of nearly all columns of a wide table.
+    """
+    values = _floats(series.cast(pl.String))
+    return values if values.null_count() == series.null_count() else None
+
+
+def _commas(values: pl.Series) -> str | None:
+    """What the commas in numbers mean: decimal only, ambiguous, or None where not all are numbers
+    or none has a comma.
+    """
+    comma = values.str.contains(",", literal=True)
+    if not comma.any() or _floats(values.filter(~comma)).null_count():
+        return None
+    if values.filter(comma).str.contains(THOUSANDS).all():
+        return AMBIGUOUS
+    return DECIMAL if values.filter(comma).str.contains(DECIMAL_COMMA).all() else None
+
+
+def as_number(series: pl.Series, notes: list[str]) -> pl.Series:
+    """Floats, with null for what is no finite number.
+
+    Told where that is more than the usual marks of a missing value.
+    """
+    if series.dtype == pl.Boolean or series.dtype.is_numeric():
+        values = series.cast(pl.Float64)
+    else:
+        plain = plain_numbers(series)
+        values = _parsed(series, notes) if plain is None else plain
+    infinite = int(values.is_infinite().sum())
+    if infinite:
+        notes.append(f"{infinite:,} infinite values of {series.name!r} count as missing")
+    return values if values.is_finite().all() else values.set(~values.is_finite(), None)
+
+
+def _parsed(series: pl.Series, notes: list[str]) -> pl.Series:
+    """Text as floats, decimal commas read, null for what is no number."""
+    text = text_of(series)
+    text = text.set(text.is_in(list(MISSING)), None)
+    if _commas(text.drop_nulls()) == DECIMAL:
+        notes.append(f"{series.name!r} has decimal commas")
+        text = _with_points(text)
+    values = _floats(text)
+    others = text.filter(values.is_null() & text.is_not_null())
+    if others.len():
+        notes.append(
+            f"{others.len():,} values of {series.name!r} are no numbers ({examples(others)}) "
+            "and count as missing"
+        )
+    return values
+
+
+def as_category(series: pl.Series) -> pl.Series:
+    """Strings, with a category of its own for what is missing."""
+    if series.dtype.is_float() and not series.is_nan().any():  # 1.0 and 1 are one category
+        known = series.drop_nulls()
+        if known.len() and (known == known.round(0)).all():
+            series = series.cast(pl.Int64)
+    text = text_of(series)
+    return text.set(text.is_in(list(MISSING)), None).fill_null(ABSENT).alias(series.name)
+
+
+def with_unit(values: pl.Series) -> str | None:
+    """An example of numbers with the same unit behind all of them.
+
+    Text as it stands, but hardly meant so.
+    """
+    text = text_of(values.drop_nulls())
+    parts = [NUMBER_UNIT.match(value) for value in text.unique(maintain_order=True)]
+    units = {part[1] if part else None for part in parts}
+    return repr(text[0]) if len(parts) > 2 and len(units) == 1 and None not in units else None
+
+
+def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
+    """Why a column is of no use, None if it is."""
+    if kind == EMPTY or typed.null_count() == typed.len():
+        return "no values"
+    n, distinct = typed.len(), typed.drop_nulls().n_unique()
+    if distinct == 1 and not typed.null_count():
+        return "the same value in every row"
+    if kind == CATEGORY:
+        many = distinct > max(TEXT_LEVELS, TEXT_SHARE * n)
+        why = "nearly every value is different: text or an identifier; --keep brings it back"
+        return why if many else None
+    if distinct < n or n < 10 or values.dtype.is_float():
+        return None
+    numbers = typed.to_numpy()
+    whole = bool(np.all(numbers == np.round(numbers)))
+    counts_up = bool(np.all(np.diff(numbers) == 1))
+    if whole and (counts_up or ID_NAME.match(values.name)):
+        return "looks like an identifier: whole numbers, all different; --keep brings it back"
+    return None
+
+
+def all_numbers(series: pl.Series) -> np.ndarray | None:
+    """All values as floats, None if one of them is no number; nothing is missing here."""
+    if series.dtype.is_numeric():
+        return series.cast(pl.Float64).to_numpy()
+    if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return None
+    text = text_of(series)
+    values = _floats(text)
+    if values.null_count():
+        values = _floats(_with_points(text))
+    numbers = not values.null_count() and all(NUMBER.match(value) for value in text.unique())
+    return values.to_numpy() if numbers else None
+
+
+def labels(series: pl.Series) -> np.ndarray:
+    """Values as strings, whole numbers as such."""
+    if series.dtype.is_integer():
+        return series.to_numpy()
+    return np.array(text_of(series).to_list(), dtype=np.str_)

@@ -1,0 +1,233 @@
+"""The program as a whole: exit codes, plain output, interruptions, full disks, help, options."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers_cli import FAST, run, says
+from typer.testing import CliRunner
+
+import fitonce
+import fitonce._public
+from fitonce.assessment.words import spread
+from fitonce.cli.app import UNTESTED, app
+from fitonce.cli.options import Check, Request, unfolded
+from fitonce.cli.screen import Bars
+
+
+def start(*args, **options):
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    command = [sys.executable, "-m", "fitonce", *map(str, args)]
+    return subprocess.Popen(command, text=True, env=environment, **pipes)
+
+
+def test_exit_codes_of_the_program(folder):
+    for args, code in (
+        (["--version"], 0),
+        (["fit", "good.csv"], 2),
+        (["fit", "nowhere.csv", "-t", "y"], 1),
+    ):
+        process = start(*args)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == code, err
+        assert "Traceback" not in err
+
+
+def test_piped_output_is_plain(folder):
+    process = start("evaluate", "good.csv", "-t", "label", *FAST)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and "\x1b" not in out + err
+    assert "| accuracy" in out
+
+
+def test_no_color_is_respected(folder):
+    pytest.importorskip("pty")
+    script = f"{sys.executable} -m fitonce evaluate good.csv -t label {' '.join(FAST)}"
+    for colour in (True, False):
+        environment = {
+            **os.environ,
+            "TERM": "xterm-256color",
+            "OMP_NUM_THREADS": "1",
+            **({} if colour else {"NO_COLOR": "1"}),
+        }
+        code = f"import pty, sys; sys.exit(pty.spawn({script.split()!r}) >> 8)"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=100,
+            stdin=subprocess.DEVNULL,
+        )
+        colours = re.findall(r"\x1b\[[0-9;]*3[0-7][0-9;]*m", done.stdout)
+        assert "accuracy" in done.stdout and bool(colours) == colour
+
+
+def test_an_interruption_leaves_nothing_half_written(folder):
+    before = sorted(os.listdir())
+    process = start("fit", "good.csv", "-t", "label", "--repeats", 500, "--no-page")
+    assert process.stdout.readline().startswith("fitonce fit")  # the work has begun
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "stopped" in err and "Traceback" not in err
+    assert sorted(os.listdir()) == before
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_named(folder):
+    with open("/dev/full", "w") as full:
+        process = start("datasets", "torus", "--rows", 5000, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "disk is full" in err and "Traceback" not in err
+
+
+def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
+    (folder / "good-fitonce.skops").write_bytes(b"old")
+
+    def fail(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    result = run("fit", "good.csv", "-t", "label", "--no-page", *FAST)
+    assert result.exit_code == 1 and "the disk is full" in result.stderr
+    assert (folder / "good-fitonce.skops").read_bytes() == b"old" and sorted(os.listdir()) == [
+        "good-fitonce.skops",
+        "good.csv",
+    ]
+
+
+def test_a_reader_that_stops_early_is_no_error(folder):
+    process = start("datasets", "torus", "--rows", 20000)
+    process.stdout.readline()
+    process.stdout.close()
+    err = process.stderr.read()
+    process.wait(timeout=60)
+    assert process.returncode == 0 and not err
+
+
+def test_a_bug_is_a_sentence_too(folder, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("the moon")
+
+    monkeypatch.setattr("fitonce.cli.work.assess", broken)
+    says(run("fit", "good.csv", "-t", "label", "-q"), "unforeseen", "the moon")
+
+
+def test_help_teaches():
+    for command in (
+        "fit",
+        "evaluate",
+        "permute",
+        "predict",
+        "export",
+        "report",
+        "datasets",
+        "demo",
+    ):
+        result = run(command, "--help")
+        assert (
+            result.exit_code == 0
+            and "Examples" in result.stdout
+            and f"fitonce {command}" in result.stdout
+        )
+
+
+def test_options_come_in_groups():
+    """Each field is an option with its default, hidden ones keep that of the group."""
+    seen = []
+
+    def command(*, request: Request, check: Check = UNTESTED, name: str = "x") -> None:
+        seen.append((request, check, name))
+
+    plain = unfolded(command, hidden=("random_state", "weight"))
+    names = list(inspect.signature(plain).parameters)
+    assert names[:4] == ["table", "target", "task", "group"] and names[-1] == "name"
+    assert "random_state" not in names and "weight" not in names
+    defaults = {n: p.default for n, p in inspect.signature(plain).parameters.items()}
+    assert defaults["permutations"] == "0" and defaults["table"] is inspect.Parameter.empty
+    plain(table="t.csv", target="y", repeats=3, name="z")
+    assert seen == [(Request("t.csv", "y"), Check(repeats=3, permutations="0"), "z")]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--permutations", "many"], "--permutations must be auto or a number"),
+        (["--separator", "xx"], "--separator must be one character"),
+        (["--task", "both"], "--task must be one of auto, classification, regression"),
+        (["--kernel", "cubic"], "--kernel must be one of"),
+        (["--alpha", "-1"], "--alpha must be a positive number or tune"),
+        (["--landmarks", "1"], "--landmarks must be auto, none or a number from 2 on"),
+        (["--model", "ridge"], "--model ridge is not for classification"),
+    ],
+)
+def test_wrong_values_are_refused_before_anything_is_shown(folder, options, words):
+    result = run("fit", "good.csv", "-t", "label", *options)
+    says(result, words)
+    assert result.stdout == ""
+
+
+def test_progress_is_shown_by_callbacks_alone(folder, monkeypatch):
+    """The bars hear of every split and permutation; the standard error stream stays as it is."""
+    told, stream = [], sys.stderr
+    monkeypatch.setattr(Bars, "__call__", lambda self, *words: told.append((*words, sys.stderr)))
+    options = ["--folds", 3, "--permutations", 19, "--alpha", 1, "--no-page"]
+    result = CliRunner().invoke(app, [str(a) for a in ["fit", "good.csv", "-t", "label", *options]])
+    assert result.exit_code == 0 and result.stderr == "" and sys.stderr is stream
+    split = [done for done, total, what, _ in told if (what, total) == ("cross-validation", 3)]
+    assert split == [0, 1, 2, 3] and (19, 19, "permutations") in [words[:3] for words in told]
+    assert len({id(words[3]) for words in told}) == 1
+
+
+def test_columns_complete_in_the_shell(folder):
+    from fitonce.cli.tables import column_names
+
+    assert column_names("good.csv")[:2] == ["id", "a"] and column_names("nowhere.csv") == []
+    environment = {
+        **os.environ,
+        "_FITONCE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "fitonce fit good.csv --target pr",
+        "COMP_CWORD": "4",
+    }
+    code = "import sys; sys.argv = ['fitonce']; from fitonce.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert done.stdout.split() == ["price"]
+
+
+def test_help_does_not_wait_for_scikit_learn():
+    code = "import atexit, sys; sys.argv = ['fitonce', '--version']; "
+    code += "atexit.register(lambda: print(sorted({'sklearn', 'polars'} & set(sys.modules))))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}; from fitonce.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [f"fitonce {fitonce.__version__}", "[]"]
+    assert fitonce._public.__all__ == fitonce.__all__
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = fitonce.nothing
+
+
+def test_spread_counts_and_ranges():
+    assert spread([1.0, 1.0, 1.0]) == "1 in all 3"
+    assert spread([1.0, 2.0, 1.0]) == "1 (2 of 3), 2 (1 of 3)"
+    assert spread([1.0, 2.0, 3.0, 4.0, 5.0]) == "1 to 5, median 3"
+
+
+@pytest.mark.slow
+def test_the_demo(folder):
+    result = run("demo", "--seconds", 0.5, "--no-page")
+    assert result.exit_code == 0 and result.stdout.rstrip().splitlines()[-1] == "demo-fitonce.skops"
