@@ -265,7 +265,10 @@ def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, op
 
 def test_tuned_regression():
     case = make_case("ridge, 2 targets", size="small", weights="by row")
-    for estimator in (KernelRidge(), KernelRidge(kernel="linear", alpha=[0.1, 1.0], penalty="dual")):
+    for estimator in (
+        KernelRidge(),
+        KernelRidge(kernel="linear", alpha=[0.1, 1.0], penalty="dual"),
+    ):
         assert (
             compare(estimator, case.X, case.y, cv=KFold(3), params=case.params).name == "per-fold"
         )

@@ -29,7 +29,9 @@ def instances() -> list:
 
     Then gamma tuned as well, and so on.
     """
-    function = [E(kernel=kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)]
+    function = [
+        E(kernel=kernel, gamma="scale") for E, kernel in itertools.product(ESTIMATORS, KERNELS)
+    ]
     for estimator in function:
         if isinstance(estimator, KernelRidge) and estimator.kernel == "sigmoid":
             estimator.set_params(
@@ -50,12 +52,22 @@ def instances() -> list:
         KernelFisherDiscriminant("sigmoid", gamma=0.1, coef0=-1, penalty="dual", alpha=0.5),
         LeastSquaresSVC(gamma=0.1, calibration=None, fit_intercept="penalized", alpha=1.0),
         LeastSquaresSVC(
-            kernel="poly", gamma=0.1, coef0=-1, fit_intercept=False, penalty="dual", alpha=[0.1, 1.0]
+            kernel="poly",
+            gamma=0.1,
+            coef0=-1,
+            fit_intercept=False,
+            penalty="dual",
+            alpha=[0.1, 1.0],
         ),
         LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
         KernelRidge(kernel="linear", fit_intercept=False),
         KernelRidge(
-            kernel="sigmoid", gamma=0.1, coef0=-1, fit_intercept="penalized", penalty="dual", alpha=1.0
+            kernel="sigmoid",
+            gamma=0.1,
+            coef0=-1,
+            fit_intercept="penalized",
+            penalty="dual",
+            alpha=1.0,
         ),
     ]
 

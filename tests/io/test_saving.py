@@ -172,7 +172,9 @@ def test_sparse_training_rows(kind, tmp_path):
 def test_precomputed_kernel_with_rows_that_did_not_train(tmp_path):
     X, y = two_classes()
     K = X @ X.T
-    model = KernelRidge(kernel="precomputed").fit(K, y, sample_weight=np.r_[0.0, np.ones(len(y) - 1)])
+    model = KernelRidge(kernel="precomputed").fit(
+        K, y, sample_weight=np.r_[0.0, np.ones(len(y) - 1)]
+    )
     assert_same_outputs(model, round_trip(model, tmp_path), K)
 
 

@@ -95,7 +95,11 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {"cv": KFold(4), "scoring": "neg_mean_squared_error"},
     ),
     "groups": (LINEAR, 2, {"cv": GroupKFold(3), "groups": GROUPS}),
-    "sign flips": (KernelRidge(kernel="linear", alpha=1.0), None, {"cv": KFold(4), "exchange": "sign"}),
+    "sign flips": (
+        KernelRidge(kernel="linear", alpha=1.0),
+        None,
+        {"cv": KFold(4), "exchange": "sign"},
+    ),
     "weights": (LINEAR, 2, {"cv": KFold(4), "params": {"sample_weight": np.linspace(0.5, 2.0, N)}}),
     "tuned": (
         KernelFisherDiscriminant("linear"),
@@ -373,7 +377,11 @@ GENERALIZED: dict[str, tuple[Any, Any, str]] = {
     "ridge, two targets": (KernelRidge(gamma=0.1, alpha=0.5), 20, "neg_mean_squared_error"),
     "ridge, tiny alpha": (KernelRidge(kernel="linear", alpha=1e-8), None, "r2"),
     "tuned": (KernelFisherDiscriminant("linear"), 2, "roc_auc"),
-    "pipeline": (make_pipeline(StandardScaler(), KernelRidge(kernel="linear", alpha=1.0)), None, "r2"),
+    "pipeline": (
+        make_pipeline(StandardScaler(), KernelRidge(kernel="linear", alpha=1.0)),
+        None,
+        "r2",
+    ),
     "another's": (Ridge(), None, "r2"),
 }
 

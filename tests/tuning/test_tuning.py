@@ -586,7 +586,9 @@ def test_one_gamma_per_feature_equals_scaled_features(
     )
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-11)
     sparse = estimator(gamma=form(widths)).fit(sp.csr_matrix(X), y)
-    np.testing.assert_allclose(held_out_output(sparse), held_out_output(scaled), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        held_out_output(sparse), held_out_output(scaled), rtol=1e-8, atol=1e-10
+    )
     assert anisotropic.verify(3).max_deviation < 1e-8
 
 

@@ -204,8 +204,7 @@ class BandNorm(KernelSmoother):
             return self.diagonal_form.fit(self.diagonal_form.project(targets.Y), mu)
         mus, factor = asarray_like([mu], self.Q0), self.factor(np.asarray([mu]))
         blocks = [
-            self._residual(Targets(None, z), mus, factor)[0, ...]
-            for z in _column_blocks(targets.z)
+            self._residual(Targets(None, z), mus, factor)[0, ...] for z in _column_blocks(targets.z)
         ]
         return Fitted(targets.Y, namespace(targets.Y).concat(blocks, axis=1))
 

@@ -64,7 +64,7 @@ class HeldOutScores:
         output = self.predicted[j] if self.decision is None else self.decision[j]
         if self.decision is not None and output.shape[1] == 2:
             return np.asarray(output[:, 1] - output[:, 0])
-        return output[:, 0] if output.shape[1] == 1 else output
+        return np.asarray(output[:, 0] if output.shape[1] == 1 else output)
 
     def probabilities(self, j: int) -> np.ndarray:
         """Class probabilities of candidate j, at its own best temperature."""
@@ -208,8 +208,7 @@ def brier(scores: HeldOutScores) -> np.ndarray:
 
 Loss = Callable[[HeldOutScores], np.ndarray]
 LOSSES: dict[str, Loss] = {
-    loss.__name__: loss
-    for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2)
+    loss.__name__: loss for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2)
 }
 CLASSIFICATION = (*(name for name in LOSSES if name != "r2"), "smoothed_error")
 REGRESSION = ("squared_error", "r2")

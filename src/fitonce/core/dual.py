@@ -116,15 +116,15 @@ class DualNorm(KernelSmoother):
             asarray_like(at_zero, Y)
             for at_zero in ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0 / mu, -1.0 / mu, 1.0 / mu])
         )
-        series = [(xp.stack(phi, axis=1), at_zero) for phi, at_zero in zip((T, F, R), zeros, strict=True)]
+        series = [
+            (xp.stack(phi, axis=1), at_zero) for phi, at_zero in zip((T, F, R), zeros, strict=True)
+        ]
 
         def applied(which: int, right: Array) -> Jet:
             return Jet.of(self.spectrum.apply(*series[which], right))
 
         residual, dual = applied(0, Y), applied(1, Y)
-        one_minus_h, b, d = (
-            Jet.of(self.spectrum.diagonal(*each).T[:, :, None]) for each in series
-        )
+        one_minus_h, b, d = (Jet.of(self.spectrum.diagonal(*each).T[:, :, None]) for each in series)
         if Q0.shape[1]:
             E, W = applied(0, Q0), applied(1, Q0)
             S = E.map(lambda part: Q0.T @ part)
@@ -138,8 +138,8 @@ def _dual_series(sigma: Array, mu: float) -> tuple[list[Array], list[Array], lis
     """μ/(σ²+μ), σ/(σ²+μ) and 1/(σ²+μ) with their derivatives in log μ."""
     q = sigma**2 + mu
     T, F, R = mu / q, sigma / q, 1.0 / q
-    falling = ([A, -A * T, A * T * (2.0 * T - 1.0)] for A in (F, R))
-    return sigmoid_series(T), *falling
+    first, second = ([A, -A * T, A * T * (2.0 * T - 1.0)] for A in (F, R))
+    return sigmoid_series(T), first, second
 
 
 @dataclass(frozen=True)

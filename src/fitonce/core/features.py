@@ -51,8 +51,13 @@ from .spectrum import Spectrum, machine_epsilon, orthonormal
 class Dropping(Protocol):
     """Landmarks that leave with their rows; see `landmarks.dropping`."""
 
-    rows: np.ndarray  # of the landmarks (q,), -1 where they are none
-    N: Array  # α = N w (q, p)
+    @property
+    def rows(self) -> np.ndarray:
+        """Of the landmarks (q,), -1 where they are none."""
+
+    @property
+    def N(self) -> Array:
+        """α = N w (q, p)."""
 
     def directions(self, landmarks: np.ndarray) -> Array: ...
     def within(self, rows: np.ndarray) -> np.ndarray: ...
@@ -184,7 +189,9 @@ class FeatureNorm(Smoother):
         rows = self.dropping.rows[own]
         N, S = take(self.dropping.N, own) @ self.solved.W, self.scores(rows)
         m, n, t = path.residual.shape
-        alpha = xp.permute_dims(xp.reshape(N @ xp.reshape(coef, (-1, m * t)), (-1, m, t)), (1, 0, 2))
+        alpha = xp.permute_dims(
+            xp.reshape(N @ xp.reshape(coef, (-1, m * t)), (-1, m, t)), (1, 0, 2)
+        )
 
         def placed(start: Array, values: Array) -> Array:
             return xp.stack([replace_rows(start, rows, values[j, ...]) for j in range(m)])
@@ -278,7 +285,11 @@ class FeatureNorm(Smoother):
     def _total(self, targets: Targets) -> tuple[Array, Array, Array]:
         """z, Σwy and YᵀWY of some targets."""
         Y, xp = targets.Y, namespace(targets.Y)
-        return targets.z, xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0), Y.T @ Y
+        return (
+            targets.z,
+            xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0),
+            Y.T @ Y,
+        )
 
 
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----

@@ -47,17 +47,13 @@ class FoldModels:
             for number in layer:
                 deleted, test = deletions[number]
                 fold[deleted], tested[deleted[test]] = number, number
-            job = partial(
-                _values_job, self.features, self._models(Y, mus, layer, fold, deletions)
-            )
+            job = partial(_values_job, self.features, self._models(Y, mus, layer, fold, deletions))
             parts = list(self.data.map(job, tested[:, None], self.row_scale))
             collected = xp.concat(parts, axis=0)
             place = np.cumsum(tested >= 0) - 1
             for number in layer:
                 deleted, test = deletions[number]
-                rows = xp.reshape(
-                    take(collected, place[deleted[test]]), (-1, len(mus), Y.shape[1])
-                )
+                rows = xp.reshape(take(collected, place[deleted[test]]), (-1, len(mus), Y.shape[1]))
                 values[number] = xp.permute_dims(rows, (1, 0, 2))
         return xp.concat(values, axis=1)
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import is_array_api_obj
@@ -113,7 +113,9 @@ class HeldOut:
     force: Any = None
 
 
-def delete_each(r: Any, one_minus_h: Any, dual: Any = None, b: Any = None, d: Any = None) -> HeldOut:
+def delete_each(
+    r: Any, one_minus_h: Any, dual: Any = None, b: Any = None, d: Any = None
+) -> HeldOut:
     """Every row deleted on its own; arrays, or jets that carry derivatives."""
     if dual is None:
         return HeldOut(r / one_minus_h)
@@ -171,15 +173,27 @@ class Smoother(ABC):
     """A decomposition of the rows, for any mu; primitives first, what follows from them after.
 
     `Q0` (n, u) is the orthonormal basis of what is not penalised, `conditioning` over mu the
-    relative error that float64 leaves in a held-out value.
+    relative error that float64 leaves in a held-out value; `largest` and `trace` are of the
+    eigenvalues that mu is added to, which must exceed `lower_bound`; `has_duals` says that α leave
+    with their rows.
     """
 
-    Q0: Array
-    conditioning: float
-    largest: float  # eigenvalue of the Gram matrix that mu is added to
-    trace: float  # of it
-    lower_bound: float = 0.0  # mu must exceed this
-    has_duals: bool = False  # whether α leave with their rows
+    if TYPE_CHECKING:  # fields of some, properties of others
+
+        @property
+        def Q0(self) -> Array: ...
+        @property
+        def conditioning(self) -> float: ...
+        @property
+        def largest(self) -> float: ...
+        @property
+        def trace(self) -> float: ...
+        @property
+        def lower_bound(self) -> float: ...
+        @property
+        def has_duals(self) -> bool: ...
+    else:
+        lower_bound, has_duals = 0.0, False
 
     @property
     def n_samples(self) -> int:

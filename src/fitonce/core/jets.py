@@ -41,10 +41,12 @@ class Jet:
         return Jet(-self.value, -self.first, -self.second)
 
     def __sub__(self, other: Any) -> Jet:
-        return self + (-other)
+        difference: Jet = self + (-other)
+        return difference
 
     def __rsub__(self, other: Any) -> Jet:
-        return -self + other
+        difference: Jet = -self + other
+        return difference
 
     def __mul__(self, other: Any) -> Jet:
         if not isinstance(other, Jet):

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -175,10 +174,17 @@ class Readout(ABC):
     sum in every fit with a free bias), and work on many labellings leaves it out.
     """
 
-    n_classes = 0  # 0: not a classifier
-    n_targets: int
-    reduces = False
+    n_classes: int = 0  # 0: not a classifier
     needs_scatter = False
+
+    @property
+    @abstractmethod
+    def n_targets(self) -> int:
+        """Columns of targets."""
+
+    @property
+    def reduces(self) -> bool:
+        return False
 
     @property
     def n_outputs(self) -> int:
@@ -271,11 +277,11 @@ class Signs(Readout):
     n_classes: int
     free_bias: bool = True
 
-    @cached_property
+    @property
     def n_targets(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
 
-    @cached_property
+    @property
     def reduces(self) -> bool:
         return self.free_bias and self.n_classes > 2
 
@@ -320,14 +326,17 @@ class Indicators(Readout):
 
     n_classes: int
     priors: tuple[float, ...] | None = None
-    reduces = True
     needs_scatter = True
 
-    @cached_property
+    @property
+    def reduces(self) -> bool:
+        return True
+
+    @property
     def n_targets(self) -> int:
         return self.n_classes
 
-    @cached_property
+    @property
     def n_outputs(self) -> int:
         return 1 if self.n_classes == 2 else self.n_classes
 

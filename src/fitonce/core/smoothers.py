@@ -154,9 +154,7 @@ class FunctionNorm(KernelSmoother):
 
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
         """(I - H) Y = V (g ∘ z) + what lies outside V."""
-        return Fitted(
-            targets.Y, self.spectrum.apply(self._g(mu), 1.0, targets.Y, targets.z)
-        )
+        return Fitted(targets.Y, self.spectrum.apply(self._g(mu), 1.0, targets.Y, targets.z))
 
     def dual_coef(self, fitted: Fitted, mu: float) -> Array:
         """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G: the rest

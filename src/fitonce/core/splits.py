@@ -42,11 +42,9 @@ def checked_splits(
     """The (train, test) index pairs, refused where a test row is also a training row."""
     for number, (train, test) in enumerate(splits):
         train, test = np.asarray(train), np.asarray(test)
-        trained = np.zeros(n_samples, dtype=bool)
-        trained[train] = True
-        seen = np.flatnonzero(trained[test])
+        tested = row_numbers(test, n_samples)
+        seen = np.sort(tested[np.isin(tested, row_numbers(train, n_samples))])
         if seen.size:
-            seen = np.sort(row_numbers(test, n_samples)[seen])
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row "
                 f"{seen[0]} is the first): predictions for "

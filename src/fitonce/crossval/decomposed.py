@@ -88,7 +88,7 @@ class Decomposed:
     def output(self, deleted: np.ndarray, rows: np.ndarray, method: str) -> np.ndarray:
         """The main output (the projection for "transform") at some rows without those deleted."""
         if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
-            return self.outputs_without_each[rows]
+            return np.asarray(self.outputs_without_each[rows])
         without = self.without(deleted)
         return self.read(without, without.values(rows), method)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import time
 import warnings
 from collections.abc import Mapping
@@ -131,12 +132,15 @@ class _Plan:
         routed = sklearn.get_config()["enable_metadata_routing"]
         if routed or self._shared is None or self._shared.decomposed is None:
             return None
+        if np.ndim(self.y) != 1 and self._classifier:
+            return None  # scikit-learn has something to say about that
         n = n_rows(self.X)
-        splits = list(self.cv.split(None, self.y, groups))
-        return Batch.of(
-            self._shared,
-            [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits],
-        )
+        splits = [
+            (row_numbers(train, n), row_numbers(test, n))
+            for train, test in self.cv.split(None, self.y, groups)
+        ]
+        outside = any(rows.size and rows.max() >= n for split in splits for rows in split)
+        return None if outside else Batch.of(self._shared, splits)
 
     def quick_scores(self, groups: Any, scoring: Any) -> tuple[Batch, dict[str, np.ndarray]] | None:
         """Scores by name where the loop can be skipped."""
@@ -197,6 +201,7 @@ def cross_validate(
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
     looped = verbose or return_train_score or return_estimator or return_indices
+    looped = looped or not _is_error_score(error_score)
     start = time.perf_counter()
     quick = None if looped else plan.quick_scores(groups, scoring)
     if quick is not None:
@@ -248,7 +253,9 @@ def cross_val_score(
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
     single = scoring is None or isinstance(scoring, str)
-    quick = plan.quick_scores(groups, scoring) if single and not verbose else None
+    quick = None
+    if single and not verbose and _is_error_score(error_score):
+        quick = plan.quick_scores(groups, scoring)
     scores: np.ndarray
     if quick is not None:
         scores = quick[1]["score"]
@@ -304,7 +311,8 @@ def cross_val_predict(
     if by_fold and pairs is not None:
         outputs: Any = [(test, _returned(output, X)) for test, output in pairs]
     elif pairs is not None:
-        outputs = _returned(_assembled(pairs, n_rows(plan.cv.X)), X)
+        advice = "" if batch else "; use by_fold=True for splits that overlap or leave rows out."
+        outputs = _returned(_assembled(pairs, n_rows(plan.cv.X), advice), X)
     else:
         arguments = plan.arguments(groups, n_jobs, verbose, pre_dispatch)
         outputs = sklearn.model_selection.cross_val_predict(**arguments, method=method)
@@ -355,6 +363,11 @@ def _n_values(value: Any) -> int:
     return n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
 
 
+def _is_error_score(given: Any) -> bool:
+    """What scikit-learn allows; it complains of everything else."""
+    return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")
+
+
 def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
     """Scores as `cross_validate` names them, with the time that each split took on average."""
     n_splits = len(next(iter(scores.values())))
@@ -362,10 +375,10 @@ def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
     return {**times, **{f"test_{name}": values for name, values in scores.items()}}
 
 
-def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int) -> np.ndarray:
+def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int, advice: str) -> np.ndarray:
     tested = np.concatenate([test for test, _ in pairs])
     if len(tested) != n_samples or len(np.unique(tested)) != n_samples:
-        raise ValueError("cross_val_predict only works for partitions")
+        raise ValueError(f"cross_val_predict only works for partitions{advice}")
     outputs = np.concatenate([output for _, output in pairs])
     return outputs[np.argsort(tested)]
 

@@ -125,16 +125,15 @@ class Accumulation:
         specification = self.specification
         no_rows = Data(points, np.empty(0), None, np.empty((0, 0)), None, None)
         kernel = specification.kernel_at(no_rows, {})
-        return landmark_map(
-            kernel, points, specification.penalty, specification.fit_intercept
-        )
+        return landmark_map(kernel, points, specification.penalty, specification.fit_intercept)
 
     def _labels(self, y: np.ndarray) -> Labels:
         """How the estimator reads y; for classes, of one row each and a few more."""
-        if self.classes is None:
-            return self.model.__fitonce_labels__(y, None)
-        n = len(self.classes)
-        return self.model.__fitonce_labels__(self.classes[np.arange(2 * n + 2) % n], None)
+        if self.classes is not None:
+            n = len(self.classes)
+            y = self.classes[np.arange(2 * n + 2) % n]
+        labels: Labels = self.model.__fitonce_labels__(y, None)
+        return labels
 
     def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
         """The part of a block.

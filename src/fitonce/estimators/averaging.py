@@ -198,7 +198,7 @@ class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
         return get_tags(self.estimator)
 
 
-_AVERAGED: dict[type, type[_Averaged]] = {
+_AVERAGED: dict[type, Any] = {
     KernelFisherDiscriminant: AveragedFisher,
     LeastSquaresSVC: AveragedSVC,
 }

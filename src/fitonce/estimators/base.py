@@ -250,9 +250,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         record = self._require_kept("at")
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
-            raise ValueError(
-                f"alpha must be a single positive number here, got {alpha!r} instead."
-            )
+            raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
         record.problem.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
         for name, value in vars(self).items():

@@ -242,6 +242,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The LDA rule on the axes of all rows, folded into the coefficients."""
         _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
         readout = self._readout
+        assert isinstance(readout, Indicators)
         rule = readout.rule(E, sizes, dof=dof)
         rule = rule.difference() if readout.n_classes == 2 else rule
         self._set_solution(solution.readout(rule.weights, rule.offsets))

@@ -275,9 +275,7 @@ def _stays_where_it_is(estimator: Any, X: Any) -> bool:
     return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
-def check_new_data(
-    estimator: Any, X: Any, method: str, fitted_in: str
-) -> tuple[Array, Any]:
+def check_new_data(estimator: Any, X: Any, method: str, fitted_in: str) -> tuple[Array, Any]:
     """Rows to predict, as float64 in the namespace and on the device of the training rows, and the
     caller's dtype.
     """

@@ -148,7 +148,10 @@ class SharedEngine:
         if not in_order:
             truth, Y, r = values[..., order], _columns(Y, order), _columns(r, order)
             alpha = None if alpha is None else _columns(alpha, order)
-        rho, force = empty_like_shape(tuple(r.shape), r), None if alpha is None else empty_like_shape(tuple(r.shape), r)
+        rho, force = (
+            empty_like_shape(tuple(r.shape), r),
+            None if alpha is None else empty_like_shape(tuple(r.shape), r),
+        )
         for number, run in enumerate(layout.runs):
             self._hold_out(factors(number), run, r, alpha, rho, force)
         return self._read(layout, values, truth, Y, r, rho, alpha, force, total, order)
@@ -241,7 +244,11 @@ class SharedEngine:
         orders = np.stack([layout.order for layout in layouts])
         shape = (*Y.shape[:2], orders.shape[1])
         Yc, rc, rho = (empty_like_shape(shape, Y) for _ in range(3))
-        alpha_c, force = (None, None) if alpha is None else (empty_like_shape(shape, Y), empty_like_shape(shape, Y))
+        alpha_c, force = (
+            (None, None)
+            if alpha is None
+            else (empty_like_shape(shape, Y), empty_like_shape(shape, Y))
+        )
         for number, layout in enumerate(layouts):
             index = index_like(layout.order, Y)
             xp = namespace(Y)

@@ -15,10 +15,11 @@ import sklearn
 
 from ..core.rows import is_rows
 from ..crossval.routes import share_landmarks
+from ..estimators.fitted import final_step
 from ..rows.dask import is_dask
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
-from .evaluation import Evaluation, final_step
+from .evaluation import Evaluation
 from .exchange import Exchange
 from .question import Question
 from .result import PermutationTest, Sequential

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.special
 from sklearn.base import BaseEstimator
 from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_scorer
 from sklearn.utils.metaestimators import available_if
 
+from ..core.calibration import class_scores
 from ..crossval.metrics import Metric, Outputs, Scored, pooled, vectorised
 from ..estimators.fitted import is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor

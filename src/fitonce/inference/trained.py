@@ -333,9 +333,7 @@ class TrainedEngine:
         order = index_like(np.argsort(np.concatenate(rows)), like)
         return xp.take(xp.concat(pieces, axis=0), order, axis=0)
 
-    def _read(
-        self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None
-    ) -> Array:
+    def _read(self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None) -> Array:
         """Outputs of one fold's models for targets (B, t, n), by the maps that they share."""
         S, R, definite = maps
         xp = namespace(Y)

@@ -8,7 +8,9 @@ import numpy as np
 
 from ..core.arrays import Array, eigh_overwriting, eye_like, namespace, take
 
-REPLACEABLE = 1e-8  # a landmark with at least this share of itself in the others is replaced by them
+REPLACEABLE = (
+    1e-8  # a landmark with at least this share of itself in the others is replaced by them
+)
 
 
 @dataclass(frozen=True)

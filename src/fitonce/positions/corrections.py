@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.stats
 
-from ..inference.result import TIE
+from ..crossval.metrics import TIE
 
 ALTERNATIVES = ("greater", "less", "two-sided")
 BLOCK_ELEMENTS = 1 << 22  # of permutations times positions (or edges) looked at together

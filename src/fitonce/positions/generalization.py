@@ -140,11 +140,11 @@ class TrainedHere:
     _stacked: Array | None = None
 
     def __call__(self, X: Any) -> np.ndarray:
-        shared = self._shared(X)
+        shared, plain = self._shared(X), self.scoring.measures[0].plain
         closed = {
             fold: self._in_closed_form(shared.decomposed, deleted)
             for fold, (train, _) in enumerate(self.splits)
-            if self.scoring.measures[0].plain and (deleted := shared.deleted(train)) is not None
+            if plain and shared.decomposed and (deleted := shared.deleted(train)) is not None
         }
         scores = np.empty((len(self.slices), len(self.splits)))
         try:

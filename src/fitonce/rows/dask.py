@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import Array
-from .blocks import Rows, checked_block, rechunked
+from ..core.rows import Rows
+from .blocks import checked_block, rechunked
 
 BRANCHES = 8  # results merged by one task
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .blocks import ArrayRows, BlockRows, Rows, checked_block
+from ..core.rows import Rows
+from .blocks import ArrayRows, BlockRows, checked_block
 
 BATCH_ROWS = 65_536  # rows read from a file at a time
 CSV_BLOCK_BYTES = 1 << 24

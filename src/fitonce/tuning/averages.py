@@ -186,7 +186,7 @@ def averaged_problem(
     total = np.bincount(block, weights=w, minlength=m)
     like = dense_like(X)
     A = _means(block, w / total[block], m, like)
-    row_scale = row_scale_of(total, X)
+    row_scale: Array = row_scale_of(total, X)
     Y = asarray_like(data.targets[np.unique(block, return_index=True)[1]], like)
     means = centre = None
     if kernel.linear:

@@ -57,7 +57,9 @@ class Criterion:
             return LOSSES[self.given]
         scorer = get_scorer(self.given) if isinstance(self.given, str) else self.given
         score = _scored if isinstance(scorer, SCORER) else _called
-        return lambda scores: np.array([-float(score(scorer, scores, j)) for j in range(len(scores))])
+        return lambda scores: np.array(
+            [-float(score(scorer, scores, j)) for j in range(len(scores))]
+        )
 
 
 def is_scorer_name(name: Any) -> bool:

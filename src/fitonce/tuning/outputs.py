@@ -13,8 +13,9 @@ def residual_scatter(fitted: Fitted) -> Array:
     return fitted.Y.T @ fitted.residual
 
 
-def axes_of_fit(problem: Problem, readout: Indicators, fitted: Fitted) -> Axes:
+def axes_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Axes:
     """The discriminant axes of all rows."""
+    assert isinstance(readout, Indicators)
     sizes = problem.sizes
     return readout.axes(residual_scatter(fitted), sizes, problem.degrees_of_freedom(sizes))
 
@@ -36,7 +37,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     held_out = path.leave_one_out()
     r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
     force = dual = None
-    if held_out.force is not None:
+    if held_out.force is not None and path.dual is not None:
         force, dual = held_out.force[0, :, None, :], path.dual[0, :, None, :]
     fitted = problem.smoother.fitted(problem.projected, path)
     E = scatter_without(residual_scatter(fitted), r, HeldOut(rho, force), dual)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.optimize
@@ -92,11 +92,12 @@ def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
     jets = problem.smoother.jets(problem.projected, mu)
     if criterion.name == "squared_error":
         total = tuner.data.total_weight * problem.targets.shape[1]
-        return (jets.held_out * jets.held_out).sum() * (1.0 / total)
+        mean: Jet = (jets.held_out * jets.held_out).sum() * (1.0 / total)
+        return mean
     scatter = jets.residual.map(lambda r: problem.projected.Y.T @ r)
     e = jets.held_out.map(problem.unscale)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # classes may not separate
-        margins = tuner.readout.margins(e, scatter, problem.targets, problem.sizes)
+        margins: Jet | None = tuner.readout.margins(e, scatter, problem.targets, problem.sizes)
         if margins is None:
             return None
         return smoothed_jet(margins, criterion.compression, problem.row_weights)
@@ -196,7 +197,7 @@ class _Refiner:
         window = self.tuner.alphas(problem)[[0, -1]]
         steps: list[NewtonStep] = []
         if self.smooth and loss_jet(self.tuner, problem, alpha) is not None:
-            steps = newton(lambda mu: loss_jet(self.tuner, problem, mu), alpha, *window)
+            steps = newton(lambda mu: cast(Jet, loss_jet(self.tuner, problem, mu)), alpha, *window)
             alpha = steps[-1].alpha
         else:
             by_line = _line(

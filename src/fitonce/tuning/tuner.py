@@ -38,7 +38,7 @@ Parameters = dict[str, Any]
 class Watch:
     """Who is told of the search: a context for each step of it, a function for each trial."""
 
-    task: Callable[[str], AbstractContextManager[None]] = nullcontext
+    task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
     tried: Callable[[Trial], None] = lambda trial: None
 
 
@@ -276,6 +276,4 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
     if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
         smooth = "so smooth a kernel is nearly linear: try kernel='linear'"
         advice = smooth if gamma == min(tried) else "scale the features, or give gamma"
-        warn_numerical(
-            f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}."
-        )
+        warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}.")

@@ -10,8 +10,8 @@ import numpy as np
 import onnxruntime
 from sklearn.utils.validation import check_is_fitted
 
+from ...core.doubt import warn_numerical
 from ...estimators.fitted import is_model
-from ...estimators.validation import warn_numerical
 from ..portable import portable
 from . import ERROR_KEY, TOLERANCE
 from .graph import Graph
