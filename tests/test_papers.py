@@ -612,4 +612,4 @@ def test_the_direct_approach_grows_no_faster_than_counted(committed):
 
 
 def test_the_tables_of_the_pages_are_those_of_the_results():
-    assert module("pages").stale() == []
+    assert module("pages").MARKED.outdated() == []

@@ -1,14 +1,14 @@
 """Tables of the pages in docs/papers, made from the committed results.
 
-A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the
-table of that name. ``python pages.py`` writes, ``python pages.py --check`` only says which pages
-are not up to date (the tests do that too).
+    python benchmarks/papers/pages.py            # writes
+    python benchmarks/papers/pages.py --check    # says which pages are not up to date
+
+How the tables of a page are marked: docs/_marked.py.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,17 +16,15 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "papers"
-PAGES = HERE.parent.parent / "docs" / "papers"
-BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+DOCS = HERE.parent.parent / "docs"
+sys.path.insert(0, str(DOCS))
+
+from _marked import Marked, table  # noqa: E402
 
 
 def result(name: str) -> dict[str, Any]:
-    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(str(cell) for cell in line) + " |\n" for line in lines)
+    loaded: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return loaded
 
 
 def number(value: float) -> str:
@@ -51,7 +49,7 @@ def cawley2003_figure1() -> str:
         [n, *(f"{found[column][i]:.0f}" for column in columns[:2]), f"{found[columns[2]][i]:.2f}"]
         for i, n in enumerate(found["settings"]["sizes"])
     ]
-    return markdown(
+    return table(
         [
             "n",
             "direct / analytic",
@@ -71,7 +69,7 @@ def cawley2003_slopes() -> str:
         "training": "3",
         "exact": "3 (one decomposition)",
     }
-    return markdown(
+    return table(
         ["part", f"measured exponent, n ≥ {found['settings']['slopes_from']}", "counted"],
         [[part, f"{found['slopes'][part]:.1f}", counted[part]] for part in counted],
     )
@@ -85,7 +83,7 @@ def cawley2003_figure2() -> str:
     for mu, values in found["mean"].items():
         for cause in ("as printed", "slip", "basis kept", "targets kept", "rounding", "ours"):
             rows.append([mu, cause, *(number(values[cause][i]) for i in shown)])
-    return markdown(["μ", "e", *(f"n = {sizes[i]}" for i in shown)], rows)
+    return table(["μ", "e", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
 def cawley2003_error_rates() -> str:
@@ -102,7 +100,7 @@ def cawley2003_error_rates() -> str:
         for mu, values in found["mean"].items()
         for key, label in names.items()
     ]
-    return markdown(["μ", "leave-one-out error in %", *(f"n = {sizes[i]}" for i in shown)], rows)
+    return table(["μ", "leave-one-out error in %", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
 def saadi2007_figure2() -> str:
@@ -116,7 +114,7 @@ def saadi2007_figure2() -> str:
         [label, number(found["chosen_mu"][key]), f"{100 * found['test_error'][key]:.2f}"]
         for key, label in names.items()
     ]
-    return markdown(
+    return table(
         ["method", "chosen μ", "test error in %"],
         [*rows, ["Bayes's rule", "–", f"{100 * found['test_error']['bayes']:.2f}"]],
     )
@@ -162,7 +160,7 @@ def saadi2007_figure3() -> str:
             f"{ratios['sparse conventional / sparse canonical'][-1]:.1f}",
         ],
     ]
-    return markdown(["quantity", "published", "here"], rows)
+    return table(["quantity", "published", "here"], rows)
 
 
 def saadi2007_ratios() -> str:
@@ -172,7 +170,7 @@ def saadi2007_ratios() -> str:
     rows = [
         [name, *(f"{values[i]:.1f}" for i in shown)] for name, values in found["ratios"].items()
     ]
-    return markdown(["ratio of total times", *(f"n = {sizes[i]}" for i in shown)], rows)
+    return table(["ratio of total times", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
 def saadi2007_figure4() -> str:
@@ -190,7 +188,7 @@ def saadi2007_figure4() -> str:
         for mu, values in found["mean"].items()
         for key, label in names.items()
     ]
-    return markdown(["μ", "e", *(f"n = {sizes[i]}" for i in shown)], rows)
+    return table(["μ", "e", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
 def saadi2007_table1() -> str:
@@ -206,7 +204,7 @@ def saadi2007_table1() -> str:
                 *(plus_minus(ours[method][:2], 2) for method in ("dual", "default", "ls-svm")),
             ]
         )
-    return markdown(
+    return table(
         ["set", "published ORKFD", "published KFD", "dual norm", "function norm", "LS-SVM"], rows
     )
 
@@ -240,7 +238,7 @@ def saadi2007_claims() -> str:
                 f"{ranks.count(1)}, {ranks.count(2)}",
             ]
         )
-    return markdown(["claim", "paper", "counted"], rows)
+    return table(["claim", "paper", "counted"], rows)
 
 
 def counts(duel: dict[str, list[str]]) -> str:
@@ -275,7 +273,7 @@ def richard_table(name: str, parameters: str | None) -> str:
         *RICHARD,
         "unit α: one answer to all rows",
     ]
-    return markdown(header, rows)
+    return table(header, rows)
 
 
 def richard2012_table1() -> str:
@@ -301,7 +299,7 @@ def top_three(name: str, parameters: str) -> str:
             )
             rows.append([data, method, best])
     rows.sort(key=lambda row: list(found[RICHARD[0]]).index(row[0]))
-    return markdown(["set", "method", f"top three ({parameters}: accuracy)"], rows)
+    return table(["set", "method", f"top three ({parameters}: accuracy)"], rows)
 
 
 def richard2012_top_rbf() -> str:
@@ -333,9 +331,7 @@ def richard2012_table4() -> str:
             rows.append(
                 [name, method, printed, plus_minus(row["accuracy"]), number(row["median_gamma"])]
             )
-    return markdown(
-        ["set", "method and lattice", "published", "accuracy here", "median gamma"], rows
-    )
+    return table(["set", "method and lattice", "published", "accuracy here", "median gamma"], rows)
 
 
 def richard2012_ablation() -> str:
@@ -353,7 +349,7 @@ def richard2012_ablation() -> str:
                         *(f"{effects[name][kind][factor][level]:.1f}" for name in names),
                     ]
                 )
-    return markdown(["kernel", "factor", "level", *names], rows)
+    return table(["kernel", "factor", "level", *names], rows)
 
 
 def richard2012_ablation_ends() -> str:
@@ -372,7 +368,7 @@ def richard2012_ablation_ends() -> str:
             "logarithmic lattice"
         ),
     }
-    return markdown(
+    return table(
         ["combination", *found],
         [
             [label, *(plus_minus(found[name][key]) for name in found)]
@@ -399,7 +395,7 @@ def treder2019_anova() -> str:
                 p = "< .001" if row["p"] < 0.001 else f"= {row['p']:.2g}"
                 cells.append(f"{row['F']:.1f} (p {p})")
             rows.append([kind, effect, F, *(cells if len(cells) == 2 else ["–", *cells])])
-    return markdown(
+    return table(
         ["analysis", "effect", "published F", "F, retraining on features", "F, same kernel matrix"],
         rows,
     )
@@ -429,7 +425,7 @@ def treder2019_growth() -> str:
                 f"{row['exponent']:.1f}",
             ]
         )
-    return markdown(
+    return table(
         [
             "grows",
             "step",
@@ -454,7 +450,7 @@ def mueller2006_sketches() -> str:
         ]
         for name in found["criterion"]
     ]
-    return markdown(
+    return table(
         [
             "direction",
             "distance of the projected means",
@@ -493,32 +489,7 @@ TABLES: dict[str, Callable[[], str]] = {
 }
 
 
-# ---- the pages -----------------------------------------------------------------------------------
-
-
-def filled(text: str) -> str:
-    """The text of a page with its tables as the results have them."""
-    return BLOCK.sub(lambda match: f"{match[1]}\n{TABLES[match[2]]()}\n{match[3]}", text)
-
-
-def stale() -> list[str]:
-    """Pages whose tables differ from the results, and tables that no page shows."""
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(PAGES.glob("*.md"))}
-    shown = {match[2] for text in texts.values() for match in BLOCK.finditer(text)}
-    return [name for name, text in texts.items() if filled(text) != text] + sorted(
-        set(TABLES) - shown
-    )
-
-
-def main() -> None:
-    if "--check" in sys.argv[1:]:
-        found = stale()
-        print("\n".join(found) or "all pages are up to date")
-        raise SystemExit(bool(found))
-    for path in sorted(PAGES.glob("*.md")):
-        text = path.read_text(encoding="utf-8")
-        path.write_text(filled(text), encoding="utf-8")
-
+MARKED = Marked(DOCS / "papers", TABLES)
 
 if __name__ == "__main__":
-    main()
+    MARKED.main()
