@@ -6,15 +6,15 @@ are then used on every split (where the penalty is chosen too, the majority of t
 the medians among those). Features are standardised with the mean and standard deviation of the
 training rows. One thread. Needs the data: see ``fitonce.datasets.fetch_raetsch``.
 
-    python benchmarks/raetsch.py                             # everything; goes on where it was interrupted
+    python benchmarks/raetsch.py                             # everything, or what is missing
     python benchmarks/raetsch.py --methods default --sets heart thyroid
-    python benchmarks/raetsch.py --seed-offset 1000          # for choosing defaults: splits that the table does not use
+    python benchmarks/raetsch.py --seed-offset 1000          # splits that the table does not use
     python benchmarks/raetsch.py --methods default --fresh   # after a change of the code
-    python benchmarks/raetsch.py --report                    # tables from what is there, no computation
+    python benchmarks/raetsch.py --report                    # tables alone, no computation
 
-One JSON file for each method and set lies in benchmarks/results/raetsch/;
-benchmarks/results/raetsch.json and raetsch.md are made from them. With --seed-offset or --quick all
-of it goes to benchmarks/cache/ instead.
+Defaults are chosen with --seed-offset. One JSON file for each method and set lies in
+benchmarks/results/raetsch/; benchmarks/results/raetsch.json and raetsch.md are made from them. With
+--seed-offset or --quick all of it goes to benchmarks/cache/ instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import Any
 
 import common
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
@@ -111,9 +111,8 @@ class Method:
     """
 
     title: str
-    tuned: (
-        Callable[[int, bool], Any] | None
-    )  # (n_features, quick): the estimator that chooses; None: parameters of `base`
+    # (n_features, quick): the estimator that chooses; None: parameters of `base`
+    tuned: Callable[[int, bool], Any] | None
     chosen: Callable[[Any], Parameters]
     fixed: Callable[[Parameters], Any]
     settings: Callable[[], str]
@@ -131,10 +130,14 @@ def ours(title: str, estimator: Any) -> Method:
             "penalty": str(model.penalty_),
         },
         fixed=lambda parameters: clone(estimator).set_params(**parameters),
-        settings=lambda: (
-            f"{type(estimator).__name__}({', '.join(f'{k}={v!r}' for k, v in estimator.get_params(deep=False).items())})"
-        ),
+        settings=lambda: call(estimator),
     )
+
+
+def call(estimator: BaseEstimator) -> str:
+    """The call that makes this estimator, with every parameter."""
+    parameters = estimator.get_params(deep=False).items()
+    return f"{type(estimator).__name__}({', '.join(f'{name}={v!r}' for name, v in parameters)})"
 
 
 def svc_grid(n_features: int, quick: bool) -> GridSearchCV:

@@ -36,8 +36,7 @@ exclude_patterns = ["_build", "_templates"]
 default_role = "code"
 suppress_warnings = ["config.cache"]
 
-# ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not
-# there is a warning
+# ---- Markdown: headings have the anchors of code hosts; a link to none is a warning --------------
 
 myst_heading_anchors = 4
 
@@ -212,8 +211,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", read_source)
     app.connect("include-read", read_include)
     app.connect("autodoc-skip-member", is_foreign)
-    app.connect(
-        "autodoc-process-docstring", show_equations, priority=100
-    )  # before numpydoc takes the sections apart
-    app.connect("autodoc-process-docstring", escape_names, priority=900)  # and after
+    # before and after numpydoc takes the sections apart
+    app.connect("autodoc-process-docstring", show_equations, priority=100)
+    app.connect("autodoc-process-docstring", escape_names, priority=900)
     return {"parallel_read_safe": True}

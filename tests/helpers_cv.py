@@ -380,10 +380,8 @@ def outcome(call: Callable[[], Any]) -> Outcome:
         try:
             value = call()
         except Exception as exception:
-            error = (
-                type(exception),
-                str(exception).split("Below are more details")[0],
-            )  # what follows there are tracebacks
+            # what follows these words are tracebacks
+            error = (type(exception), str(exception).split("Below are more details")[0])
     return Outcome(value, error, frozenset(warning.category for warning in caught))
 
 

@@ -408,9 +408,8 @@ class TestRichard:
         X, y, X_test, y_test = richard.split(name, 0)
         assert (len(y), len(y_test)) == (n_train, n_test)
         assert np.sum(y) + np.sum(y_test) == (n_train + n_test) // 2
-        assert len(np.unique(np.vstack([X, X_test]), axis=0)) > 0.95 * (
-            n_train + n_test
-        )  # iris has repeated rows of its own
+        # iris has repeated rows of its own
+        assert len(np.unique(np.vstack([X, X_test]), axis=0)) > 0.95 * (n_train + n_test)
 
     def test_the_discriminant_is_the_leading_eigenvector(self):
         richard = module("richard2012")

@@ -68,9 +68,8 @@ def canonical(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, flo
     U = F @ V
     squares, zeta, xi = U**2, U.sum(axis=0), U.T @ y
     prepared = time.process_time()
-    c = 1.0 / (
-        lam[:, None] + mus
-    )  # all values at once: three products with n×n matrices, O(n²) for each value
+    # all values at once: three products with n×n matrices, O(n²) for each value
+    c = 1.0 / (lam[:, None] + mus)
     eta_1, nu = U @ (c * zeta[:, None]) - 1.0, U @ (c * xi[:, None])
     S = len(y) - zeta**2 @ c
     residuals = (y[:, None] - nu - eta_1 * (y @ eta_1) / S) / (1.0 - squares @ c - eta_1**2 / S)
