@@ -64,10 +64,7 @@ def ridge_function_norm(
     intercept: bool | str = True,
     unpenalised: np.ndarray | None = None,
 ) -> Model:
-    """argmin Σ w (y - f)² + μ αᵀKα, by the bordered system [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y.
-
-    0].
-    """
+    """argmin Σ w (y - f)² + μ αᵀKα, by a system: [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y; 0]."""
     n = len(K)
     w = np.ones(n) if weights is None else weights
     P = unpenalised_columns(n, intercept, unpenalised)

@@ -50,9 +50,8 @@ def test_widths() -> None:
 
 @pytest.mark.parametrize("mu", [0.05, 3.0])
 def test_papers_bordered_system(mu: float) -> None:
-    """Cawley & Talbot, Saadi et al.: [K'K + μI, K'1; 1'K, ℓ] [α; b] = [K'y.
-
-    1'y] with targets ℓ/ℓ₁ and -ℓ/ℓ₂.
+    """Cawley & Talbot, Saadi et al.: targets ℓ/ℓ₁ and -ℓ/ℓ₂ in
+    [K'K + μI, K'1; 1'K, ℓ] [α; b] = [K'y; 1'y].
     """
     X, y = data()
     n, K, K_fresh = len(y), gaussian(X, X, 2 * 1.3**2), gaussian(FRESH, X, 2 * 1.3**2)

@@ -59,9 +59,9 @@ Way = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float, np.ndar
 
 
 def canonical(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Seconds of preparation and search, and the held-out residuals r/(1 - h), for features F.
+    """Seconds of preparation and search, and the held-out residuals r/(1 - h).
 
-    K itself, or K_nm of landmarks.
+    The features F are K itself, or K_nm of landmarks.
     """
     clock = time.process_time()
     lam, V = scipy.linalg.eigh(F.T @ F, overwrite_a=True, check_finite=False, driver="evd")
