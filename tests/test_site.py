@@ -251,3 +251,10 @@ def test_badges_say_what_the_settings_say():
         assert (DOCS / "_static" / f"{stem}.svg").read_text(encoding="utf-8") == badges.drawn(
             *words
         ), "run docs/_badges.py"
+
+
+def test_the_picture_of_the_architecture_is_drawn_by_its_script():
+    picture = load("_architecture")
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn(), (
+        "run docs/_architecture.py"
+    )
