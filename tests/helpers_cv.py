@@ -302,9 +302,8 @@ def _gram(options: Mapping[str, Any], X: np.ndarray) -> np.ndarray:
 
 
 def refits(case: Case) -> Iterator[tuple[Any, Any, np.ndarray]]:
-    """Per split.
-
-    The estimator fitted on the training rows, the test rows as it takes them, and their numbers.
+    """For every split: the estimator fitted on the training rows, the test rows as it takes them,
+    and their numbers.
     """
     pairwise = case.estimator.__sklearn_tags__().input_tags.pairwise
     for train, test in case.splits:

@@ -73,7 +73,7 @@ def test_papers_bordered_system(mu: float) -> None:
 def test_ls_svm_bordered_system(gam: float) -> None:
     """LS-SVMlab: [0, y'; y, Ω + I/gam] [b; a] = [0; 1], Ω_ij = y_i y_j exp(-‖x_i-x_j‖²/sig2).
 
-    F(x) = Σ a_j y_j k(x, x_j) + b.
+    f(x) = Σ a_j y_j k(x, x_j) + b.
     """
     X, labels = data()
     y, sig2 = 2.0 * labels - 1.0, 2.5
