@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 PICTURE = Path(__file__).resolve().parent / "_static" / "architecture.svg"
-WIDTH, MARGIN, GAP = 980, 24, 26
+WIDTH, MARGIN, GAP = 860, 18, 20
 BOX_HEIGHT, BAND_HEIGHT, BAND_GAP = 62, 112, 30
 STYLE = """
   .ground { fill: #ffffff } .band { fill: #f2f5f9 } .box { fill: #ffffff; stroke: #5b7ea3 }
@@ -39,22 +39,22 @@ class Band:
 
 BANDS = (
     Band(
-        "does not see the labels: once for each kernel",
+        "no labels: once for each kernel",
         (
             ("rows/", "arrays, files, Dask"),
             ("kernels, landmarks/", "K, or features Z"),
-            ("spectrum, band, moments", "core: decomposition"),
+            ("spectrum, moments", "core: decomposition"),
             ("smoothers, features", "core: fitted values H Y"),
         ),
         in_order=True,
     ),
     Band(
-        "labels enter, all in one batch",
+        "labels enter, in one batch",
         (
-            ("readout", "core: labels to targets"),
+            ("readout", "core: targets"),
             ("holdout", "core: rows leave"),
             ("readout", "core: decisions"),
-            ("criteria, calibration", "core: losses"),
+            ("criteria", "core: losses"),
             ("tuning/", "kernel and mu"),
         ),
         in_order=True,
@@ -63,7 +63,7 @@ BANDS = (
         "what a user calls",
         (
             ("estimators/", "fit, predict, verify"),
-            ("crossval/", "scores by the cheapest route"),
+            ("crossval/", "scores, without refits"),
             ("inference/", "permutation tests"),
             ("positions/", "every time, every place"),
         ),
