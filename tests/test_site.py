@@ -40,10 +40,10 @@ CONSTANTS = {"BAYES_ERROR", "RAETSCH"}  # tables, described on the page of the d
 def importable():
     """The scripts' folders on the path, and their modules forgotten afterwards."""
     folders = [str(DOCS), str(ROOT / "benchmarks")]
-    before = set(sys.modules)
+    before, path = set(sys.modules), list(sys.path)
     sys.path[:0] = folders
     yield
-    sys.path[:] = [entry for entry in sys.path if entry not in folders]
+    sys.path[:] = path
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(tuple(folders)):
             del sys.modules[name]
