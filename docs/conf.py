@@ -135,11 +135,10 @@ def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
         if "://" in target:
             return match[0]
         page = page_of(target, folder)
-        return (
-            f"[{match[1]}](/{page}{match[3] or ''})"
-            if page
-            else f"[{match[1]}](../{target}{match[3] or ''})"
-        )
+        if page is None and target.startswith("docs/"):
+            page = target.removeprefix("docs/").removesuffix(".md")
+        place = f"../{target}" if page is None else f"/{page}"
+        return f"[{match[1]}]({place}{match[3] or ''})"
 
     source[0] = LINK.sub(moved, source[0])
 
