@@ -126,23 +126,6 @@ def read_source(app: Any, name: str, source: list[str]) -> None:
         source[0] = DOCTEST_END.sub("\n```", lead_back(source[0], folder))
 
 
-def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
-    """CHANGELOG.md and CONTRIBUTING.md: their links start at the root of the repository."""
-    folder = HERE.parent
-
-    def moved(match: re.Match[str]) -> str:
-        target = match[2]
-        if "://" in target:
-            return match[0]
-        page = page_of(target, folder)
-        if page is None and target.startswith("docs/"):
-            page = target.removeprefix("docs/").removesuffix(".md")
-        place = f"../{target}" if page is None else f"/{page}"
-        return f"[{match[1]}]({place}{match[3] or ''})"
-
-    source[0] = LINK.sub(moved, source[0])
-
-
 # ---- docstrings are written for help(): plain text, equations indented ---------------------------
 
 CODE = re.compile(r"(``.*?``|`[^`]+`)")
@@ -208,7 +191,6 @@ def is_foreign(
 
 def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", read_source)
-    app.connect("include-read", read_include)
     app.connect("autodoc-skip-member", is_foreign)
     # before and after numpydoc takes the sections apart
     app.connect("autodoc-process-docstring", show_equations, priority=100)
