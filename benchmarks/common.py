@@ -14,10 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# before NumPy is imported: contended cores make threaded LAPACK erratic
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(
-        _name, "1"
-    )  # before NumPy is imported: contended cores make threaded LAPACK erratic
+    os.environ.setdefault(_name, "1")
 
 RESULTS = Path(__file__).parent / "results"
 

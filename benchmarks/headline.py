@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import common
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+sys.path.insert(0, str(ROOT / "docs"))
+
+from _marked import table, wrapped  # noqa: E402
+
 BEGIN, END = "<!-- headline -->", "<!-- end of headline -->"
 
 
@@ -107,17 +113,13 @@ def large_rows() -> list[tuple[str, str, str]]:
     ]
 
 
-def table() -> str:
-    lines = [
-        "| what | beside | result |",
-        "| --- | --- | --- |",
-        *(f"| {' | '.join(row)} |" for row in rows()),
-    ]
-    note = (
+def marked() -> str:
+    """The table and a note, with their marks."""
+    note = wrapped(
         "One thread, both sides in turn in one process unless said otherwise; made by the scripts "
         "in [`benchmarks/`](benchmarks)."
     )
-    return "\n".join([BEGIN, "", *lines, "", note, "", END])
+    return f"{BEGIN}\n\n{table(['what', 'beside', 'result'], rows())}\n{note}\n{END}"
 
 
 def main() -> None:
@@ -127,7 +129,7 @@ def main() -> None:
     text = README.read_text()
     start = text.index(BEGIN)
     end = text.index(END) + len(END) if END in text else start + len(BEGIN)
-    updated = text[:start] + table() + text[end:]
+    updated = text[:start] + marked() + text[end:]
     if arguments.check:
         raise SystemExit(
             0 if updated == text else "README.md is not up to date: run benchmarks/headline.py"

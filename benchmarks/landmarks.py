@@ -7,7 +7,7 @@ landmarks chosen by each method, on m averages of n/m rows of one class, and on 
 exact model on all n training rows is the line to reach. Times: of choosing the landmarks alone, and
 of the whole fit. Averages over the seeds; JSON and a figure.
 
-    FITONCE_RAETSCH=folder python benchmarks/landmarks.py            # all sets; those of the folder are left out without it
+    FITONCE_RAETSCH=folder python benchmarks/landmarks.py    # without the folder: fewer sets
     python benchmarks/landmarks.py --sets digits --seeds 1 --quick
 """
 

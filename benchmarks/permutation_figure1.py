@@ -30,10 +30,8 @@ from fitonce import KernelFisherDiscriminant, cross_val_predict
 from fitonce.inference import permutation_test_score
 
 ALPHA = 1.0
-RETRAINED = {
-    100: 3,
-    1000: 1,
-}  # labellings retrained literally in each repeat, by n; more are extrapolated
+# labellings retrained literally in each repeat, by n; more are extrapolated
+RETRAINED = {100: 3, 1000: 1}
 
 
 def generate(n: int, n_features: int, n_classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +41,8 @@ def generate(n: int, n_features: int, n_classes: int, seed: int) -> tuple[np.nda
     rng = np.random.default_rng(seed)
     centroids = rng.normal(size=(n_classes, n_features))
     centroids /= np.linalg.norm(centroids, axis=1, keepdims=True)
-    factor = rng.normal(size=(n_features, n_features)) / np.sqrt(
-        n_features
-    )  # factor @ factor.T is Wishart, scaled
+    # factor @ factor.T is Wishart, scaled
+    factor = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
     y = rng.permutation(np.arange(n) % n_classes)
     return centroids[y] + rng.normal(size=(n, n_features)) @ factor.T, y
 
@@ -215,13 +212,9 @@ def main() -> None:
     for number, setting in enumerate(todo):
         if not any(all(row.get(key) == value for key, value in setting.items()) for row in done):
             done.append(speed_up(setting))
-            common.write(
-                str(script),
-                {
-                    "script": f"benchmarks/permutation_figure1.py{' --quick' if arguments.quick else ''}",
-                    "rows": done,
-                },
-            )
+            option = " --quick" if arguments.quick else ""
+            made_by = f"benchmarks/permutation_figure1.py{option}"
+            common.write(str(script), {"script": made_by, "rows": done})
         common.progress(number + 1, len(todo), "settings")
     if arguments.plot:
         draw(done, path.with_suffix(".png"))

@@ -1,27 +1,23 @@
 """Every measured figure of docs/*.md, written from benchmarks/results.
 
-A page holds ``<!-- table: name -->`` … ``<!-- end -->``; what stands between is replaced by the
-table of that name. A figure inside a sentence stands between ``<!-- figure: name -->`` and ``<!-- /
--->``.
+    python docs/_figures.py            # writes
+    python docs/_figures.py --check    # says which pages are not up to date; the tests do that too
 
-python docs/_figures.py            # writes
-python docs/_figures.py --check    # says which pages are not up to date; the tests do that too
+How the parts of a page are marked: _marked.py.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from _marked import Marked, table, wrapped
+
 DOCS = Path(__file__).resolve().parent
-VERSIONS = {"python": "Python", "numpy": "NumPy", "sklearn": "scikit-learn"}
 RESULTS = DOCS.parent / "benchmarks" / "results"
-TABLE = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FIGURE = re.compile(r"(<!-- figure: (\S+) -->)[^<]*(<!-- / -->)")
 
 
 def result(name: str) -> dict[str, Any]:
@@ -29,21 +25,17 @@ def result(name: str) -> dict[str, Any]:
     return loaded
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
-
-
-def made_by(table: str, *names: str) -> str:
-    """The table with the scripts, and the versions that they ran with, in a line below it."""
+def made_by(tables: str, *names: str) -> str:
+    """Tables with the scripts, and the versions that they ran with, in a sentence below them."""
     found = [result(name) for name in names]
     scripts = ", ".join(f"`{one['script']}`" for one in found)
     versions = found[0]["versions"]
     where = f", {found[0]['device']}" if "device" in found[0] else ", one thread"
-    return (
-        f"{table}\nMade by {scripts}; Python {versions['python']}, NumPy {versions['numpy']}, "
-        f"scikit-learn {versions['sklearn']}{where}.\n"
+    note = wrapped(
+        f"Made by {scripts}; Python {versions['python']}, NumPy {versions['numpy']}, "
+        f"scikit-learn {versions['sklearn']}{where}."
     )
+    return f"{tables}\n{note}"
 
 
 def duration(seconds: float) -> str:
@@ -73,7 +65,7 @@ def fits() -> str:
         f"time / one `eigh`, n = {time['n']}",
         f"peak memory / kernel matrix, n = {memory['n']}",
     ]
-    return made_by(markdown(header, rows), "fit_vs_eigh", "memory")
+    return made_by(table(header, rows), "fit_vs_eigh", "memory")
 
 
 def cross_validation() -> str:
@@ -94,7 +86,7 @@ def cross_validation() -> str:
         "times faster",
         "largest relative difference",
     ]
-    return made_by(markdown(header, rows), "cross_val_predict")
+    return made_by(table(header, rows), "cross_val_predict")
 
 
 def search_growth() -> str:
@@ -121,7 +113,7 @@ def search_growth() -> str:
         f"search over {found['candidates']} alphas grows like",
         "share of the search",
     ]
-    return made_by(markdown(header, rows), "search_growth")
+    return made_by(table(header, rows), "search_growth")
 
 
 def permutation() -> str:
@@ -132,8 +124,8 @@ def permutation() -> str:
         for mode, values in case["modes"].items():
             what = f"n = {case['n']}, {name}, {case['permutations']:,} permutations"
             rows.append([what, f"`{mode}`", duration(values["seconds"]), f"{values['ratio']:.1f}"])
-    table = markdown(["what", "`permute`", "time", "time / the bare matrix product"], rows)
-    refits = markdown(
+    times = table(["what", "`permute`", "time", "time / the bare matrix product"], rows)
+    refits = table(
         ["five classes, by refitting (extrapolated)", "time", "beside `within-folds`"],
         [
             [
@@ -144,7 +136,7 @@ def permutation() -> str:
             for name, seconds in found["refits"].items()
         ],
     )
-    return made_by(table + "\n" + refits, "permutation")
+    return made_by(times + "\n" + refits, "permutation")
 
 
 def positions() -> str:
@@ -159,13 +151,13 @@ def positions() -> str:
         f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, "
         f"{found['permutations']:,} permutations"
     )
-    table = markdown([what, "time", "times faster"], rows)
+    times = table([what, "time", "times faster"], rows)
     both = clock["generalization_seconds"]
     rest = (
         f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE "
         f"{duration(both['mne'])}.\n"
     )
-    return made_by(table + "\n" + rest, "positions")
+    return made_by(times + "\n" + rest, "positions")
 
 
 def raetsch() -> str:
@@ -182,7 +174,7 @@ def raetsch() -> str:
         [name, *(error(found["methods"][column]) for column in columns), f"{found['speed_up']:.0f}"]
         for name, found in result("raetsch")["sets"].items()
     ]
-    return made_by(markdown(["set", *columns.values(), "selection, times faster"], rows), "raetsch")
+    return made_by(table(["set", *columns.values(), "selection, times faster"], rows), "raetsch")
 
 
 def raetsch_counts() -> str:
@@ -197,7 +189,7 @@ def raetsch_counts() -> str:
                 else f"{value:.0f} times",
             ]
         )
-    return made_by(markdown(["on Rätsch's 13 sets", "result"], rows), "raetsch")
+    return made_by(table(["on Rätsch's 13 sets", "result"], rows), "raetsch")
 
 
 def large() -> str:
@@ -226,7 +218,7 @@ def large() -> str:
         "times faster",
         "difference in accuracy",
     ]
-    return made_by(markdown(header, rows), "large")
+    return made_by(table(header, rows), "large")
 
 
 def gpu() -> str:
@@ -250,7 +242,7 @@ def gpu() -> str:
         "whole fit",
         "peak memory of leave-one-out",
     ]
-    return made_by(markdown(header, rows), "gpu")
+    return made_by(table(header, rows), "gpu")
 
 
 def landmarks() -> str:
@@ -270,7 +262,7 @@ def landmarks() -> str:
         "exact",
         *(f"`{method}`" for method in methods),
     ]
-    return made_by(markdown(header, rows), "landmarks")
+    return made_by(table(header, rows), "landmarks")
 
 
 def landmark_path() -> str:
@@ -292,7 +284,7 @@ def landmark_path() -> str:
         f"m = {' / '.join(sizes)}",
         *(f"{name} (exact {one['exact']['error']:.1f})" for name, one in sets.items()),
     ]
-    return markdown([*header, f"s to choose {sizes[-1]}"], rows)
+    return table([*header, f"s to choose {sizes[-1]}"], rows)
 
 
 def between(seconds: Sequence[float]) -> str:
@@ -309,7 +301,7 @@ def refinement() -> str:
         for name, row in result("refinement")["rows"].items()
     ]
     return made_by(
-        markdown(
+        table(
             ["model, generator", "criterion lower by", "test error in %, refined - lattice"], rows
         ),
         "refinement",
@@ -329,7 +321,7 @@ def defaults() -> str:
                 f"{sum(errors) / len(errors):.2f}",
             ]
         )
-    return made_by(markdown(["criterion", *sets, "mean"], rows), "defaults")
+    return made_by(table(["criterion", *sets, "mean"], rows), "defaults")
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -392,37 +384,7 @@ FIGURES: dict[str, Callable[[], str]] = {
 }
 
 
-def updated(text: str) -> str:
-    """The text with every marked table and figure as the results have it now."""
-    text = TABLE.sub(lambda match: match[1] + TABLES[match[2]]() + match[3], text)
-    return FIGURE.sub(lambda match: match[1] + FIGURES[match[2]]() + match[3], text)
-
-
-def pages() -> list[Path]:
-    """The pages of docs/ itself; benchmarks/papers/pages.py has those of the papers."""
-    return sorted(DOCS.glob("*.md"))
-
-
-def outdated() -> list[str]:
-    return [
-        page.name
-        for page in pages()
-        if updated(page.read_text(encoding="utf-8")) != page.read_text(encoding="utf-8")
-    ]
-
-
-def main() -> None:
-    if "--check" in sys.argv[1:]:
-        names = outdated()
-        raise SystemExit(
-            f"not up to date: {', '.join(names)}; run docs/_figures.py" if names else 0
-        )
-    for page in pages():
-        text = page.read_text(encoding="utf-8")
-        if updated(text) != text:
-            page.write_text(updated(text), encoding="utf-8")
-            print(f"wrote {page.name}")
-
+MARKED = Marked(DOCS, TABLES, FIGURES)
 
 if __name__ == "__main__":
-    main()
+    MARKED.main()

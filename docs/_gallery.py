@@ -46,7 +46,8 @@ script, figure, *sys.argv[1:] = sys.argv[1:]
 sys.argv[0] = script
 runpy.run_path(script, run_name="__main__")
 if plt.get_fignums():
-    plt.figure(plt.get_fignums()[-1]).savefig(figure, dpi=110, facecolor="white", bbox_inches="tight")
+    last = plt.figure(plt.get_fignums()[-1])
+    last.savefig(figure, dpi=110, facecolor="white", bbox_inches="tight")
 """
 
 
@@ -182,10 +183,10 @@ def card(example: Example) -> str:
     else:
         text = example.words or example.path.read_text(encoding="utf-8")
         picture = f"<pre>{html.escape(text[:900])}</pre>"
-    words = f"<strong>{html.escape(example.title)}</strong><span>{html.escape(example.summary.replace('``', ''))}</span>"
+    title, summary = html.escape(example.title), html.escape(example.summary.replace("``", ""))
     return (
-        f'<a class="example" href="{example.name}.html"><span '
-        f'class="picture">{picture}</span>{words}</a>'
+        f'<a class="example" href="{example.name}.html"><span class="picture">{picture}</span>'
+        f"<strong>{title}</strong><span>{summary}</span></a>"
     )
 
 
@@ -225,9 +226,8 @@ def write_if_changed(path: Path, text: str) -> None:
 def build(app: Any) -> None:
     PAGES.mkdir(exist_ok=True)
     all_examples = examples()
-    with ThreadPoolExecutor(
-        min(4, os.cpu_count() or 1)
-    ) as pool:  # each waits for a process of its own
+    # each thread waits for a process of its own
+    with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         list(pool.map(run, [example for example in all_examples if example.name not in NOT_RUN]))
     for example in all_examples:
         write_if_changed(PAGES / f"{example.name}.rst", page(example))

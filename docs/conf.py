@@ -36,8 +36,7 @@ exclude_patterns = ["_build", "_templates"]
 default_role = "code"
 suppress_warnings = ["config.cache"]
 
-# ---- Markdown: headings have the anchors that code hosts give them; a link to one that is not
-# there is a warning
+# ---- Markdown: headings have the anchors of code hosts; a link to none is a warning --------------
 
 myst_heading_anchors = 4
 
@@ -127,24 +126,6 @@ def read_source(app: Any, name: str, source: list[str]) -> None:
         source[0] = DOCTEST_END.sub("\n```", lead_back(source[0], folder))
 
 
-def read_include(app: Any, path: Path, name: str, source: list[str]) -> None:
-    """CHANGELOG.md and CONTRIBUTING.md: their links start at the root of the repository."""
-    folder = HERE.parent
-
-    def moved(match: re.Match[str]) -> str:
-        target = match[2]
-        if "://" in target:
-            return match[0]
-        page = page_of(target, folder)
-        return (
-            f"[{match[1]}](/{page}{match[3] or ''})"
-            if page
-            else f"[{match[1]}](../{target}{match[3] or ''})"
-        )
-
-    source[0] = LINK.sub(moved, source[0])
-
-
 # ---- docstrings are written for help(): plain text, equations indented ---------------------------
 
 CODE = re.compile(r"(``.*?``|`[^`]+`)")
@@ -210,10 +191,8 @@ def is_foreign(
 
 def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", read_source)
-    app.connect("include-read", read_include)
     app.connect("autodoc-skip-member", is_foreign)
-    app.connect(
-        "autodoc-process-docstring", show_equations, priority=100
-    )  # before numpydoc takes the sections apart
-    app.connect("autodoc-process-docstring", escape_names, priority=900)  # and after
+    # before and after numpydoc takes the sections apart
+    app.connect("autodoc-process-docstring", show_equations, priority=100)
+    app.connect("autodoc-process-docstring", escape_names, priority=900)
     return {"parallel_read_safe": True}

@@ -25,12 +25,10 @@ y = np.concatenate([rng.permutation(np.arange(10) < count) for count in more_of_
 X = rng.normal(size=(120, 6)) + 1.5 * rng.normal(size=(12, 6))[sessions]
 
 model = KernelFisherDiscriminant(gamma=0.05, alpha=1.0)
-cv = KFold(
-    10, shuffle=True, random_state=0
-)  # ignores the labels, so that they may move freely over the rows
-warnings.filterwarnings(
-    "ignore", message="The groups parameter is ignored by KFold"
-)  # they say what may be exchanged
+# KFold ignores the labels, so that they may move freely over the rows; it ignores the groups too,
+# which say what may be exchanged
+cv = KFold(10, shuffle=True, random_state=0)
+warnings.filterwarnings("ignore", message="The groups parameter is ignored by KFold")
 start = perf_counter()
 free = permutation_test_score(model, X, y, cv=cv, n_permutations=2000, random_state=0)
 within = permutation_test_score(

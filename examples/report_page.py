@@ -1,7 +1,8 @@
-"""From a table to a page that can be mailed: fit, assess, write. The page needs no network, and its
-sliders try other settings.
+"""From a table to a page that can be mailed: fit, assess, write.
 
-python examples/report_page.py [wine.html]
+The page needs no network, and its sliders show other settings.
+
+    python examples/report_page.py [wine.html]
 """
 
 import sys
@@ -16,11 +17,10 @@ from fitonce import KernelFisherDiscriminant, assess
 from fitonce.plotting import ProjectionDisplay
 from fitonce.report import write_report
 
-data = load_wine(as_frame=True)
-model = make_pipeline(StandardScaler(), KernelFisherDiscriminant()).fit(
-    data.data, data.target_names[data.target]
-)
-assessment = assess(model, data.data, data.target_names[data.target], permutations=200)
+wine = load_wine(as_frame=True)
+X, y = wine.data, wine.target_names[wine.target]
+model = make_pipeline(StandardScaler(), KernelFisherDiscriminant()).fit(X, y)
+assessment = assess(model, X, y, permutations=200)
 print(
     f"nested accuracy {assessment.score} ({assessment.score.method}), p = "
     f"{assessment.permutation.pvalue:.3f}"
@@ -28,14 +28,7 @@ print(
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "wine.html"
-    write_report(
-        path,
-        model,
-        data.data,
-        data.target_names[data.target],
-        assessment=assessment,
-        title="Wine cultivars",
-    )
+    write_report(path, model, X, y, assessment=assessment, title="Wine cultivars")
     print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB; give a file name to keep it")
 
 ProjectionDisplay.from_estimator(model)

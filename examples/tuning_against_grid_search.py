@@ -43,9 +43,8 @@ with threadpool_limits(1):
     ]
     seconds_ours = perf_counter() - start
 
-ours = np.array(
-    [model.cv_results_["mean_test_score"] + 1.0 for model in models]
-)  # accuracy is one less the error
+# accuracy is one less the error
+ours = np.array([model.cv_results_["mean_test_score"] + 1.0 for model in models])
 theirs = search.cv_results_["mean_test_score"].reshape(len(alphas), len(gammas)).T
 print(f"{len(X)} rows, {len(gammas)} widths × {len(alphas)} alphas × 5 folds")
 print(f"GridSearchCV      {seconds_search:7.2f} s   best accuracy {search.best_score_:.4f}")

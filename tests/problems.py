@@ -1,6 +1,5 @@
-"""Small problems for the core's tests.
-
-Kernels of every kind, with and without weights, biases and confounds.
+"""Small problems: kernels of every kind, with and without weights, biases and confounds, for the
+core; rows with labels or numbers for everything above it.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from sklearn.base import is_regressor
 
 import reference
 from fitonce.core.smoother import DualNorm, FunctionNorm, FunctionNormAt
@@ -164,3 +164,62 @@ def make_case(
     if "confounds" in setting:
         case = replace(case, unpenalised=rng.normal(size=(n, 2)))
     return case
+
+
+# ---- rows with labels or numbers -----------------------------------------------------------------
+
+
+def unbalanced_labels(n: int, n_classes: int, rng: np.random.Generator) -> np.ndarray:
+    """Labels 0 … n_classes - 1 in random order, each class larger than the one before it."""
+    ends = np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int)
+    return rng.permutation(np.repeat(np.arange(n_classes), np.diff(ends)))
+
+
+def labelled_rows(
+    n: int, n_classes: int = 3, seed: int = 0, repeated: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, 3) of unbalanced classes that overlap; the last `repeated` rows repeat the first."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = unbalanced_labels(n, n_classes, rng)
+    X[:, 0] += 1.5 * y
+    return _with_repeated(X, y, repeated)
+
+
+def numbered_rows(
+    n: int, n_targets: int = 1, seed: int = 0, repeated: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows (n, 3) with noisy numbers far from zero, (n,) or (n, 2)."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    Y = np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] ** 2])[:, :n_targets]
+    Y = Y + 0.3 * rng.normal(size=(n, n_targets)) + 5.0
+    return _with_repeated(X, Y[:, 0] if n_targets == 1 else Y, repeated)
+
+
+def rows_for(
+    estimator: type,
+    n: int,
+    n_classes: int = 3,
+    n_targets: int = 1,
+    seed: int = 0,
+    repeated: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with targets of the kind that the estimator learns."""
+    if is_regressor(estimator()):
+        return numbered_rows(n, n_targets, seed, repeated)
+    return labelled_rows(n, n_classes, seed, repeated)
+
+
+def row_weights(n: int, zeros: int = 0, seed: int = 1) -> np.ndarray:
+    """Unequal weights, some of them zero."""
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.3, 3.0, size=n)
+    weights[rng.permutation(n)[:zeros]] = 0.0
+    return weights
+
+
+def _with_repeated(X: np.ndarray, y: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    if count:
+        X[-count:], y[-count:] = X[:count], y[:count]
+    return X, y

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mpmath
 import numpy as np
@@ -64,10 +64,7 @@ def ridge_function_norm(
     intercept: bool | str = True,
     unpenalised: np.ndarray | None = None,
 ) -> Model:
-    """argmin Σ w (y - f)² + μ αᵀKα, by the bordered system [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y.
-
-    0].
-    """
+    """argmin Σ w (y - f)² + μ αᵀKα, by a system: [[K + μ/w, P], [Pᵀ, 0]] [α; β] = [Y; 0]."""
     n = len(K)
     w = np.ones(n) if weights is None else weights
     P = unpenalised_columns(n, intercept, unpenalised)
@@ -254,3 +251,22 @@ def held_out_exactly(
         solution = mpmath.lu_solve(system, right)
         values = K_test * solution[:n, 0] + solution[n] * mpmath.ones(len(test), 1)
         return np.array([float(value) for value in values])
+
+
+# ---- agreement -----------------------------------------------------------------------------------
+
+
+def assert_close(got: Any, expected: Any, tolerance: float = 1e-9, what: str = "") -> None:
+    """Equal within `tolerance` of the largest expected number (of 1, where all are zero).
+
+    NaN, infinities and what stands for them (beyond 1e30) exactly where expected.
+    """
+    got, expected = np.asarray(got), np.asarray(expected)
+    assert got.shape == expected.shape, f"{what}: {got.shape} instead of {expected.shape}"
+    usual = np.isfinite(expected) & (np.abs(expected) < 1e30)
+    np.testing.assert_array_equal(got[~usual], expected[~usual], err_msg=what)
+    error = np.abs(got[usual] - expected[usual]).max(initial=0.0)
+    size = np.abs(expected[usual]).max(initial=0.0) or 1.0
+    assert error <= tolerance * size, (
+        f"{what}: relative deviation {error / size:.2e}, allowed {tolerance:.2e}"
+    )

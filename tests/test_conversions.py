@@ -50,9 +50,8 @@ def test_widths() -> None:
 
 @pytest.mark.parametrize("mu", [0.05, 3.0])
 def test_papers_bordered_system(mu: float) -> None:
-    """Cawley & Talbot, Saadi et al.: [K'K + μI, K'1; 1'K, ℓ] [α; b] = [K'y.
-
-    1'y] with targets ℓ/ℓ₁ and -ℓ/ℓ₂.
+    """Cawley & Talbot, Saadi et al.: targets ℓ/ℓ₁ and -ℓ/ℓ₂ in
+    [K'K + μI, K'1; 1'K, ℓ] [α; b] = [K'y; 1'y].
     """
     X, y = data()
     n, K, K_fresh = len(y), gaussian(X, X, 2 * 1.3**2), gaussian(FRESH, X, 2 * 1.3**2)
@@ -74,7 +73,7 @@ def test_papers_bordered_system(mu: float) -> None:
 def test_ls_svm_bordered_system(gam: float) -> None:
     """LS-SVMlab: [0, y'; y, Ω + I/gam] [b; a] = [0; 1], Ω_ij = y_i y_j exp(-‖x_i-x_j‖²/sig2).
 
-    F(x) = Σ a_j y_j k(x, x_j) + b.
+    f(x) = Σ a_j y_j k(x, x_j) + b.
     """
     X, labels = data()
     y, sig2 = 2.0 * labels - 1.0, 2.5

@@ -7,7 +7,6 @@ Building the site itself is a part of .ci/run, with warnings as errors; these te
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import re
 import sys
@@ -37,14 +36,22 @@ MODULES = (
 CONSTANTS = {"BAYES_ERROR", "RAETSCH"}  # tables, described on the page of the data sets
 
 
+@pytest.fixture(scope="module", autouse=True)
+def importable():
+    """The scripts' folders on the path, and their modules forgotten afterwards."""
+    folders = [str(DOCS), str(ROOT / "benchmarks")]
+    before, path = set(sys.modules), list(sys.path)
+    sys.path[:0] = folders
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(tuple(folders)):
+            del sys.modules[name]
+
+
 def load(name: str) -> ModuleType:
-    """A module of docs/, which is no package."""
-    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
-    assert specification and specification.loader
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[name] = module
-    specification.loader.exec_module(module)
-    return module
+    """A module of docs/ or benchmarks/, which are no packages."""
+    return importlib.import_module(name)
 
 
 def anchors(text: str) -> set[str]:
@@ -150,7 +157,13 @@ def test_the_api_lists_nothing_else():
 
 
 def test_measured_figures_are_those_of_the_results():
-    assert load("_figures").outdated() == [], "run docs/_figures.py"
+    assert load("_figures").MARKED.outdated() == [], "run docs/_figures.py"
+
+
+def test_the_headline_is_that_of_the_results():
+    assert load("headline").marked() in (ROOT / "README.md").read_text(encoding="utf-8"), (
+        "run benchmarks/headline.py"
+    )
 
 
 def test_a_changed_figure_is_noticed():
@@ -158,26 +171,56 @@ def test_a_changed_figure_is_noticed():
     text = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
     ratio = f"{figures.result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}"
     assert ratio in text
-    assert figures.updated(text.replace(ratio, "0.01")) == text
+    assert figures.MARKED.updated(text.replace(ratio, "0.01")) == text
     assert (
-        figures.updated("<!-- figure: fit_over_eigh -->9<!-- / -->")
-        == f"<!-- figure: fit_over_eigh -->{ratio}<!-- / -->"
+        figures.MARKED.updated("It takes <!-- figure: fit_over_eigh -->9<!-- / --> s.\n")
+        == f"It takes <!-- figure: fit_over_eigh -->{ratio}<!-- / --> s.\n"
     )
+
+
+def test_tables_and_figures_that_no_page_shows_are_noticed(tmp_path):
+    marked = load("_marked")
+    shown = "<!-- table: one -->\n\n| a |\n| --- |\n\n<!-- end -->\n"
+    (tmp_path / "page.md").write_text(shown, encoding="utf-8")
+    tables = {"one": lambda: marked.table(["a"], [])}
+    assert marked.Marked(tmp_path, tables).outdated() == []
+    assert marked.Marked(tmp_path, {**tables, "two": str}, {"three": str}).outdated() == [
+        "three",
+        "two",
+    ]
+
+
+def test_paragraphs_are_wrapped_and_marks_stay_whole():
+    marked = load("_marked")
+    mark = "<!-- figure: x -->1.5 GiB<!-- / -->"
+    for length in range(60, 100):
+        text = f"{'a' * length} takes {mark}, no more. {'Words follow. ' * 20}\n"
+        lines = marked.wrapped(text).splitlines()
+        assert max(map(len, lines)) <= 100
+        assert not any(line.startswith("<!--") for line in lines)
+        assert sum(mark in line for line in lines) == 1
+        assert " ".join(lines).split() == text.split()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_lines_of_prose_have_at_most_100_columns(page):
+    """Outside code; tables and lines with a link are excepted."""
+    prose = FENCE.sub("", page.read_text(encoding="utf-8"))
+    lines = [line for line in prose.splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > 100 and "](" not in line] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_marks_are_whole_and_no_line_begins_with_a_figure(page):
+    for line in page.read_text(encoding="utf-8").splitlines():
+        assert line.count("<!--") == line.count("-->")
+        assert not line.lstrip().startswith("<!-- figure")
 
 
 def test_every_result_names_a_script_that_exists():
     for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
         script = json.loads(path.read_text(encoding="utf-8"))["script"].split()[0]
         assert (ROOT / script).is_file(), f"{path.name} names {script}"
-
-
-def test_every_table_of_the_figures_is_used():
-    figures = load("_figures")
-    text = "".join(page.read_text(encoding="utf-8") for page in figures.pages())
-    assert set(figures.TABLE.findall(text)) and {
-        name for _, name, _ in figures.TABLE.findall(text)
-    } == set(figures.TABLES)
-    assert {name for _, name, _ in figures.FIGURE.findall(text)} == set(figures.FIGURES)
 
 
 def test_the_side_bar_has_every_page_of_the_index():
@@ -203,9 +246,15 @@ def test_every_example_has_a_place_in_the_gallery():
 
 
 def test_badges_say_what_the_settings_say():
-    sys.path.insert(0, str(DOCS))
-    badges = importlib.import_module("_badges")
+    badges = load("_badges")
     for stem, words in badges.badges().items():
         assert (DOCS / "_static" / f"{stem}.svg").read_text(encoding="utf-8") == badges.drawn(
             *words
         ), "run docs/_badges.py"
+
+
+def test_the_picture_of_the_architecture_is_drawn_by_its_script():
+    picture = load("_architecture")
+    assert picture.PICTURE.read_text(encoding="utf-8") == picture.drawn(), (
+        "run docs/_architecture.py"
+    )

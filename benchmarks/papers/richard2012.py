@@ -65,9 +65,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         )
     with np.load(path, allow_pickle=False) as file:
         X, y = file["X"].copy(), file["y"]
-    X[:, 1:] = (
-        2.0 * X[:, 1:] - 1.0
-    )  # the first column is 0 or 1 in the original too; the others run from -1 to 1
+    # the first column is 0 or 1 in the original too; the others run from -1 to 1
+    X[:, 1:] = 2.0 * X[:, 1:] - 1.0
     return X, (y > 0).astype(int)
 
 

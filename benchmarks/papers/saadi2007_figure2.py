@@ -106,9 +106,8 @@ def draw(plt: Any, found: dict[str, Any]) -> Any:
 def main() -> None:
     run = shared.start(__file__, __doc__, FULL, QUICK)
     settings = run.settings
-    found = surfaces(
-        *(settings[key] for key in ("n", "gamma", "test_rows", "grid", "seed"))
-    )  # a second's work: not kept
+    # a second's work: not kept
+    found = surfaces(*(settings[key] for key in ("n", "gamma", "test_rows", "grid", "seed")))
     run.save(
         chosen_mu={name: found[name]["mu"] for name in METHODS},
         test_error={name: found[name]["test_error"] for name in METHODS}

@@ -59,18 +59,17 @@ Way = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[float, float, np.ndar
 
 
 def canonical(F: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """Seconds of preparation and search, and the held-out residuals r/(1 - h), for features F.
+    """Seconds of preparation and search, and the held-out residuals r/(1 - h).
 
-    K itself, or K_nm of landmarks.
+    The features F are K itself, or K_nm of landmarks.
     """
     clock = time.process_time()
     lam, V = scipy.linalg.eigh(F.T @ F, overwrite_a=True, check_finite=False, driver="evd")
     U = F @ V
     squares, zeta, xi = U**2, U.sum(axis=0), U.T @ y
     prepared = time.process_time()
-    c = 1.0 / (
-        lam[:, None] + mus
-    )  # all values at once: three products with n×n matrices, O(n²) for each value
+    # all values at once: three products with n×n matrices, O(n²) for each value
+    c = 1.0 / (lam[:, None] + mus)
     eta_1, nu = U @ (c * zeta[:, None]) - 1.0, U @ (c * xi[:, None])
     S = len(y) - zeta**2 @ c
     residuals = (y[:, None] - nu - eta_1 * (y @ eta_1) / S) / (1.0 - squares @ c - eta_1**2 / S)

@@ -15,13 +15,15 @@ fifth). The splits overlap, which makes that too small; it is the scale the pape
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import shared
+
+sys.path.insert(0, str(shared.HERE.parent))
+import raetsch_report
 
 RECORDS = shared.HERE.parent / "results" / "raetsch"
 OURS = {
@@ -31,24 +33,13 @@ OURS = {
 }
 
 
-def raetsch_script() -> Any:
-    """benchmarks/raetsch.py as a module: the published table is there."""
-    path = shared.HERE.parent / "raetsch.py"
-    sys.path.insert(0, str(path.parent))
-    spec = importlib.util.spec_from_file_location("raetsch", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["raetsch"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def published() -> dict[str, dict[str, tuple[float, float]]]:
     """Mean and standard deviation in %, by set and method."""
-    module = raetsch_script()
     return {
-        name: {m: (100 * mean, 100 * sd) for m, (mean, sd) in module.published(name).items()}
-        for name in module.PUBLISHED
+        name: {
+            m: (100 * mean, 100 * sd) for m, (mean, sd) in raetsch_report.published(name).items()
+        }
+        for name in raetsch_report.PUBLISHED
     }
 
 

@@ -98,7 +98,8 @@ import fitonce
 outcomes = []
 for name in ("KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"):
     for penalty in ("function", "dual"):
-        for estimator, check in estimator_checks_generator(getattr(fitonce, name)(gamma=0.1, penalty=penalty)):
+        model = getattr(fitonce, name)(gamma=0.1, penalty=penalty)
+        for estimator, check in estimator_checks_generator(model):
             arguments, function = {}, check
             while hasattr(function, "func"):
                 arguments, function = {**arguments, **function.keywords}, function.func
@@ -108,7 +109,8 @@ for name in ("KernelFisherDiscriminant", "LeastSquaresSVC", "KernelRidge"):
                     outcome = "passed"
                 except SkipTest as reason:
                     outcome = f"skipped: {reason}"
-                outcomes.append([name, penalty, function.__name__, repr(sorted(arguments.items())), outcome])
+                called = repr(sorted(arguments.items()))
+                outcomes.append([name, penalty, function.__name__, called, outcome])
 print(json.dumps(outcomes))
 """
 

@@ -189,7 +189,8 @@ def test_alpha_that_is_not_positive_and_finite(estimator, alpha):
         (
             "auto",
             ValueError,
-            """alpha must be "tune", a positive number or an array of candidates, got 'auto' instead""",
+            'alpha must be "tune", a positive number or an array of candidates, '
+            "got 'auto' instead",
         ),
         (None, (ValueError, TypeError), "alpha must be .*got None"),
         ([1.0, "a"], TypeError, "an array of candidates, got"),

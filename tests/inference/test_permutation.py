@@ -225,8 +225,15 @@ def test_missing_classes_are_fitted() -> None:
 # ---- scores --------------------------------------------------------------------------------------
 
 LABEL_SCORES = [
-    "accuracy", "balanced_accuracy", "f1_macro", "f1_micro", "f1_weighted", "precision_macro", "recall_weighted", "matthews_corrcoef"
-]  # fmt: skip
+    "accuracy",
+    "balanced_accuracy",
+    "f1_macro",
+    "f1_micro",
+    "f1_weighted",
+    "precision_macro",
+    "recall_weighted",
+    "matthews_corrcoef",
+]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -79,7 +79,9 @@ class Setting:
     folds: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{'w' if self.weighted else 'u'}-{self.folds or 'loo'}"
+        weights = "w" if self.weighted else "u"
+        name = f"{self.estimator.__name__}-{self.classes}-{self.penalty}"
+        return f"{name}-{weights}-{self.folds or 'loo'}"
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
