@@ -34,8 +34,9 @@ import numpy as np
 import torch
 
 from fitonce import KernelRidge, LeastSquaresSVC
-from fitonce.core.band import WIDTH, BandNorm
-from fitonce.core.smoother import FunctionNorm
+from fitonce.core.band import WIDTH
+from fitonce.core.band_norm import BandNorm
+from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectrum import spectrum_of_kernel
 
 SIZES = {
@@ -106,14 +107,14 @@ def bias(n: int, device: Device) -> torch.Tensor:
 
 def band_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
     smoother = BandNorm.of_kernel(K, Q0)
-    smoother.check(ALPHAS)
-    return smoother.leave_one_out(Y, ALPHAS).residual
+    assert smoother.admits(ALPHAS)
+    return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
 
 
 def eigen_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> tuple[torch.Tensor, float]:
     smoother = FunctionNorm(spectrum_of_kernel(K, Q0), K @ Q0)
-    smoother.check(ALPHAS)
-    return smoother.leave_one_out(Y, ALPHAS).residual, smoother.largest
+    assert smoother.admits(ALPHAS)
+    return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual, smoother.largest
 
 
 def path(n: int, device: Device, repeats: int) -> dict[str, Any]:
@@ -159,12 +160,12 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     alpha = float(ALPHAS[len(ALPHAS) // 2])
     tenth = np.arange(n - n // 10, n)
     smoother = BandNorm.of_kernel(kernel_of(X), Q0)
-    leave_one_out = float(
-        Y[-1, 0] - smoother.leave_one_out(Y, np.array([alpha])).residual[0, -1, 0]
-    )
-    removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(Y, alpha)
+    targets = smoother.project(Y)
+    residual = smoother.leave_one_out(targets, np.array([alpha])).residual
+    leave_one_out = float(Y[-1, 0] - residual[0, -1, 0])
+    removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(targets, alpha)
     fold = Y[tenth] - removal.held_out(fitted).residual
-    del smoother, removal, fitted
+    del smoother, removal, fitted, targets, residual
     device.forget()
     K = kernel_of(X)
     K.diagonal().add_(alpha)
@@ -207,10 +208,10 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
     tests = np.array_split(np.random.default_rng(0).permutation(n), 10)
 
     def held_out(smoother: BandNorm | FunctionNorm) -> torch.Tensor:
-        smoother.check(ALPHAS)
-        parts = []
+        assert smoother.admits(ALPHAS)
+        targets, parts = smoother.project(Y), []
         for alpha in ALPHAS.tolist():
-            fitted = smoother.fit(Y, alpha)
+            fitted = smoother.fit(targets, alpha)
             parts.append(
                 torch.cat(
                     [smoother.leave_out(test, alpha).held_out(fitted).residual for test in tests]

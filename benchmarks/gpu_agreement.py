@@ -20,7 +20,7 @@ import common
 import numpy as np
 import torch
 
-import fitonce.estimators.problem as problem
+import fitonce.tuning.decompose as decompose
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.arrays import to_numpy
 from fitonce.estimators.fitted import held_out_output
@@ -86,7 +86,7 @@ def compare(move: Callable[[np.ndarray], Any]) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    problem.BAND_FROM = 100
+    decompose.BAND_FROM = 100
     results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "rows": N}
     results["torch"] = compare(lambda A: torch.asarray(A, device="cuda"))
     try:

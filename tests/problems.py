@@ -11,7 +11,9 @@ import numpy as np
 from sklearn.base import is_regressor
 
 import reference
-from fitonce.core.smoother import DualNorm, FunctionNorm, FunctionNormAt
+from fitonce.core.dual import DualNorm
+from fitonce.core.holdout import Targets
+from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
 EPS = float(np.finfo(np.float64).eps)
@@ -80,6 +82,11 @@ class Case:
         if self.norm == "function":
             return FunctionNorm(self._spectrum(self.Q0), KQ0)
         return DualNorm(self._spectrum(no_columns(self.n)), self.Q0, KQ0)
+
+    @cached_property
+    def targets(self) -> Targets:
+        """The scaled targets as the smoother takes them."""
+        return self.smoother.project(self.scaled_Y)
 
     def single(self, mu: float) -> FunctionNormAt:
         """The function norm at one mu, without a decomposition."""

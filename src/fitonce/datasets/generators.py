@@ -218,7 +218,7 @@ class GaussianLaw:
     def bayes(self, X: Any) -> np.ndarray:
         """Log-probabilities (n, c) of the classes given the rows X (n, p).
 
-        X·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised.
+        x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised.
         """
         directions = cho_solve(cho_factor(self.covariance), self.means.T)
         offsets = 0.5 * (self.means.T * directions).sum(axis=0)

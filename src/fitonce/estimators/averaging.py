@@ -244,14 +244,17 @@ class KernelAveraging(ReducedTraining):
         one).
     classes_ : array of shape (n_classes,)
 
-    Notes ----- In cross-validation every training set draws and averages its own rows. The kernel
-    of all rows is computed once for every gamma tried, a part at a time, and prediction needs all
-    training rows: what averaging saves is the decomposition, from n³ to (n/g)³, and the memory,
-    from n² to n²/g. For regression use `landmarks`, or `Subsampling`.
+    Notes
+    -----
+    In cross-validation every training set draws and averages its own rows. The kernel of all rows
+    is computed once for every gamma tried, a part at a time, and prediction needs all training
+    rows: what averaging saves is the decomposition, from n³ to (n/g)³, and the memory, from n² to
+    n²/g. For regression use `landmarks`, or `Subsampling`.
 
-    References ---------- M. S. Treder (2018). Improving SNR and Reducing Training Time of
-    Classifiers in Large Datasets via Kernel Averaging. Lecture Notes in Computer Science 11309,
-    239-248.
+    References
+    ----------
+    M. S. Treder (2018). Improving SNR and Reducing Training Time of Classifiers in Large Datasets
+    via Kernel Averaging. Lecture Notes in Computer Science 11309, 239-248.
 
     Examples
     --------

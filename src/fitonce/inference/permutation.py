@@ -122,12 +122,13 @@ def permutation_test_score(
         A tuple (score, permutation_scores, pvalue) with further attributes. The p-value is (1 +
         b)/(1 + P) for b of P null scores that reach the observed one, ties (to 1e-10) included.
 
-    Notes ----- Exact: scores equal those of literal refits to rounding. Cost on route "one", n
-    rows, P permutations of c classes: one Cholesky factorisation and inverse, O(n³); one product of
-    n×n with n×P(c-1); O(n m) per column for folds of m rows. "resplit" factors the fold blocks
-    again for every permutation: O(n m²) each. Training sets under some permutation without one of
-    the classes are fitted literally, as everything is that has no closed form (`route` says how
-    many).
+    Notes
+    -----
+    Exact: scores equal those of literal refits to rounding. Cost on route "one", n rows, P
+    permutations of c classes: one Cholesky factorisation and inverse, O(n³); one product of n×n
+    with n×P(c-1); O(n m) per column for folds of m rows. "resplit" factors the fold blocks again
+    for every permutation: O(n m²) each. Training sets under some permutation without one of the
+    classes are fitted literally, as everything is that has no closed form (`route` says how many).
 
     Examples
     --------

@@ -36,7 +36,7 @@ INDEFINITE = 1e-7  # of the largest: a negative eigenvalue beyond is no rounding
 class LandmarkMap:
     """Features of rows.
 
-    K(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`.
+    k(X, landmarks) M, beside a constant feature where `constant`, less the row `centre`.
     """
 
     kernel: Kernel
