@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot
+from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot, rounded
+
+__all__ = ["Figure", "FitDisplay", "figure", "rounded"]
 
 # matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
 # serves light, dark and print

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from .drawings import choice_figures, performance_figures
-from .explorer import Explorer, build_explorer
+from .explorer import Explorer, Progress, build_explorer
+from .names import shortened
 from .panel import explorer_context
-from .subject import Subject, shortened
+from .settings import settings
+from .subject import Subject
 from .tables import TABLE_ROWS, confusion, metrics, rows_table
 from .words import (
     SIZE,
@@ -26,13 +28,13 @@ from .words import (
     footer,
     methods_text,
     performance_text,
-    settings,
     subtitle,
     summary,
 )
 
-BYTES_PER_ENTRY = 16.0 / 3.0  # of V: four bytes in base64
-OVERHEAD = 2.0  # megabytes left to everything but the explorer
+FEW_ROWS = 50  # of the table, where the page must be small
+SPARE = 20_000  # characters that the explorer needs beside the numbers of its rows
+PER_ROW = 60  # characters of a row's number, place and class; its name comes on top
 
 
 def write_report(
@@ -47,8 +49,10 @@ def write_report(
     title: str | None = None,
     include_data: bool = True,
     sample_weight: Any = None,
+    groups: Any = None,
     verification: Any = None,
-    max_megabytes: float = 20.0,
+    max_megabytes: float = 4.0,
+    progress: Progress | None = None,
 ) -> Path:
     """Write one HTML file that explains a fitted model and, where data may go along, lets its
     reader try others.
@@ -76,13 +80,15 @@ def write_report(
     include_data : bool, default=True
         Whether the training rows go into the page. Without them it has no table of rows, no plot of
         single rows, and its explorer shows errors only.
-    sample_weight : array, default=None
-        The weights the model was fitted with; needed only for models that were read from a file.
+    sample_weight, groups : arrays, default=None
+        The weights and groups the model was fitted with; needed only for models that were read
+        from a file, others keep them.
     verification : Verification, default=None
         What ``model.verify()`` returned, quoted among the methods.
-    max_megabytes : float, default=20
-        The page does not become larger than this: fewer kernel widths and, for many rows, fewer
-        directions are embedded.
+    max_megabytes : float, default=4
+        The page does not become larger than this: the explorer has fewer stops, or is left out.
+    progress : callable, default=None
+        Called as ``progress("explorer", done, total)`` after every stop of the explorer.
 
     Returns
     -------
@@ -103,7 +109,6 @@ def write_report(
     ...     print("<title>Iris</title>" in page.read_text(encoding="utf-8"))
     True
     """
-    subject = Subject.of(model, X, y, sample_weight, assessment, feature_names, row_names)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -111,37 +116,52 @@ def write_report(
         )
     if not max_megabytes > 0:
         raise ValueError(f"max_megabytes must be positive, got {max_megabytes!r} instead.")
-    page = render(subject, title, include_data, verification, max_megabytes)
-    _write(target, page)
+    subject = Subject.of(
+        model,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        assessment=assessment,
+        features=feature_names,
+        rows=row_names,
+    )
+    context = _context(subject, title, include_data, verification)
+    _write(target, _fitting(subject, context, max_megabytes * 1e6, include_data, progress))
     return target
 
 
-def render(
-    subject: Subject, title: str | None, include_data: bool, verification: Any, max_megabytes: float
+def _fitting(
+    subject: Subject,
+    context: dict[str, Any],
+    limit: float,
+    include_data: bool,
+    progress: Progress | None,
 ) -> str:
-    """The page as text, not larger than asked for."""
-    entries = int(max(max_megabytes - OVERHEAD, 0.1 * max_megabytes) * 1e6 / BYTES_PER_ENTRY)
-    explorer = build_explorer(
-        subject.model, subject.model_features, subject.y, subject.sample_weight, entries
-    )
-    reason = (
-        f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
-    )
-    smaller = [(reason, TABLE_ROWS), (reason, 50)]
-    attempts = (
-        [(explorer, TABLE_ROWS), *smaller]
-        if isinstance(explorer, str) or entries >= explorer.n_samples
-        else smaller
-    )
-    for attempt, rows in attempts:
-        page = _rendered(context(subject, title, include_data, verification, attempt, rows))
-        size = len(page.encode("utf-8"))
-        if size <= max_megabytes * 1e6:
-            return page.replace(SIZE, _megabytes(size))
-    raise ValueError(
-        f"max_megabytes must be at least {size / 1e6:.2g} for this page, got {max_megabytes:g} "
-        "instead."
-    )
+    """The page as text, not larger than asked for: with an explorer in the room that the rest
+    leaves, without one where it does not fit, at last with a short table of rows.
+    """
+    nothing = "There is no explorer: it does not fit into the page. Allow more megabytes."
+    for n_rows in (TABLE_ROWS, FEW_ROWS):
+        context["rows"] = rows_table(subject, n_rows) if include_data else None
+        page = _rendered(_with_explorer(context, subject, nothing, include_data))
+        room = limit - _size(page)
+        if room >= 0:
+            break
+    else:
+        raise ValueError(
+            f"max_megabytes must be at least {_size(page) / 1e6:.2g} for this page, got "
+            f"{limit / 1e6:g} instead."
+        )
+    names = sum(len(name) for name in subject.row_names) + PER_ROW * subject.n_samples
+    explorer = build_explorer(subject, room - SPARE - names * include_data, progress)
+    larger = _rendered(_with_explorer(context, subject, explorer, include_data))
+    page = larger if _size(larger) <= limit else page
+    return page.replace(SIZE, _megabytes(_size(page)))
+
+
+def _size(page: str) -> int:
+    return len(page.encode("utf-8"))
 
 
 def _megabytes(size: int) -> str:
@@ -177,16 +197,11 @@ def _write(path: Path, page: str) -> None:
         neighbour.unlink(missing_ok=True)
 
 
-def context(
-    subject: Subject,
-    title: str | None,
-    include_data: bool,
-    verification: Any,
-    explorer: Explorer | str,
-    n_rows: int = TABLE_ROWS,
+def _context(
+    subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
-    """Everything the template asks for."""
-    script = _resource("explorer.js")
+    """What the template asks for, but for the table of rows and the explorer."""
+    script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     version = str(importlib.import_module("fitonce").__version__)
     return {
@@ -205,13 +220,19 @@ def context(
         "performance_figures": performance_figures(subject, include_data),
         "choice": choice_text(subject),
         "choice_figures": choice_figures(subject, include_data),
-        "explorer": explorer_context(subject, explorer, include_data)
-        if isinstance(explorer, Explorer)
-        else None,
-        "rows": rows_table(subject, n_rows) if include_data else None,
         "methods": methods_text(subject, version, verification),
-        "settings": settings(subject, version, explorer),
-        "footer": footer(version, include_data, explorer),
+    }
+
+
+def _with_explorer(
+    context: dict[str, Any], subject: Subject, explorer: Explorer | str, include_data: bool
+) -> dict[str, Any]:
+    """All that the template asks for."""
+    there = None if isinstance(explorer, str) else explorer_context(explorer, include_data)
+    return context | {
+        "explorer": there,
+        "settings": settings(subject, context["version"], explorer),
+        "footer": footer(context["version"], include_data, there is not None),
     }
 
 

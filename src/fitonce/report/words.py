@@ -1,39 +1,30 @@
-"""Everything a page says in sentences.
-
-Summary, doubts, settings, a paragraph for a methods section.
-"""
+"""What a page says in sentences: summary, doubts, a paragraph for a methods section."""
 
 from __future__ import annotations
 
 import datetime
-import importlib
-import platform
 from typing import Any
 
 import numpy as np
 
-from ..plotting._style import rounded
-from .explorer import Explorer
-from .subject import Subject, shortened
+from .figures import rounded
+from .names import shortened
+from .scores import (
+    chosen_values,
+    interval_text,
+    kernel_text,
+    main_score,
+    model_name,
+    n_candidates,
+    own_score,
+    percent,
+    score_name,
+    score_text,
+)
+from .subject import Subject, finite_rows
 
-CRITERIA = {
-    "brier": "Brier loss",
-    "log_loss": "log loss",
-    "auc": "area under the ROC curve",
-    "r2": "R²",
-    "error": "error rate",
-}
-NAMES = {
-    "KernelFisherDiscriminant": "kernel Fisher discriminant",
-    "LeastSquaresSVC": "least-squares support vector machine",
-    "KernelRidge": "kernel ridge regression",
-}
 # replaced by the size of the page; a noncharacter, which names cannot contain
 SIZE = "\ufdd0size\ufdd0"
-
-
-def model_name(subject: Subject) -> str:
-    return NAMES.get(type(subject.model).__name__, type(subject.model).__name__)
 
 
 def default_title(subject: Subject) -> str:
@@ -41,188 +32,115 @@ def default_title(subject: Subject) -> str:
     return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"
 
 
+def _features(subject: Subject) -> str:
+    return f"{subject.n_features:,} feature{'s' * (subject.n_features != 1)}"
+
+
 def subtitle(subject: Subject) -> str:
     what = f"{len(subject.classes)} classes" if subject.classification else "regression"
-    columns = (
-        "a precomputed kernel"
-        if subject.precomputed
-        else f"{subject.n_features:,} feature{'s' * (subject.n_features != 1)}"
-    )
+    columns = "a precomputed kernel" if subject.precomputed else _features(subject)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     return f"{model_name(subject)} · {subject.n_samples:,} rows · {columns} · {what} · {today}"
 
 
-def criterion_name(model: Any) -> str:
-    if not isinstance(model.criterion, str):
-        return "user-defined criterion"
-    return CRITERIA.get(model.criterion, model.criterion.replace("_", " "))
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if np.isfinite(share) else "–"
-
-
-def _score(subject: Subject, value: float) -> str:
-    return percent(value) if subject.classification else f"{value:.3f}"
-
-
-def own_splits(subject: Subject) -> str:
-    """How the model's own held-out values were made."""
-    kept = getattr(subject.model, "_kept", None)
-    leave_one_out = kept.folds is None if kept is not None else subject.model.cv is None
-    return "leave-one-out" if leave_one_out else "cross-validation by the model's own splits"
-
-
-def own_score(subject: Subject) -> float:
-    """Accuracy or R² of the held-out values of the chosen settings."""
-    tested = subject.tested
-    if not tested.any():
-        return float("nan")
-    if subject.classification:
-        from ..estimators.classifier import labels_of
-
-        return float(
-            np.mean(labels_of(subject.held_out, subject.classes)[tested] == subject.y[tested])
-        )
-    observed, predicted = subject.y[tested].astype(float), subject.held_out[tested]
-    total = np.sum((observed - observed.mean(axis=0)) ** 2)
-    return float(1.0 - np.sum((observed - predicted) ** 2) / total) if total > 0 else float("nan")
-
-
 def cards(subject: Subject) -> list[dict[str, str]]:
     """The figures at the top."""
-    own = own_score(subject)
-    name = "accuracy" if subject.classification else "R²"
-    found = []
-    assessment = subject.assessment
-    if assessment is not None:
-        score, baseline = assessment.score, assessment.baseline
-        interval = (
-            f"{percent_level(score.level)} interval {_score(subject, score.low)} to "
-            f"{_score(subject, score.high)}"
-        )
-        note = interval if np.isfinite(score.low) else "no interval"
-        found.append(
-            {
-                "label": f"nested {name}",
-                "value": _score(subject, score.value),
-                "note": f"{note} ({score.method})",
-            }
-        )
-        what = "always the most frequent class" if subject.classification else "always the mean"
-        found.append(
-            {
-                "label": "without the features",
-                "value": _score(subject, baseline.value),
-                "note": f"{what}, same folds",
-            }
-        )
-        test = assessment.permutation
-        if test is not None:
-            found.append(
-                {
-                    "label": "p-value, permutation test",
-                    "value": rounded(float(test.pvalue)),
-                    "note": f"{test.n_permutations_done:,} relabellings"
-                    + (", all there are" if test.exact else ""),
-                }
-            )
+    found = _assessment_cards(subject)
+    chosen_by = ", which were chosen by it" if n_candidates(subject) > 1 else ""
     found.append(
-        {
-            "label": f"{own_splits(subject).split(' by')[0]} {name}",
-            "value": _score(subject, own),
-            "note": "of the chosen settings"
-            + (", which were chosen by it" if tuned(subject) else ""),
-        }
+        _card(
+            f"{subject.splits.split(' by')[0]} {main_score(subject)}",
+            score_text(subject, own_score(subject)),
+            f"of the chosen settings{chosen_by}",
+        )
     )
     if subject.classification:
         sizes = np.bincount(subject.codes, minlength=len(subject.classes))
-        note = (
-            f"{sizes.min():,} to {sizes.max():,} rows a class"
-            if len(sizes) > 2
-            else f"{sizes[0]:,} and {sizes[1]:,} rows"
-        )
-        found.append({"label": "classes", "value": f"{len(sizes)}", "note": note})
+        several = f"{sizes.min():,} to {sizes.max():,} rows a class"
+        note = several if len(sizes) > 2 else f"{sizes[0]:,} and {sizes[1]:,} rows"
+        found.append(_card("classes", f"{len(sizes)}", note))
     return found
 
 
-def percent_level(level: float) -> str:
-    return f"{100 * level:g} %"
+def _card(label: str, value: str, note: str) -> dict[str, str]:
+    return {"label": label, "value": value, "note": note}
 
 
-def tuned(subject: Subject) -> bool:
-    return len(subject.model.cv_results_["params"]) > 1
+def _assessment_cards(subject: Subject) -> list[dict[str, str]]:
+    assessment = subject.assessment
+    if assessment is None:
+        return []
+    score, baseline, test = assessment.score, assessment.baseline, assessment.permutation
+    note = f"{interval_text(subject) or 'no interval'} ({score.method})"
+    always = "the most frequent class" if subject.classification else "the mean"
+    found = [
+        _card(f"nested {main_score(subject)}", score_text(subject, score.value), note),
+        _card(
+            "without the features",
+            score_text(subject, baseline.value),
+            f"always {always}, same folds",
+        ),
+    ]
+    if test is not None:
+        note = f"{test.n_permutations_done:,} relabellings{', all there are' * bool(test.exact)}"
+        found.append(_card("p-value, permutation test", rounded(float(test.pvalue)), note))
+    return found
 
 
 def summary(subject: Subject) -> list[str]:
     """What was asked and what came out, in sentences."""
-    assessment = subject.assessment
+    source = "a kernel matrix" if subject.precomputed else _features(subject)
+    names = subject.class_names
+    among = " or ".join(names) if len(names) == 2 else f"one of {len(names)} classes"
+    what = f"whether a row is {among}" if names else "how large the target of a row is"
+    asked = f"The question was {what}, told from {source}."
+    first, *others = _own_summary(subject) if subject.assessment is None else _nested(subject)
+    return [f"{asked} {first}", *others]
+
+
+def _own_summary(subject: Subject) -> list[str]:
+    score = own_score(subject)
     if subject.classification:
-        names = subject.class_names
-        among = f"{names[0]} or {names[1]}" if len(names) == 2 else f"one of {len(names)} classes"
-        asked = f"The question was whether a row is {among}, told from {_inputs(subject)}."
-    else:
-        asked = f"The question was how large the target of a row is, told from {_inputs(subject)}."
-    if assessment is None:
-        share = own_score(subject)
-        if subject.classification:
-            found = (
-                f"Left out and predicted by a model that had not seen them, {percent(share)} of "
-                f"{int(subject.tested.sum()):,} rows were "
-                f"classified correctly ({own_splits(subject)})."
-            )
-        else:
-            found = (
-                f"Predictions of rows that the model had not seen explain R² = {share:.3f} of the "
-                f"variance ({own_splits(subject)})."
-            )
-        honest = (
-            "The settings were chosen by these same predictions, so that the figure is somewhat "
-            "optimistic. Pass the result of "
-            "fitonce.assess to have nested scores with intervals here."
-            if tuned(subject)
-            else "The settings were given, not tuned on these rows."
+        found = (
+            f"Left out and predicted by a model that had not seen them, {percent(score)} of "
+            f"{int(finite_rows(subject.held_out).sum()):,} rows were classified correctly "
+            f"({subject.splits})."
         )
-        return [f"{asked} {found}", honest]
-    score, baseline = assessment.score, assessment.baseline
-    name = "accuracy" if subject.classification else "R²"
-    level = percent_level(score.level)
-    interval = (
-        f" ({level} interval {_score(subject, score.low)} to {_score(subject, score.high)})"
-        if np.isfinite(score.low)
-        else ""
-    )
-    found = (
-        f"In nested cross-validation the model reaches an {name} of "
-        f"{_score(subject, score.value)}{interval}"
-    )
-    found += f"; a model that ignores the features reaches {_score(subject, baseline.value)}."
-    sentences = [f"{asked} {found}"]
+    else:
+        found = (
+            f"Predictions of rows that the model had not seen explain R² = {score:.3f} of the "
+            f"variance ({subject.splits})."
+        )
+    if n_candidates(subject) == 1:
+        return [found, "The settings were given, not tuned on these rows."]
+    return [
+        found,
+        "The settings were chosen by these same predictions, so that the figure is somewhat "
+        "optimistic. Pass the result of fitonce.assess to have nested scores with intervals here.",
+    ]
+
+
+def _nested(subject: Subject) -> list[str]:
+    assessment: Any = subject.assessment
+    interval = interval_text(subject)
+    sentences = [
+        f"In nested cross-validation the model reaches an {main_score(subject)} of "
+        f"{score_text(subject, assessment.score.value)}{f' ({interval})' if interval else ''}; a "
+        "model that ignores the features reaches "
+        f"{score_text(subject, assessment.baseline.value)}."
+    ]
     test = assessment.permutation
     if test is not None:
-        count = (
-            f"{test.n_permutations_done:,} random relabellings"
-            if not test.exact
-            else f"all {test.n_permutations_done:,} relabellings"
-        )
+        kind = "all {} relabellings" if test.exact else "{} random relabellings"
         sentences.append(
             "If features and target had nothing to do with each other, a score as good as the "
-            "observed one would come up with probability "
-            f"p = {rounded(float(test.pvalue))} ({count})."
+            f"observed one would come up with probability p = {rounded(float(test.pvalue))} "
+            f"({kind.format(f'{test.n_permutations_done:,}')})."
         )
-    wrong = int(subject.wrong.sum())
     if subject.classification:
-        tested = int(subject.predicted_rows.sum())
+        wrong, tested = int(subject.wrong.sum()), int(subject.predicted_rows.sum())
         sentences.append(f"{wrong:,} of {tested:,} held-out rows were predicted wrongly.")
     return sentences
-
-
-def _inputs(subject: Subject) -> str:
-    return (
-        "a kernel matrix"
-        if subject.precomputed
-        else f"{subject.n_features:,} feature{'s' * (subject.n_features != 1)}"
-    )
 
 
 def doubts(subject: Subject) -> list[str]:
@@ -230,8 +148,8 @@ def doubts(subject: Subject) -> list[str]:
     found = list(subject.assessment.warnings) if subject.assessment is not None else []
     if subject.classification:
         sizes = np.bincount(subject.codes, minlength=len(subject.classes))
-        if sizes.min() < 5:
-            few = [name for name, size in zip(subject.class_names, sizes, strict=True) if size < 5]
+        few = [name for name, size in zip(subject.class_names, sizes, strict=True) if size < 5]
+        if few:
             found.append(
                 f"Fewer than five rows of {_listed(few)}: nothing certain can be said of so few."
             )
@@ -243,196 +161,87 @@ def doubts(subject: Subject) -> list[str]:
 
 
 def _listed(names: list[str], limit: int = 6) -> str:
-    shown = names[:limit]
-    rest = len(names) - len(shown)
-    if rest:
-        return f"{', '.join(shown)} and {rest} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def performance_text(subject: Subject) -> str:
     assessment = subject.assessment
-    if assessment is None:
-        unseen = (
-            " Preprocessing steps of the pipeline have seen all rows."
-            if subject.model is not subject.estimator
-            else ""
-        )
+    if assessment is not None:
+        repeats = "" if assessment.repeats == 1 else f", {assessment.repeats} times"
         return (
-            "Every row was predicted by a model that was fitted without it "
-            f"({own_splits(subject)}, exactly what refitting gives)."
-            f"{unseen} There is no nested cross-validation and no permutation test on this page: "
-            "pass an assessment for them."
+            f"Nested cross-validation, {assessment.cv}{repeats}: preprocessing and tuning were "
+            "done anew on every training set, so that no scored row had a say in the model that "
+            f"predicted it. The interval is by {assessment.score.method}."
         )
-    repeats = "" if assessment.repeats == 1 else f", {assessment.repeats} times"
+    unseen = (
+        " Preprocessing steps of the pipeline have seen all rows." if subject.in_pipeline else ""
+    )
     return (
-        f"Nested cross-validation, {assessment.cv}{repeats}: preprocessing and tuning were done "
-        "anew on every training set, so that no "
-        "scored row had a say in the model that predicted it. The interval is by "
-        f"{assessment.score.method}."
+        "Every row was predicted by a model that was fitted without it "
+        f"({subject.splits}, exactly what refitting gives).{unseen} There is no nested "
+        "cross-validation and no permutation test on this page: pass an assessment for them."
     )
 
 
 def choice_text(subject: Subject) -> str:
     model = subject.model
-    count = len(model.cv_results_["params"])
-    kernel = model.kernel if isinstance(model.kernel, str) else "user-defined"
-    values = [f"alpha = {rounded(float(model.alpha_))}"]
-    gamma = getattr(model, "gamma_", None)
-    if gamma is not None:
-        values.insert(
-            0,
-            f"gamma = {rounded(float(gamma))}" if np.ndim(gamma) == 0 else "one gamma per feature",
-        )
+    count = n_candidates(subject)
+    kernel = f"The {kernel_text(model)} kernel with {' and '.join(chosen_values(model))}"
     if count == 1:
-        return f"The {kernel} kernel with {' and '.join(values)} was given, not tuned."
+        return f"{kernel} was given, not tuned."
     return (
-        f"The {kernel} kernel with {' and '.join(values)} was the best of {count:,} candidates by "
-        f"the {criterion_name(model)} of "
-        f"held-out predictions ({own_splits(subject)}). It uses {model.effective_dof_:.1f} "
-        "effective degrees of freedom for "
-        f"{subject.n_samples:,} rows."
+        f"{kernel} was the best of {count:,} candidates by the {score_name(model.criterion)} of "
+        f"held-out predictions ({subject.splits}). It uses {model.effective_dof_:.1f} effective "
+        f"degrees of freedom for {subject.n_samples:,} rows."
     )
-
-
-def settings(subject: Subject, version: str, explorer: Explorer | str) -> list[tuple[str, str]]:
-    """Everything needed to do it again."""
-    model = subject.model
-    found = [("model", type(model).__name__)]
-    if subject.model is not subject.estimator:
-        found.append(
-            ("pipeline", " → ".join(type(step).__name__ for _, step in subject.estimator.steps))
-        )
-    given = {
-        name: value
-        for name, value in sorted(model.get_params(deep=False).items())
-        if value is not None
-    }
-    found.append(
-        ("parameters", ", ".join(f"{name}={_value(value)}" for name, value in given.items()))
-    )
-    fitted = [
-        f"{name} = {_value(getattr(model, name))}"
-        for name in ("gamma_", "alpha_", "penalty_", "degree_", "coef0_")
-        if hasattr(model, name)
-    ]
-    found.append(("chosen", ", ".join(fitted)))
-    found.append(("effective degrees of freedom", f"{model.effective_dof_:.2f}"))
-    if hasattr(model, "temperature_"):
-        found.append(("temperature of the probabilities", rounded(float(model.temperature_))))
-    found.append(("candidates tried", f"{len(model.cv_results_['params']):,}"))
-    assessment = subject.assessment
-    if assessment is not None:
-        found.append(
-            (
-                "outer splits",
-                f"{assessment.cv}; {assessment.repeats} × {assessment.n_splits}, random state "
-                f"{assessment.random_state}",
-            )
-        )
-        found.append(("route", str(assessment.route)))
-        if assessment.permutation is not None:
-            test = assessment.permutation
-            scored = f"{assessment.permutation_statistic}, {assessment.permutation_rows:,} rows"
-            found.append(
-                (
-                    "permutation test",
-                    f"{test.n_permutations_done:,} relabellings, mode {test.mode}, exchange "
-                    f"{test.exchange}; {scored}",
-                )
-            )
-    if isinstance(explorer, str):
-        found.append(("explorer", explorer))
-    else:
-        ranks = ", ".join(f"{width.V.shape[1]:,}" for width in explorer.widths)
-        found.append(
-            (
-                "explorer",
-                f"{len(explorer.widths)} kernel widths, {len(explorer.alphas)} values of alpha, "
-                f"{ranks} directions",
-            )
-        )
-    modules = {
-        name: importlib.import_module(name).__version__ for name in ("numpy", "scipy", "sklearn")
-    }
-    versions = [
-        f"fitonce {version}",
-        *(f"{name} {number}" for name, number in modules.items()),
-        f"Python {platform.python_version()}",
-    ]
-    found.append(("versions", ", ".join(versions)))
-    return found
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, (float, np.floating)):
-        return f"{float(value):.6g}"
-    if isinstance(value, np.ndarray):
-        return f"[{', '.join(f'{v:.4g}' for v in value.reshape(-1)[:6])}{', …' if value.size > 6 else ''}]"
-    return shortened(value if isinstance(value, str) else repr(value), 120)
 
 
 def methods_text(subject: Subject, version: str, verification: Any) -> str:
-    model, assessment = subject.model, subject.assessment
-    kernel = model.kernel if isinstance(model.kernel, str) else "user-defined"
-    gamma = getattr(model, "gamma_", None)
-    width = (
-        ""
-        if gamma is None
-        else f", gamma = {rounded(float(gamma))}"
-        if np.ndim(gamma) == 0
-        else ", one gamma per feature"
-    )
-    steps = ""
-    if subject.model is not subject.estimator:
-        names = [type(step).__name__ for _, step in subject.estimator.steps[:-1]]
-        steps = f" after {' and '.join(names)}" if names else ""
+    """A paragraph for a methods section."""
+    model = subject.model
+    steps = [type(step).__name__ for step in subject.steps[:-1]]
+    after = f" after {' and '.join(steps)}" if steps else ""
+    norm = "dual coefficients" if model.penalty_ == "dual" else "function norm"
+    columns = "" if subject.precomputed else f" and {subject.n_features:,} features"
     sentences = [
-        f"We fitted a {model_name(subject)} ({kernel} kernel{width}, alpha = "
-        f"{rounded(float(model.alpha_))}, penalty on the "
-        f"{'dual coefficients' if model.penalty_ == 'dual' else 'function norm'}){steps} to "
-        f"{subject.n_samples:,} rows"
-        + ("" if subject.precomputed else f" and {subject.n_features:,} features")
-        + f" with fitonce {version}."
+        f"We fitted a {model_name(subject)} ({kernel_text(model)} kernel, "
+        f"{', '.join(chosen_values(model))}, penalty on the {norm}){after} to "
+        f"{subject.n_samples:,} rows{columns} with fitonce {version}."
     ]
-    if tuned(subject):
+    if n_candidates(subject) > 1:
         sentences.append(
-            f"Its settings were chosen among {len(model.cv_results_['params']):,} candidates by "
-            f"the {criterion_name(model)} of exact "
-            f"held-out predictions ({own_splits(subject)})."
+            f"Its settings were chosen among {n_candidates(subject):,} candidates by the "
+            f"{score_name(model.criterion)} of exact held-out predictions ({subject.splits})."
         )
+    assessment = subject.assessment
     if assessment is not None:
-        score = assessment.score
-        name = "accuracy" if subject.classification else "R²"
-        interval = (
-            f" ({percent_level(score.level)} interval {_score(subject, score.low)} to "
-            f"{_score(subject, score.high)}, {score.method})"
-            if np.isfinite(score.low)
-            else ""
-        )
+        interval = interval_text(subject)
         sentences.append(
             f"Nested cross-validation ({assessment.cv}), with all preprocessing and tuning inside "
-            f"the training sets, gave an {name} of "
-            f"{_score(subject, score.value)}{interval}, against "
-            f"{_score(subject, assessment.baseline.value)} without the features."
+            f"the training sets, gave an {main_score(subject)} of "
+            f"{score_text(subject, assessment.score.value)}"
+            f"{f' ({interval}, {assessment.score.method})' if interval else ''}, against "
+            f"{score_text(subject, assessment.baseline.value)} without the features."
         )
-        if assessment.permutation is not None:
-            test = assessment.permutation
-            sentences.append(
-                f"A permutation test ({test.n_permutations_done:,} relabellings) gave p = "
-                f"{rounded(float(test.pvalue))}."
-            )
+    if assessment is not None and assessment.permutation is not None:
+        test = assessment.permutation
+        sentences.append(
+            f"A permutation test ({test.n_permutations_done:,} relabellings) gave p = "
+            f"{rounded(float(test.pvalue))}."
+        )
     if verification is not None:
         sentences.append(shortened(str(verification), 600))
     return " ".join(sentences)
 
 
-def footer(version: str, include_data: bool, explorer: Explorer | str) -> str:
-    data = (
-        "It contains the training rows" if include_data else "It does not contain the training rows"
-    )
-    if include_data and not isinstance(explorer, Explorer):
-        data = "Its table of rows and its plots show training rows"
+def footer(version: str, include_data: bool, has_explorer: bool) -> str:
+    data = "It does not contain the training rows"
+    if include_data:
+        data = "It contains the training rows"
+        if not has_explorer:
+            data = "Its table of rows and its plots show training rows"
     return (
         f"Written by fitonce {version}. This file is {SIZE}, needs no network and asks for "
         f"nothing. {data}."

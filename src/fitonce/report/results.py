@@ -1,0 +1,201 @@
+"""Held-out results of many models, one for each stop of the explorer's sliders, in the form that a
+page carries: what is drawn rounded to 8 or 16 bits, figures in words as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.arrays import asarray_like, to_numpy
+from ..estimators.fitted import held_out_output, held_out_projection, n_axes
+from ..plotting.influence import margins
+from .names import n_columns
+from .subject import Subject, codes_of, dense, finite_rows
+
+SIDE = 40  # points along either side of the grid that shows a boundary
+FIGURES = ("error", "r2", "dof")
+
+
+@dataclass
+class Channel:
+    """One number for each row (or point of a grid) at every stop, as low + step × code; the
+    largest code stands for no number.
+    """
+
+    bits: int
+    length: int
+    whole: bool = False  # numbers of classes, which are their own codes
+    low: list[float] = field(default_factory=list)
+    step: list[float] = field(default_factory=list)
+    codes: list[bytes] = field(default_factory=list)
+
+    @property
+    def bytes_per_stop(self) -> int:
+        return self.bits // 8 * self.length
+
+    def append(self, values: np.ndarray) -> None:
+        most, known = 2**self.bits - 2, np.isfinite(values)
+        low, step = 0.0, 1.0
+        if not self.whole and known.any():
+            low = float(values[known].min())
+            step = float(values[known].max() - low) / most or 1.0
+        codes = np.full(self.length, most + 1)
+        codes[known] = np.clip(np.rint((values[known] - low) / step), 0, most)
+        self.low.append(low)
+        self.step.append(step)
+        self.codes.append(codes.astype(f"<u{self.bits // 8}").tobytes())
+
+    def append_gap(self) -> None:
+        self.append(np.full(self.length, np.nan))
+
+    def packed(self) -> dict[str, Any]:
+        data = base64.b64encode(b"".join(self.codes)).decode("ascii")
+        return {"bits": self.bits, "low": self.low, "step": self.step, "data": data}
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The rows of a model of two features, and the grid on which its boundary is shown."""
+
+    points: np.ndarray  # (n, 2)
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def of(cls, points: np.ndarray) -> Plane:
+        low, high = points.min(axis=0), points.max(axis=0)
+        room = np.where(high > low, 0.06 * (high - low), 1.0)
+        return cls(points, low - room, high + room)
+
+    @property
+    def grid(self) -> np.ndarray:
+        x, y = np.linspace(self.low, self.high, SIDE).T
+        return np.column_stack([np.tile(x, SIDE), np.repeat(y, SIDE)])
+
+
+def view_of(subject: Subject) -> str:
+    """What the picture shows: a plane for two features, discriminant axes, lanes of decision
+    values, or for regression a fit.
+    """
+    model = subject.model
+    if not subject.classification:
+        return "fit"
+    if model.kernel != "precomputed" and n_columns(subject.model_features) == 2:
+        return "plane"
+    axes = hasattr(model, "scalings_") and len(subject.classes) > 2 and n_axes(model) > 1
+    return "axes" if axes and subject.splits == "leave-one-out" else "lanes"
+
+
+class Results:
+    """Channels and figures of a model's active rows, appended stop by stop."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject, self.view = subject, view_of(subject)
+        n = len(subject.active)
+        self.channels = {"value": Channel(16, n), "leverage": Channel(8, n)}
+        self.figures: dict[str, list[float | None]] = {name: [] for name in FIGURES}
+        self.plane: Plane | None = None
+        class_bits = 8 if len(subject.class_names) < 255 else 16
+        if subject.classification:
+            self.channels["predicted"] = Channel(class_bits, n, whole=True)
+        if self.view == "axes":
+            self.channels |= {"x": Channel(16, n), "y": Channel(16, n)}
+        if self.view == "plane":
+            self.plane = Plane.of(dense(subject.model_features)[subject.active])
+            self.channels |= {
+                "region": Channel(class_bits, SIDE**2, whole=True),
+                "distance": Channel(8, SIDE**2),
+            }
+
+    @property
+    def bytes_per_stop(self) -> int:
+        return sum(channel.bytes_per_stop for channel in self.channels.values())
+
+    def append_gap(self) -> None:
+        """A stop without a model."""
+        for channel in self.channels.values():
+            channel.append_gap()
+        for figures in self.figures.values():
+            figures.append(None)
+
+    def append(self, model: Any) -> None:
+        """The results of a fitted model."""
+        held_out = held_out_output(model)[self.subject.active]
+        values, figures = (
+            self._classified(held_out) if self.subject.classification else self._fitted(held_out)
+        )
+        values["leverage"] = np.asarray(to_numpy(model.leverage_))
+        figures["dof"] = float(model.effective_dof_)
+        if self.view == "axes":
+            values["x"], values["y"] = held_out_projection(model)[:, :2].T
+        if self.plane is not None:
+            grid = asarray_like(self.plane.grid, model.X_fit_)
+            values |= boundary(np.asarray(to_numpy(model.decision_function(grid))))
+        for name, channel in self.channels.items():
+            channel.append(values[name])
+        for name, kept in self.figures.items():
+            value = figures.get(name)
+            kept.append(value if value is not None and np.isfinite(value) else None)
+
+    def _weights(self, rows: np.ndarray) -> np.ndarray:
+        weights = self.subject.sample_weight
+        return np.ones(len(rows)) if weights is None else weights[rows]
+
+    def _classified(self, held_out: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Margins and predicted classes; the share of the weight that is misclassified."""
+        rows = self.subject.active
+        codes, predicted, tested = (
+            self.subject.codes[rows],
+            codes_of(held_out),
+            finite_rows(held_out),
+        )
+        values = {
+            "value": margins(held_out, codes),
+            "predicted": np.where(tested, predicted, np.nan),
+        }
+        wrong = (predicted != codes)[tested]
+        return values, {"error": _mean(wrong, self._weights(rows[tested]))}
+
+    def _fitted(self, held_out: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Predictions of the first target; the root of the mean squared residual and R² of all."""
+        rows, tested = self.subject.active, finite_rows(held_out)
+        observed = self.subject.y[rows].astype(float).reshape(len(rows), -1)
+        predicted = held_out.reshape(observed.shape)
+        squares = ((observed - predicted) ** 2)[tested]
+        weights = self._weights(rows[tested])
+        figures = {
+            "error": np.sqrt(_mean(squares.mean(axis=1), weights)),
+            "r2": _r_squared(observed[tested], squares, weights),
+        }
+        return {"value": predicted[:, 0]}, figures
+
+
+def _mean(values: np.ndarray, weights: np.ndarray) -> float:
+    return float(np.average(values, weights=weights)) if len(values) else float("nan")
+
+
+def _r_squared(observed: np.ndarray, squares: np.ndarray, weights: np.ndarray) -> float:
+    """The mean of the targets' R²; NaN where a target is constant."""
+    spread = (observed - np.average(observed, axis=0, weights=weights)) ** 2
+    total = weights @ spread
+    return float(np.mean(1.0 - weights @ squares / total)) if (total > 0).all() else float("nan")
+
+
+def boundary(decision: np.ndarray) -> dict[str, np.ndarray]:
+    """The predicted class of every grid point and its lead over the next class, cut to the leads
+    beside a boundary: a line between classes is where their leads vanish.
+    """
+    region = codes_of(decision)
+    lead = margins(decision, region)
+    square, beside = region.reshape(SIDE, SIDE), np.zeros((SIDE, SIDE), dtype=bool)
+    across, along = square[1:] != square[:-1], square[:, 1:] != square[:, :-1]
+    beside[1:] |= across
+    beside[:-1] |= across
+    beside[:, 1:] |= along
+    beside[:, :-1] |= along
+    most = lead[beside.reshape(-1)].max(initial=0.0)
+    return {"region": region, "distance": np.minimum(lead, most)}
