@@ -135,8 +135,7 @@
   }
 
   function axisNames({ context, left, right, top, bottom, height }, xName, yName) {
-    Object.assign(context, { fillStyle: colours.ink, textAlign: "center" });
-    context.textBaseline = "bottom";
+    Object.assign(context, { fillStyle: colours.ink, textAlign: "center", textBaseline: "bottom" });
     context.fillText(fitted(context, xName, right - left), (left + right) / 2, height - 2);
     context.save();
     context.translate(10, (top + bottom) / 2);
@@ -333,18 +332,14 @@
 
   function details() {
     if (current.error === null) return ["alpha is too small for this kernel: no model here"];
-    const parts = [];
-    if (!lite && regression) parts.push(`R² ${data.r2[current.stop]?.toFixed(3) ?? "–"}`);
-    if (!lite && !regression) {
-      parts.push(`${current.wrong.filter(Boolean).length} of ${n} rows wrong when left out`);
-    }
-    if (current.stop === start.stop) parts.push("this is the chosen model");
-    else if (!lite && !regression) {
-      const changed = current.predicted.filter((k, i) => k !== start.predicted[i]).length;
-      parts.push(`${changed} predicted otherwise than by the chosen model`);
-    }
-    if (!lite) parts.push(`effective degrees of freedom ${data.dof[current.stop].toFixed(1)}`);
-    return parts;
+    const same = current.stop === start.stop ? ["this is the chosen model"] : [];
+    if (lite) return same;
+    const dof = `effective degrees of freedom ${data.dof[current.stop].toFixed(1)}`;
+    if (regression) return [`R² ${data.r2[current.stop]?.toFixed(3) ?? "–"}`, ...same, dof];
+    const wrong = current.wrong.filter(Boolean).length;
+    const changed = current.predicted.filter((k, i) => k !== start.predicted[i]).length;
+    const other = `${changed} predicted otherwise than by the chosen model`;
+    return [`${wrong} of ${n} rows wrong when left out`, ...(same.length ? same : [other]), dof];
   }
 
   function words() {

@@ -84,7 +84,7 @@ def explorer_context(explorer: Explorer, include_data: bool) -> dict[str, Any]:
         "alpha": alpha,
         "gamma": gamma,
         "text": _text(subject, include_data),
-        "notes": [_shown(explorer), *(_notes(subject) if include_data else [])],
+        "notes": [_shown(explorer, include_data), *(_notes(subject) if include_data else [])],
         "figure": figure,
         "curve": f"{figure[0].upper()}{figure[1:]} along alpha",
         "curve_alt": f"The {figure} along alpha, one line for each gamma; the figure above says "
@@ -111,7 +111,7 @@ def _text(subject: Subject, include_data: bool) -> str:
     )
 
 
-def _shown(explorer: Explorer) -> str:
+def _shown(explorer: Explorer, include_data: bool) -> str:
     """Which stops there are, and how exact they are."""
     subject, factors, alphas = explorer.results.subject, explorer.factors, explorer.alphas
     stops = f"{len(alphas)} values of alpha, {rounded(alphas[0])} to {rounded(alphas[-1])}"
@@ -121,9 +121,10 @@ def _shown(explorer: Explorer) -> str:
     elif hasattr(subject.model, "gamma_"):
         why = f"with {subject.n_samples:,} rows others " if too_heavy(subject) else "others "
         stops += f" at the chosen gamma; {why}were not computed"
+    rounding = ", values of single rows rounded to what a screen can show" if include_data else ""
     return (
         f"Shown are {stops}. Everything was computed when the page was written; figures in words "
-        "are exact, values of single rows rounded to what a screen can show."
+        f"are exact{rounding}."
     )
 
 
