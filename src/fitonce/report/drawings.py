@@ -16,9 +16,8 @@ from ..plotting import (
     WeightsDisplay,
 )
 from .figures import Figure, FitDisplay, figure, rounded
-from .names import shortened
-from .scores import chosen_values, n_candidates
-from .subject import Subject, model_feature_names, training_of
+from .subject import Subject, model_feature_names, shortened, training_of
+from .wording import chosen_values, own_splits
 
 
 def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
@@ -75,11 +74,11 @@ def _calibration(subject: Subject) -> Figure | None:
     """Held-out probabilities against what happened: nested ones where there are some."""
     assessment, model = subject.assessment, subject.model
     bins = int(min(10, max(2, subject.n_samples // 30)))
-    source, said = subject.splits, ""
+    source, said = own_splits(subject), ""
     if assessment is not None and assessment.calibration is not None:
         said = f" On average they differ by {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
-        rows, source = assessment.tested, subject.source
+        rows, source = assessment.tested, "nested cross-validation"
         y, p = subject.y[rows], assessment.probabilities[rows]
 
         def draw() -> Any:
@@ -116,7 +115,7 @@ def _search(subject: Subject) -> Figure | None:
             "The criterion of held-out predictions over everything that was tried; dark is "
             "better, the cross is the choice.",
         )
-    if n_candidates(subject) == 1:
+    if len(tried) == 1:
         return None
     return figure(
         "path",

@@ -28,6 +28,7 @@ OCTAVES = 10  # the alpha slider: so many powers of two to either side
 SECONDS = 20.0  # that the table may take
 DECOMPOSE_UP_TO = 5000  # rows without landmarks: above, other values of gamma take too long
 NO_EXPLORER_ABOVE = 20000  # rows
+NO_ROOM = "There is no explorer: it does not fit into the page. Allow more megabytes."
 PER_STOP = 300  # characters of a stop's figures
 
 
@@ -105,7 +106,7 @@ def build_explorer(
         results = Results(subject)
         lattice = _lattice(results, room)
         if lattice is None:
-            return "There is no explorer: it does not fit into the page. Allow more megabytes."
+            return NO_ROOM
         factors = list(_fill(results, chosen, lattice, progress))
     return Explorer(results, factors, lattice.alphas)
 

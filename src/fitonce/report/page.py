@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import importlib
 import importlib.resources
@@ -13,25 +14,40 @@ from pathlib import Path
 from typing import Any
 
 from .drawings import choice_figures, performance_figures
-from .explorer import Explorer, Progress, build_explorer
-from .names import shortened
-from .panel import explorer_context
-from .settings import settings
-from .subject import Subject
-from .tables import TABLE_ROWS, confusion, metrics, rows_table
-from .words import (
-    SIZE,
-    cards,
-    choice_text,
-    default_title,
+from .explorer import NO_ROOM, Explorer, Progress, build_explorer
+from .figures import rounded
+from .panel import legend, numbers, script_json
+from .subject import Subject, calibrated, shortened
+from .tables import TABLE_ROWS, confusion, rows_table
+from .wording import (
+    chosen_values,
+    count,
     doubts,
-    footer,
-    methods_text,
-    performance_text,
-    subtitle,
-    summary,
+    four_digits,
+    interval_text,
+    model_name,
+    own_score,
+    own_splits,
+    percent,
+    score_name,
+    score_text,
+    setting,
+    type_name,
+    versions,
 )
 
+# replaced by the size of the page; a noncharacter, which names cannot contain
+SIZE = "\ufdd0size\ufdd0"
+FILTERS = (count, four_digits, model_name, percent, rounded, score_name, setting, type_name)
+FUNCTIONS = (
+    calibrated,
+    chosen_values,
+    interval_text,
+    own_splits,
+    score_text,
+    shortened,
+    versions,
+)
 FEW_ROWS = 50  # of the table, where the page must be small
 SPARE = 20_000  # characters that the explorer needs beside the numbers of its rows
 PER_ROW = 60  # characters of a row's number, place and class; its name comes on top
@@ -127,26 +143,19 @@ def write_report(
         rows=row_names,
     )
     context = _context(subject, title, include_data, verification)
-    _write(target, _fitting(subject, context, max_megabytes * 1e6, include_data, progress))
+    _write(target, _fitting(context, max_megabytes * 1e6, progress))
     return target
 
 
-def _fitting(
-    subject: Subject,
-    context: dict[str, Any],
-    limit: float,
-    include_data: bool,
-    progress: Progress | None,
-) -> str:
+def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -> str:
     """The page as text, not larger than asked for: with an explorer in the room that the rest
     leaves, without one where it does not fit, at last with a short table of rows.
     """
-    nothing = "There is no explorer: it does not fit into the page. Allow more megabytes."
+    subject, include_data = context["subject"], context["include_data"]
     for n_rows in (TABLE_ROWS, FEW_ROWS):
         context["rows"] = rows_table(subject, n_rows) if include_data else None
-        page = _rendered(_with_explorer(context, subject, nothing, include_data))
-        room = limit - _size(page)
-        if room >= 0:
+        page = _rendered(context)
+        if _size(page) <= limit:
             break
     else:
         raise ValueError(
@@ -154,10 +163,21 @@ def _fitting(
             f"{limit / 1e6:g} instead."
         )
     names = sum(len(name) for name in subject.row_names) + PER_ROW * subject.n_samples
-    explorer = build_explorer(subject, room - SPARE - names * include_data, progress)
-    larger = _rendered(_with_explorer(context, subject, explorer, include_data))
+    room = limit - _size(page) - SPARE - names * include_data
+    larger = _rendered(context | _explored(build_explorer(subject, room, progress), include_data))
     page = larger if _size(larger) <= limit else page
     return page.replace(SIZE, _megabytes(_size(page)))
+
+
+def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
+    """What the template asks for of an explorer, or why there is none."""
+    if isinstance(explorer, str):
+        return {"no_explorer": explorer}
+    return {
+        "explorer": explorer,
+        "legend": legend(explorer.results.subject.class_names),
+        "numbers": script_json(numbers(explorer, include_data)),
+    }
 
 
 def _size(page: str) -> int:
@@ -178,9 +198,9 @@ def _rendered(values: dict[str, Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.policies["json.dumps_kwargs"] = {}
-    template = environment.from_string(_resource("page.html"))
-    return str(template.render(**values))
+    environment.filters |= {function.__name__: function for function in FILTERS}
+    environment.globals |= {function.__name__: function for function in FUNCTIONS}
+    return environment.from_string(_resource("page.html")).render(**values)
 
 
 def _resource(name: str) -> str:
@@ -203,40 +223,29 @@ def _context(
     """What the template asks for, but for the table of rows and the explorer."""
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    version = str(importlib.import_module("fitonce").__version__)
     return {
-        "title": shortened(title or default_title(subject), 200),
-        "subtitle": subtitle(subject),
-        "version": version,
-        "css": _markup(_resource("page.css")),
+        "title": shortened(title or _default_title(subject), 200),
+        "today": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "version": str(importlib.import_module("fitonce").__version__),
+        "css": _resource("page.css"),
         "script": script,
         "script_hash": f"sha256-{digest}",
-        "cards": cards(subject),
-        "summary": summary(subject),
-        "warnings": doubts(subject),
-        "performance": performance_text(subject),
-        "metrics": metrics(subject),
+        "subject": subject,
+        "model": subject.model,
+        "assessment": subject.assessment,
+        "verification": verification,
+        "include_data": include_data,
+        "own_score": own_score(subject),
+        "doubts": doubts(subject),
         "confusion": confusion(subject),
         "performance_figures": performance_figures(subject, include_data),
-        "choice": choice_text(subject),
         "choice_figures": choice_figures(subject, include_data),
-        "methods": methods_text(subject, version, verification),
+        "explorer": None,
+        "no_explorer": NO_ROOM,
+        "size": SIZE,
     }
 
 
-def _with_explorer(
-    context: dict[str, Any], subject: Subject, explorer: Explorer | str, include_data: bool
-) -> dict[str, Any]:
-    """All that the template asks for."""
-    there = None if isinstance(explorer, str) else explorer_context(explorer, include_data)
-    return context | {
-        "explorer": there,
-        "settings": settings(subject, context["version"], explorer),
-        "footer": footer(context["version"], include_data, there is not None),
-    }
-
-
-def _markup(text: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(text)
+def _default_title(subject: Subject) -> str:
+    name = model_name(subject.model)
+    return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"

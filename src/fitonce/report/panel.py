@@ -1,4 +1,4 @@
-"""The explorer on the page: its texts, labels and numbers."""
+"""The explorer on the page: its numbers, its labels, the marks of its classes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .explorer import Explorer, too_heavy
-from .figures import rounded
-from .subject import Subject, calibrated, model_feature_names
+from .explorer import Explorer
+from .subject import Subject, model_feature_names
 
-HINT = (
-    "Hover or tap a point, or focus the picture and go through the rows with the arrow keys, the "
-    "worst first; Enter finds the row in the table."
-)
 CIRCLE = [(np.cos(turn), np.sin(turn)) for turn in np.linspace(0.0, 2.0 * np.pi, 25)[:-1]]
 SQUARE = [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]
 TRIANGLE = [(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)]
@@ -33,14 +28,6 @@ UPSIDE_DOWN = [(a, -b) for a, b in TRIANGLE]
 SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, UPSIDE_DOWN, PLUS, CROSS, STAR)
 COLOURS = 8  # of the page's style
 LEGEND_UP_TO = 16  # classes
-ALTS = {
-    "fit": "Held-out predictions of every row against observed values.",
-    "plane": "Rows in the plane of the two features, with the boundary of the model; rows "
-    "predicted wrongly when left out have a ring.",
-    "axes": "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring.",
-    "lanes": "Held-out decision values of the rows, a lane for each class; rows predicted wrongly "
-    "have a ring.",
-}
 
 
 def script_json(value: Any) -> str:
@@ -57,7 +44,7 @@ def marks(n_classes: int) -> list[list[tuple[float, float]]]:
     return [[(round(x, 3), round(y, 3)) for x, y in shape] for shape in chosen]
 
 
-def _legend(names: list[str]) -> list[dict[str, Any]]:
+def legend(names: list[str]) -> list[dict[str, Any]]:
     """Names of the classes with their marks; nothing where they are too many to tell apart."""
     if len(names) > LEGEND_UP_TO:
         return []
@@ -68,109 +55,18 @@ def _legend(names: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-def explorer_context(explorer: Explorer, include_data: bool) -> dict[str, Any]:
-    """Texts of the explorer and its numbers; without data only the figures."""
-    subject = explorer.results.subject
-    kind = "error" if subject.classification else "root mean squared error"
-    leave_one_out = subject.splits == "leave-one-out"
-    figure = f"{'leave-one-out' if leave_one_out else 'cross-validation'} {kind}"
+def numbers(explorer: Explorer, include_data: bool) -> dict[str, Any]:
+    """What the page looks up at every stop: the error, and where data may go along, the rows."""
     gamma, alpha = explorer.chosen
-    numbers = _figures(explorer) | (_rows(explorer) if include_data else {})
-    return {
-        "json": script_json(numbers),
-        "lite": not include_data,
-        "n_alphas": len(explorer.alphas),
-        "n_gammas": len(explorer.factors),
-        "alpha": alpha,
-        "gamma": gamma,
-        "text": _text(subject, include_data),
-        "notes": [_shown(explorer, include_data), *(_notes(subject) if include_data else [])],
-        "figure": figure,
-        "curve": f"{figure[0].upper()}{figure[1:]} along alpha",
-        "curve_alt": f"The {figure} along alpha, one line for each gamma; the figure above says "
-        "the current value.",
-        "legend": _legend(subject.class_names),
-        "alt": ALTS[explorer.results.view],
-        "hint": HINT + (" Rows predicted wrongly have a ring." if subject.classification else ""),
-    }
-
-
-def _text(subject: Subject, include_data: bool) -> str:
-    if not include_data:
-        return (
-            f"Move the sliders to see the error of other settings ({subject.splits}). This page "
-            "was written without its training rows."
-        )
-    what = "class" if subject.classification else "value"
-    without = "without it"
-    if subject.splits != "leave-one-out":
-        without = "without its group or fold, by the splits the model was tuned with"
-    return (
-        f"Move the sliders: at each stop the page shows the {what} of every row, predicted by a "
-        f"model that was fitted {without}."
-    )
-
-
-def _shown(explorer: Explorer, include_data: bool) -> str:
-    """Which stops there are, and how exact they are."""
-    subject, factors, alphas = explorer.results.subject, explorer.factors, explorer.alphas
-    stops = f"{len(alphas)} values of alpha, {rounded(alphas[0])} to {rounded(alphas[-1])}"
-    if len(factors) > 1:
-        reach = f"1/{1 / factors[0]:g} to {factors[-1]:g} times the chosen one"
-        stops = f"{len(factors)} values of gamma, {reach}, and {stops}"
-    elif hasattr(subject.model, "gamma_"):
-        why = f"with {subject.n_samples:,} rows others " if too_heavy(subject) else "others "
-        stops += f" at the chosen gamma; {why}were not computed"
-    rounding = ", values of single rows rounded to what a screen can show" if include_data else ""
-    return (
-        f"Shown are {stops}. Everything was computed when the page was written; figures in words "
-        f"are exact{rounding}."
-    )
-
-
-def _notes(subject: Subject) -> list[str]:
-    model = subject.model
-    notes = [
-        "This page contains the training rows. Whoever has it can read them; write it with "
-        "include_data=False to leave them out."
-    ]
-    if subject.in_pipeline:
-        notes.append(
-            "The explorer leaves rows out of the model, not out of the pipeline's preprocessing, "
-            "which has seen all of them."
-        )
-    if calibrated(model):
-        notes.append(
-            f"Decisions here are those before the {model.calibration} calibration moved the "
-            "threshold."
-        )
-    if len(subject.active) < subject.n_samples:
-        hidden = subject.n_samples - len(subject.active)
-        notes.append(f"{hidden:,} rows of zero weight are not shown.")
-    if hasattr(model, "landmarks_"):
-        notes.append(
-            f"The {len(model.landmarks_):,} landmarks of the model stay where they are when a row "
-            "is left out."
-        )
-    if subject.y.ndim > 1 and subject.y.shape[1] > 1:
-        notes.append(
-            f"Of {subject.y.shape[1]} targets the picture shows the first; the error is of all."
-        )
-    return notes
-
-
-def _figures(explorer: Explorer) -> dict[str, Any]:
-    """What the page says in words at every stop."""
-    subject = explorer.results.subject
-    gamma, alpha = explorer.chosen
-    return {
-        "kind": "classification" if subject.classification else "regression",
+    errors = {
+        "kind": "classification" if explorer.results.subject.classification else "regression",
         "alphas": explorer.alphas.tolist(),
         "gammas": explorer.gammas,
         "factors": explorer.factors,
         "chosen": {"gamma": gamma, "alpha": alpha},
         "errors": explorer.results.figures["error"],
     }
+    return errors | (_rows(explorer) if include_data else {})
 
 
 def _rows(explorer: Explorer) -> dict[str, Any]:

@@ -13,11 +13,18 @@ import numpy as np
 from ..core.arrays import asarray_like, to_numpy
 from ..estimators.fitted import held_out_output, held_out_projection, n_axes
 from ..plotting.influence import margins
-from .names import n_columns
-from .subject import Subject, codes_of, dense, finite_rows
+from .subject import Subject, codes_of, dense, finite_rows, n_columns
 
 SIDE = 40  # points along either side of the grid that shows a boundary
 FIGURES = ("error", "r2", "dof")
+ALTS = {
+    "fit": "Held-out predictions of every row against observed values.",
+    "plane": "Rows in the plane of the two features, with the boundary of the model; rows "
+    "predicted wrongly when left out have a ring.",
+    "axes": "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring.",
+    "lanes": "Held-out decision values of the rows, a lane for each class; rows predicted wrongly "
+    "have a ring.",
+}
 
 
 @dataclass
@@ -87,7 +94,7 @@ def view_of(subject: Subject) -> str:
     if model.kernel != "precomputed" and n_columns(subject.model_features) == 2:
         return "plane"
     axes = hasattr(model, "scalings_") and len(subject.classes) > 2 and n_axes(model) > 1
-    return "axes" if axes and subject.splits == "leave-one-out" else "lanes"
+    return "axes" if axes and subject.leave_one_out else "lanes"
 
 
 class Results:
@@ -95,6 +102,7 @@ class Results:
 
     def __init__(self, subject: Subject) -> None:
         self.subject, self.view = subject, view_of(subject)
+        self.alt = ALTS[self.view]
         n = len(subject.active)
         self.channels = {"value": Channel(16, n), "leverage": Channel(8, n)}
         self.figures: dict[str, list[float | None]] = {name: [] for name in FIGURES}

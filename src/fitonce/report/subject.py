@@ -4,7 +4,7 @@ once and kept together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,8 @@ from ..assessment import Assessment
 from ..core.arrays import to_numpy
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 from ..plotting.influence import margins
-from .names import all_shortened, feature_names, n_columns, n_rows, row_names
+
+LONGEST_NAME = 80  # characters of a name that are shown
 
 
 @dataclass(frozen=True)
@@ -118,26 +119,26 @@ class Subject:
 
     # ---- held-out results ------------------------------------------------------------------------
 
-    @cached_property
-    def splits(self) -> str:
-        """How the model's own held-out values were made."""
-        together = self.model.cv is not None or self.groups is not None
-        return "cross-validation by the model's own splits" if together else "leave-one-out"
-
     @property
-    def source(self) -> str:
-        """Where `predictions` come from."""
-        return self.splits if self.assessment is None else "nested cross-validation"
+    def leave_one_out(self) -> bool:
+        """Whether the model's own held-out values leave out single rows, not groups or folds."""
+        return self.model.cv is None and self.groups is None
 
     @cached_property
     def held_out(self) -> np.ndarray:
-        """Held-out decisions or predictions of the chosen settings, by `splits`."""
+        """Held-out decisions or predictions of the chosen settings, by the model's own splits."""
         return held_out_output(self.model)
 
     @cached_property
     def codes(self) -> np.ndarray:
         """Numbers of the observed classes."""
         return np.searchsorted(self.classes, self.y)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of every class; none for regression."""
+        n_classes = len(self.class_names)
+        return np.bincount(self.codes, minlength=n_classes).tolist() if n_classes else []
 
     @cached_property
     def predictions(self) -> np.ndarray:
@@ -193,6 +194,60 @@ class Subject:
         return np.asarray(np.max(np.abs(moved), axis=1) / spread)
 
 
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
+    """A name as one line of text; control characters and lone surrogates as question marks."""
+    text = "".join(
+        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
+    )
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def all_shortened(names: Iterable[Any]) -> list[str]:
+    return [shortened(name) for name in names]
+
+
+def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
+    """The given names, those of a data frame, or x0, x1, …"""
+    if given is not None and len(given) != n_columns(X):
+        raise ValueError(
+            f"feature_names must have one name for each of the {n_columns(X)} columns, "
+            f"got {len(given)} instead."
+        )
+    if given is None:
+        columns = getattr(X, "columns", None)
+        given = [f"x{index}" for index in range(n_columns(X))] if columns is None else list(columns)
+    return all_shortened(given)
+
+
+def row_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
+    """The given names, those of a data frame's index, or row 0, row 1, …"""
+    n = n_rows(X)
+    if given is not None:
+        if len(given) != n:
+            raise ValueError(
+                f"row_names must have one name for each of the {n} rows, got {len(given)} instead."
+            )
+        return all_shortened(given)
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or len(index) != n:
+        index = range(n)
+    return [
+        f"row {name}" if isinstance(name, (int, np.integer)) else shortened(name) for name in index
+    ]
+
+
+def n_rows(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+
+
 def model_feature_names(subject: Subject) -> list[str]:
     """Names of the columns that the model sees, after the steps of a pipeline."""
     if not subject.in_pipeline:
@@ -203,6 +258,9 @@ def model_feature_names(subject: Subject) -> list[str]:
         except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
             pass
     return feature_names(subject.model_features)
+
+
+# ---- looking up ----------------------------------------------------------------------------------
 
 
 def codes_of(decision: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tables of a page: scores, confusions, and the rows that are hard or that matter most."""
+"""Tables of a page: confusions, and the rows that are hard or that matter most."""
 
 from __future__ import annotations
 
@@ -9,32 +9,12 @@ import numpy as np
 
 from ..core.arrays import to_numpy
 from .figures import rounded
-from .names import shortened
-from .scores import LOWER_IS_BETTER, score_name
-from .subject import Subject
+from .subject import Subject, shortened
 
 MATRIX_UP_TO = 12  # classes; above, the most frequent confusions are listed
 LISTED_CONFUSIONS = 15
 TABLE_ROWS = 500
 TABLE_COLUMNS = 12  # of the data
-
-
-def metrics(subject: Subject) -> dict[str, Any] | None:
-    """Scores beside the baseline's."""
-    assessment = subject.assessment
-    if assessment is None:
-        return None
-    rows = []
-    for name, value in assessment.metrics.items():
-        baseline = assessment.baseline_metrics.get(name, float("nan"))
-        cells = [f"{v:.4g}" if np.isfinite(v) else "–" for v in (value, baseline)]
-        lower = " (lower is better)" if name in LOWER_IS_BETTER else ""
-        rows.append({"name": f"{score_name(name)}{lower}", "cells": cells})
-    return {
-        "columns": ["model", "without the features"],
-        "rows": rows,
-        "caption": "Scores of nested held-out predictions.",
-    }
 
 
 def confusion(subject: Subject) -> dict[str, Any] | None:
@@ -45,7 +25,14 @@ def confusion(subject: Subject) -> dict[str, Any] | None:
         return None
     counts, names = _counts(subject), subject.class_names
     if len(names) > MATRIX_UP_TO:
-        return _frequent_confusions(counts, names, subject.source)
+        off = counts - np.diag(np.diag(counts))
+        kinds = np.count_nonzero(off)
+        order = np.argsort(-off, axis=None)[: min(LISTED_CONFUSIONS, kinds)]
+        pairs = [
+            {"observed": names[i], "predicted": names[j], "count": f"{off[i, j]:g}"}
+            for i, j in zip(*np.unravel_index(order, off.shape), strict=True)
+        ]
+        return {"matrix": [], "pairs": pairs, "kinds": kinds}
     shades = 0.55 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
     matrix = [
         [
@@ -54,31 +41,7 @@ def confusion(subject: Subject) -> dict[str, Any] | None:
         ]
         for both in zip(counts, shades, strict=True)
     ]
-    return {
-        "heading": "Confusion matrix",
-        "matrix": matrix,
-        "names": names,
-        "pairs": [],
-        "caption": f"Rows: observed, columns: predicted when held out ({subject.source}). The "
-        "framed diagonal is right.",
-    }
-
-
-def _frequent_confusions(counts: np.ndarray, names: list[str], source: str) -> dict[str, Any]:
-    off = counts - np.diag(np.diag(counts))
-    order = np.argsort(-off, axis=None)[: min(LISTED_CONFUSIONS, np.count_nonzero(off))]
-    where = [np.unravel_index(number, off.shape) for number in order]
-    pairs = [
-        {"observed": names[i], "predicted": names[j], "count": f"{off[i, j]:g}"} for i, j in where
-    ]
-    return {
-        "heading": "What is taken for what",
-        "matrix": [],
-        "names": names,
-        "pairs": pairs,
-        "caption": f"The {len(pairs)} most frequent of {np.count_nonzero(off)} kinds of confusion "
-        f"({source}).",
-    }
+    return {"matrix": matrix}
 
 
 def _counts(subject: Subject) -> np.ndarray:
@@ -102,10 +65,6 @@ class Column:
     help: str
     values: Any
     number: bool = True
-
-    @property
-    def kind(self) -> str:
-        return "number" if self.number else "text"
 
     def cell(self, row: int, wrong: bool) -> dict[str, Any]:
         value = self.values[row]
@@ -136,12 +95,8 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
         }
         for row in shown
     ]
-    return {
-        "columns": columns,
-        "rows": rows,
-        "text": _rows_text(subject, len(shown)),
-        "filter": bool(subject.wrong.any()),
-    }
+    hidden = 0 if subject.precomputed else max(subject.n_features - TABLE_COLUMNS, 0)
+    return {"columns": columns, "rows": rows, "hidden": hidden}
 
 
 def _shown(subject: Subject, n_rows: int) -> np.ndarray:
@@ -158,22 +113,6 @@ def _ranks(values: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def _rows_text(subject: Subject, n_shown: int) -> str:
-    labels = subject.classification
-    worst = "predicted wrongly or nearly so" if labels else "with the largest held-out residuals"
-    text = (
-        f"{n_shown:,} of {subject.n_samples:,} rows, those {worst} first. Leverage is the share of "
-        "its own fitted value that a row supplies; influence how far its own value moves when it "
-        "is left out, in standard deviations."
-    )
-    if labels:
-        text += " Margin is the held-out decision for the observed class less the best other."
-    hidden = 0 if subject.precomputed else max(subject.n_features - TABLE_COLUMNS, 0)
-    if hidden:
-        text += f" {hidden:,} further column{'s are' if hidden > 1 else ' is'} not shown."
-    return text
-
-
 def _result_columns(subject: Subject) -> list[Column]:
     numbers = not subject.classification
     observed = subject.y.reshape(subject.n_samples, -1)[:, 0]
@@ -181,7 +120,7 @@ def _result_columns(subject: Subject) -> list[Column]:
     found = [
         Column("row", "name or number of the row", subject.row_names, number=False),
         Column("observed", "the target as given", observed, numbers),
-        Column("predicted", f"held-out prediction, {subject.source}", predicted, numbers),
+        Column("predicted", "held-out prediction", predicted, numbers),
     ]
     if numbers:
         residual = observed.astype(float) - predicted.astype(float)
