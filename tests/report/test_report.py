@@ -307,7 +307,7 @@ def test_the_size_is_stated_and_bounded(tmp_path):
         else:
             assert "it does not fit into the page" in text_of(page)
             stops[limit] = 0, 0
-    assert stops[0.4] < stops[1.0] < stops[4.0] == (13, 41)
+    assert stops[0.4] < stops[1.0] < stops[4.0] == (9, 41)
     with pytest.raises(ValueError, match="max_megabytes must be at least"):
         write_report(tmp_path / "no.html", model, X, y, max_megabytes=0.01)
     with pytest.raises(ValueError, match="max_megabytes must be positive"):

@@ -198,7 +198,7 @@
       const nameOf = (lane) => fitted(context, classes[classes.length - 1 - lane], left - 10);
       grid(plot, "y", lanes.map((k) => classes.length - 1 - k), nameOf, false);
     } else grid(plot, "y", ticks(area.y, 6), short, plain);
-    axisNames(plot, data.xLabel, data.yLabel);
+    axisNames(plot, ...data.labels);
     context.setLineDash([5, 4]);
     context.strokeStyle = colours.ink;
     if (view === "lanes") line(context, px(0), plot.top, px(0), plot.bottom);

@@ -23,38 +23,13 @@ from .subject import Subject, calibrated, training_of
 Progress = Callable[[str, int, int], None]
 
 # steps to either side of the choice, of gamma and of alpha: the first pair that fits is taken
-LADDER = ((6, 20), (5, 20), (4, 20), (4, 16), (3, 16), (3, 12), (2, 12), (2, 8), (1, 8), (1, 4))
+LADDER = ((4, 20), (4, 16), (3, 16), (3, 12), (2, 12), (2, 8), (1, 8), (1, 4))
 OCTAVES = 10  # the alpha slider: so many powers of two to either side
 SECONDS = 20.0  # that the table may take
 DECOMPOSE_UP_TO = 5000  # rows without landmarks: above, other values of gamma take too long
 NO_EXPLORER_ABOVE = 20000  # rows
 NO_ROOM = "There is no explorer: it does not fit into the page. Allow more megabytes."
 PER_STOP = 300  # characters of a stop's figures
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """The stops: gamma in powers of two, alpha in even steps of its logarithm, the choice in the
-    middle of both.
-    """
-
-    alpha: float
-    gamma_steps: int
-    alpha_steps: int
-
-    @property
-    def factors(self) -> np.ndarray:
-        """Of the chosen gamma."""
-        return np.asarray(2.0 ** np.arange(-self.gamma_steps, self.gamma_steps + 1))
-
-    @property
-    def alphas(self) -> np.ndarray:
-        steps = np.arange(-self.alpha_steps, self.alpha_steps + 1)
-        return np.asarray(self.alpha * 2.0 ** (steps * OCTAVES / self.alpha_steps))
-
-    @property
-    def n_stops(self) -> int:
-        return len(self.factors) * len(self.alphas)
 
 
 @dataclass(frozen=True)
@@ -104,11 +79,17 @@ def build_explorer(
                 "because its splits are not in its file. Pass its groups, or fit it again."
             )
         results = Results(subject)
-        lattice = _lattice(results, room)
-        if lattice is None:
+        steps = _steps(results, room)
+        if steps is None:
             return NO_ROOM
-        factors = list(_fill(results, chosen, lattice, progress))
-    return Explorer(results, factors, lattice.alphas)
+        alphas = float(subject.model.alpha_) * _powers_of_two(OCTAVES, steps[1])
+        factors = list(_fill(results, chosen, _powers_of_two(steps[0], steps[0]), alphas, progress))
+    return Explorer(results, factors, alphas)
+
+
+def _powers_of_two(reach: int, steps: int) -> np.ndarray:
+    """From 2^-reach to 2^reach in so many steps to either side of one."""
+    return np.asarray(2.0 ** (np.arange(-steps, steps + 1) * reach / max(steps, 1)))
 
 
 def too_heavy(subject: Subject) -> bool:
@@ -121,9 +102,9 @@ def _rank(subject: Subject) -> int:
     return subject.n_samples if landmarks is None else len(landmarks)
 
 
-def _lattice(results: Results, room: float) -> Lattice | None:
-    """The finest lattice that fits into the page and into `SECONDS`; where none of those that fit
-    is quick enough, the coarsest.
+def _steps(results: Results, room: float) -> tuple[int, int] | None:
+    """The first of the ladder that fits into the page and into `SECONDS`; where none of those that
+    fit is quick enough, the last.
     """
     subject = results.subject
     n, rank = subject.n_samples, _rank(subject)
@@ -131,12 +112,12 @@ def _lattice(results: Results, room: float) -> Lattice | None:
     has_gamma = hasattr(subject.model, "gamma_") and not too_heavy(subject)
     found = None
     for gamma_steps, alpha_steps in LADDER:
-        lattice = Lattice(float(subject.model.alpha_), gamma_steps if has_gamma else 0, alpha_steps)
-        if lattice.n_stops * (results.bytes_per_stop * 4 / 3 + PER_STOP) > room:
-            continue
-        found = lattice
-        if lattice.n_stops * reading + len(lattice.factors) * fitting <= SECONDS:
-            break
+        n_gammas = 2 * gamma_steps * has_gamma + 1
+        n_stops = n_gammas * (2 * alpha_steps + 1)
+        if n_stops * (results.bytes_per_stop * 4 / 3 + PER_STOP) <= room:
+            found = gamma_steps * has_gamma, alpha_steps
+            if n_stops * reading + n_gammas * fitting <= SECONDS:
+                break
     return found
 
 
@@ -198,25 +179,27 @@ def _refitted(subject: Subject, factor: float, alpha: float) -> Any:
 
 
 def _fill(
-    results: Results, chosen: Any, lattice: Lattice, progress: Progress | None
+    results: Results,
+    chosen: Any,
+    factors: np.ndarray,
+    alphas: np.ndarray,
+    progress: Progress | None,
 ) -> Iterator[float]:
     """Compute every stop; yields the factors of gamma that can be fitted. Values of alpha that are
     too small for a kernel become gaps.
     """
-    for done, factor in enumerate(lattice.factors):
-        model = _fitted(results.subject, chosen, factor, lattice.alphas[-1])
+    for gamma, factor in enumerate(factors):
+        model = chosen if factor == 1.0 else _fitted(results.subject, factor, alphas[-1])
         if model is not None:
             yield float(factor)
-        for number, alpha in enumerate(lattice.alphas):
+        for done, alpha in enumerate(alphas, start=gamma * len(alphas) + 1):
             if model is not None:
                 _read(results, model, float(alpha))
             if progress is not None:
-                progress("explorer", done * len(lattice.alphas) + number + 1, lattice.n_stops)
+                progress("explorer", done, len(factors) * len(alphas))
 
 
-def _fitted(subject: Subject, chosen: Any, factor: float, alpha: float) -> Any | None:
-    if factor == 1.0:
-        return chosen
+def _fitted(subject: Subject, factor: float, alpha: float) -> Any | None:
     try:
         return _refitted(subject, factor, alpha)
     except ValueError:  # the kernel overflows, or is too indefinite for any alpha here

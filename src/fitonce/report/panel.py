@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .explorer import Explorer
-from .subject import Subject, model_feature_names
+from .results import Results
+from .subject import model_feature_names
 
 CIRCLE = [(np.cos(turn), np.sin(turn)) for turn in np.linspace(0.0, 2.0 * np.pi, 25)[:-1]]
 SQUARE = [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]
@@ -74,7 +75,6 @@ def _rows(explorer: Explorer) -> dict[str, Any]:
     results = explorer.results
     subject, plane = results.subject, results.plane
     rows = subject.active
-    x_label, y_label = _axis_labels(subject, results.view)
     return {
         "view": results.view,
         "r2": results.figures["r2"],
@@ -84,27 +84,20 @@ def _rows(explorer: Explorer) -> dict[str, Any]:
         "classes": subject.class_names,
         "marks": marks(max(len(subject.class_names), 1)),
         "codes": subject.codes[rows].tolist() if subject.classification else None,
-        "observed": None if subject.classification else _first_target(subject)[rows].tolist(),
-        "points": None if plane is None else np.round(plane.points, 12).tolist(),
-        "box": None if plane is None else [plane.low.tolist(), plane.high.tolist()],
+        "observed": None if subject.classification else subject.first_target[rows].tolist(),
+        "points": None if plane is None else plane.points.tolist(),
+        "box": None if plane is None else plane.box.tolist(),
         "channels": {name: channel.packed() for name, channel in results.channels.items()},
-        "xLabel": x_label,
-        "yLabel": y_label,
+        "labels": _axis_labels(results),
     }
 
 
-def _first_target(subject: Subject) -> np.ndarray:
-    return np.asarray(subject.y.reshape(subject.n_samples, -1)[:, 0].astype(float))
-
-
-def _axis_labels(subject: Subject, view: str) -> tuple[str, str]:
-    if view == "plane":
-        first, second = model_feature_names(subject)[:2]
-        return first, second
-    if view == "fit":
-        return "observed", "predicted when left out"
-    if view == "axes":
-        return "discriminant axis 1", "discriminant axis 2"
-    if len(subject.classes) == 2:
-        return "decision value when left out", ""
-    return "margin when left out: own class less best other", ""
+def _axis_labels(results: Results) -> list[str]:
+    binary = len(results.subject.class_names) == 2
+    decision = "decision value" if binary else "margin, own class less best other,"
+    labels = {
+        "fit": ["observed", "predicted when left out"],
+        "axes": ["discriminant axis 1", "discriminant axis 2"],
+        "lanes": [f"{decision} when left out", ""],
+    }
+    return labels.get(results.view) or model_feature_names(results.subject)

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import mean_squared_error, r2_score
 
 from ..core.arrays import asarray_like, to_numpy
 from ..estimators.fitted import held_out_output, held_out_projection, n_axes
@@ -56,9 +58,6 @@ class Channel:
         self.step.append(step)
         self.codes.append(codes.astype(f"<u{self.bits // 8}").tobytes())
 
-    def append_gap(self) -> None:
-        self.append(np.full(self.length, np.nan))
-
     def packed(self) -> dict[str, Any]:
         data = base64.b64encode(b"".join(self.codes)).decode("ascii")
         return {"bits": self.bits, "low": self.low, "step": self.step, "data": data}
@@ -69,18 +68,17 @@ class Plane:
     """The rows of a model of two features, and the grid on which its boundary is shown."""
 
     points: np.ndarray  # (n, 2)
-    low: np.ndarray
-    high: np.ndarray
 
-    @classmethod
-    def of(cls, points: np.ndarray) -> Plane:
-        low, high = points.min(axis=0), points.max(axis=0)
+    @cached_property
+    def box(self) -> np.ndarray:
+        """The lowest and the highest corner, a little outside the rows."""
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
         room = np.where(high > low, 0.06 * (high - low), 1.0)
-        return cls(points, low - room, high + room)
+        return np.stack([low - room, high + room])
 
-    @property
+    @cached_property
     def grid(self) -> np.ndarray:
-        x, y = np.linspace(self.low, self.high, SIDE).T
+        x, y = np.linspace(self.box[0], self.box[1], SIDE).T
         return np.column_stack([np.tile(x, SIDE), np.repeat(y, SIDE)])
 
 
@@ -113,7 +111,7 @@ class Results:
         if self.view == "axes":
             self.channels |= {"x": Channel(16, n), "y": Channel(16, n)}
         if self.view == "plane":
-            self.plane = Plane.of(dense(subject.model_features)[subject.active])
+            self.plane = Plane(dense(subject.model_features)[subject.active])
             self.channels |= {
                 "region": Channel(class_bits, SIDE**2, whole=True),
                 "distance": Channel(8, SIDE**2),
@@ -126,16 +124,19 @@ class Results:
     def append_gap(self) -> None:
         """A stop without a model."""
         for channel in self.channels.values():
-            channel.append_gap()
+            channel.append(np.full(channel.length, np.nan))
         for figures in self.figures.values():
             figures.append(None)
 
     def append(self, model: Any) -> None:
         """The results of a fitted model."""
         held_out = held_out_output(model)[self.subject.active]
-        values, figures = (
-            self._classified(held_out) if self.subject.classification else self._fitted(held_out)
-        )
+        tested = finite_rows(held_out)
+        if not tested.any():
+            self.append_gap()
+            return
+        read = self._classified if self.subject.classification else self._fitted
+        values, figures = read(held_out, tested)
         values["leverage"] = np.asarray(to_numpy(model.leverage_))
         figures["dof"] = float(model.effective_dof_)
         if self.view == "axes":
@@ -146,51 +147,35 @@ class Results:
         for name, channel in self.channels.items():
             channel.append(values[name])
         for name, kept in self.figures.items():
-            value = figures.get(name)
-            kept.append(value if value is not None and np.isfinite(value) else None)
+            kept.append(figures[name] if np.isfinite(figures.get(name, np.nan)) else None)
 
-    def _weights(self, rows: np.ndarray) -> np.ndarray:
+    def _weights(self, tested: np.ndarray) -> np.ndarray | None:
         weights = self.subject.sample_weight
-        return np.ones(len(rows)) if weights is None else weights[rows]
+        return None if weights is None else weights[self.subject.active[tested]]
 
-    def _classified(self, held_out: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _classified(
+        self, held_out: np.ndarray, tested: np.ndarray
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Margins and predicted classes; the share of the weight that is misclassified."""
-        rows = self.subject.active
-        codes, predicted, tested = (
-            self.subject.codes[rows],
-            codes_of(held_out),
-            finite_rows(held_out),
-        )
+        codes, predicted = self.subject.codes[self.subject.active], codes_of(held_out)
         values = {
             "value": margins(held_out, codes),
             "predicted": np.where(tested, predicted, np.nan),
         }
         wrong = (predicted != codes)[tested]
-        return values, {"error": _mean(wrong, self._weights(rows[tested]))}
+        return values, {"error": float(np.average(wrong, weights=self._weights(tested)))}
 
-    def _fitted(self, held_out: np.ndarray) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _fitted(
+        self, held_out: np.ndarray, tested: np.ndarray
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         """Predictions of the first target; the root of the mean squared residual and R² of all."""
-        rows, tested = self.subject.active, finite_rows(held_out)
-        observed = self.subject.y[rows].astype(float).reshape(len(rows), -1)
-        predicted = held_out.reshape(observed.shape)
-        squares = ((observed - predicted) ** 2)[tested]
-        weights = self._weights(rows[tested])
+        both = self.subject.y[self.subject.active][tested].astype(float), held_out[tested]
+        weights = self._weights(tested)
         figures = {
-            "error": np.sqrt(_mean(squares.mean(axis=1), weights)),
-            "r2": _r_squared(observed[tested], squares, weights),
+            "error": float(np.sqrt(mean_squared_error(*both, sample_weight=weights))),
+            "r2": float(r2_score(*both, sample_weight=weights, force_finite=False)),
         }
-        return {"value": predicted[:, 0]}, figures
-
-
-def _mean(values: np.ndarray, weights: np.ndarray) -> float:
-    return float(np.average(values, weights=weights)) if len(values) else float("nan")
-
-
-def _r_squared(observed: np.ndarray, squares: np.ndarray, weights: np.ndarray) -> float:
-    """The mean of the targets' R²; NaN where a target is constant."""
-    spread = (observed - np.average(observed, axis=0, weights=weights)) ** 2
-    total = weights @ spread
-    return float(np.mean(1.0 - weights @ squares / total)) if (total > 0).all() else float("nan")
+        return {"value": held_out.reshape(len(held_out), -1)[:, 0]}, figures
 
 
 def boundary(decision: np.ndarray) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ once and kept together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -64,7 +64,7 @@ class Subject:
             sample_weight, groups = training.weights, training.groups
         if sample_weight is not None:
             sample_weight = np.asarray(to_numpy(sample_weight), dtype=float)
-        classes = all_shortened(getattr(model, "classes_", []))
+        classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
         subject = cls(estimator, model, X, y, sample_weight, groups, assessment, *names)
         if training is not None:
@@ -78,9 +78,9 @@ class Subject:
         return len(self.y)
 
     @property
-    def n_features(self) -> int:
-        """Columns of X as given."""
-        return n_columns(self.X)
+    def first_target(self) -> np.ndarray:
+        """The target, of several the first."""
+        return self.y.reshape(self.n_samples, -1)[:, 0]
 
     @property
     def classification(self) -> bool:
@@ -206,10 +206,6 @@ def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def all_shortened(names: Iterable[Any]) -> list[str]:
-    return [shortened(name) for name in names]
-
-
 def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
     """The given names, those of a data frame, or x0, x1, …"""
     if given is not None and len(given) != n_columns(X):
@@ -220,7 +216,7 @@ def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
     if given is None:
         columns = getattr(X, "columns", None)
         given = [f"x{index}" for index in range(n_columns(X))] if columns is None else list(columns)
-    return all_shortened(given)
+    return [shortened(name) for name in given]
 
 
 def row_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
@@ -231,7 +227,7 @@ def row_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
             raise ValueError(
                 f"row_names must have one name for each of the {n} rows, got {len(given)} instead."
             )
-        return all_shortened(given)
+        return [shortened(name) for name in given]
     index = getattr(X, "index", None)
     if index is None or callable(index) or len(index) != n:
         index = range(n)
@@ -254,7 +250,8 @@ def model_feature_names(subject: Subject) -> list[str]:
         return subject.feature_names
     if not hasattr(subject.model_features, "columns"):
         try:
-            return all_shortened(subject.estimator[:-1].get_feature_names_out())
+            names = subject.estimator[:-1].get_feature_names_out()
+            return [shortened(name) for name in names]
         except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
             pass
     return feature_names(subject.model_features)

@@ -95,7 +95,7 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
         }
         for row in shown
     ]
-    hidden = 0 if subject.precomputed else max(subject.n_features - TABLE_COLUMNS, 0)
+    hidden = 0 if subject.precomputed else max(len(subject.feature_names) - TABLE_COLUMNS, 0)
     return {"columns": columns, "rows": rows, "hidden": hidden}
 
 
@@ -115,7 +115,7 @@ def _ranks(values: np.ndarray) -> np.ndarray:
 
 def _result_columns(subject: Subject) -> list[Column]:
     numbers = not subject.classification
-    observed = subject.y.reshape(subject.n_samples, -1)[:, 0]
+    observed = subject.first_target
     predicted = subject.predictions.reshape(subject.n_samples, -1)[:, 0]
     found = [
         Column("row", "name or number of the row", subject.row_names, number=False),
