@@ -5,8 +5,11 @@ The browser has a file of its own.
 
 from __future__ import annotations
 
+import base64
 import html
+import itertools
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -26,17 +29,27 @@ from sklearn.datasets import (
     make_classification,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, mean_squared_error, r2_score
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce.assessment import assess
 from fitonce.report import write_report
-from fitonce.report.explorer import Explorer, build_explorer, decisions, error_of
 from fitonce.report.panel import script_json
+from fitonce.report.results import Channel, boundary
 
 pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
+
+
+FIGURES_ONLY = {"kind", "alphas", "gammas", "factors", "chosen", "errors"}
+
+
+@pytest.fixture
+def few_stops(monkeypatch):
+    """Three values of gamma and five of alpha: what is tested is what they show."""
+    monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +91,16 @@ def embedded(page: str) -> dict:
     )
 
 
+def shown(data: dict, name: str, gamma: int, alpha: int) -> np.ndarray:
+    """The numbers of a channel at one stop, as the page reads them."""
+    channel, stop = data["channels"][name], gamma * len(data["alphas"]) + alpha
+    kind = {8: "<u1", 16: "<u2"}[channel["bits"]]
+    codes = np.frombuffer(base64.b64decode(channel["data"]), dtype=kind)
+    codes = codes.reshape(len(channel["low"]), -1)[stop].astype(float)
+    codes[codes == 2 ** channel["bits"] - 1] = np.nan
+    return channel["low"][stop] + channel["step"][stop] * codes
+
+
 def test_it_says_what_the_assessment_found(assessed):
     found, page = assessed
     text = text_of(page)
@@ -94,6 +117,15 @@ def test_it_says_what_the_assessment_found(assessed):
         cells = re.search(rf'<th scope="row"><bdi>{row}</bdi></th>(.*?)</tr>', page, re.DOTALL)[1]
         assert [float(cell) for cell in re.findall(r">([\d.]+)</td>", cells)] == counts.tolist()
     assert f"fitonce {fitonce.__version__}" in text and np.__version__ in text
+
+
+def test_sentences_are_apart(assessed, wine, tmp_path):
+    X, y, pipeline = wine
+    verification = pipeline[-1].verify(n_refits=1)
+    path = write_report(tmp_path / "a.html", pipeline, X, y, verification=verification)
+    for page in (assessed[1], path.read_text(encoding="utf-8")):
+        text = re.sub(r"\s+", " ", re.sub(r"<(script|style|svg).*?</\1>", "", page, flags=re.S))
+        assert not re.search(r"[a-z)]\.[A-Z]|\band\d| [.,;]|\d\.\d+\.\d+ literal", text)
 
 
 def test_the_table_has_the_nested_predictions(assessed, wine):
@@ -244,8 +276,8 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
     page = write_report(
         tmp_path / "a.html", model, X, y, include_data=False, row_names=names
     ).read_text(encoding="utf-8")
-    assert "patient-" not in page and "data-row=" not in page
-    assert set(embedded(page)) == {"kind", "alphas", "chosen", "chosenWidth", "table", "widths"}
+    assert "patient-" not in page and "<tr data-row=" not in page
+    assert set(embedded(page)) == FIGURES_ONLY
     assert not any(f"{value:.6g}" in page for value in y)
     assert "does not contain the training rows" in text_of(page)
     wine, labels = load_wine(return_X_y=True)
@@ -261,65 +293,157 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
 def test_the_size_is_stated_and_bounded(tmp_path):
     X, y = make_classification(400, 20, n_informative=10, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y)
-    sizes = {}
-    for limit in (0.5, 2.0, 6.0, 20.0):
+    stops = {}
+    for limit in (0.4, 1.0, 4.0):
         path = write_report(tmp_path / f"{limit}.html", model, X, y, max_megabytes=limit)
         size = path.stat().st_size
         assert size <= limit * 1e6
         page = path.read_text(encoding="utf-8")
         stated = re.search(r"This file is ([\d.]+) (MB|kB)", page)
         assert float(stated[1]) * {"MB": 1e6, "kB": 1e3}[stated[2]] == pytest.approx(size, rel=0.1)
-        sizes[limit] = len(embedded(page)["widths"]) if 'id="explorer-data"' in page else 0
-    assert sizes[0.5] <= sizes[2.0] <= sizes[6.0] <= sizes[20.0] == 7
+        if 'id="explorer-data"' in page:
+            data = embedded(page)
+            stops[limit] = len(data["factors"]), len(data["alphas"])
+        else:
+            assert "it does not fit into the page" in text_of(page)
+            stops[limit] = 0, 0
+    assert stops[0.4] < stops[1.0] < stops[4.0] == (9, 41)
     with pytest.raises(ValueError, match="max_megabytes must be at least"):
         write_report(tmp_path / "no.html", model, X, y, max_megabytes=0.01)
     with pytest.raises(ValueError, match="max_megabytes must be positive"):
         write_report(tmp_path / "no.html", model, X, y, max_megabytes=0)
 
 
-def test_above_a_thousand_rows_the_deviation_is_stated_and_true(tmp_path):
-    """Cut to few directions.
+@pytest.mark.slow
+def test_a_thousand_rows_take_at_most_four_megabytes(tmp_path):
+    X, y = make_classification(1000, 12, n_informative=8, random_state=0)
+    model = fitonce.KernelFisherDiscriminant().fit(X, y)
+    path = write_report(tmp_path / "a.html", model, X, y)
+    data = embedded(path.read_text(encoding="utf-8"))
+    assert path.stat().st_size <= 4e6
+    assert len(data["factors"]) >= 7 and len(data["alphas"]) >= 33
 
-    The packed numbers differ from the exact ones by what the table says, and by no more than the
-    bound.
-    """
-    X, y = make_classification(300, 8, n_informative=5, random_state=0)
-    model = fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y)
-    assert "would be off by" in build_explorer(
-        model, X, y, None, 300 * 50
-    )  # 30 directions say too little
-    explorer = build_explorer(model, X, y, None, 300 * 250)
-    assert isinstance(explorer, Explorer) and explorer.truncated
-    width = explorer.widths[explorer.chosen_width]
-    assert width.V.shape[1] == 150 < width.full_rank and width.dropped > 0
-    assert explorer.alphas[explorer.chosen] == model.alpha_ and len(explorer.alphas) < 81
-    assert np.all(width.deviations <= 0.25)
-    for position, stop in list(enumerate(explorer.table))[::20]:
-        alpha = float(explorer.alphas[stop])
-        exact = model.at(alpha).held_out_decision_
-        packed = decisions(explorer, width, alpha)
-        assert np.abs(packed - exact).max() / exact.std() == pytest.approx(
-            width.deviations[position], rel=1e-6
-        )
-        assert error_of(explorer, exact) == pytest.approx(width.errors[position])
-        # the bound on I - H: leverages differ by at most the share λ/(λ+μ) of 1 - h
-        share = width.dropped / (width.dropped + alpha)
-        one_minus_h = width.V**2 @ (alpha / (width.eigenvalues + alpha)) + width.outside
-        exact_one_minus_h = 1.0 - model.at(alpha).leverage_
-        assert np.all(exact_one_minus_h <= one_minus_h * (1 + 1e-9))
-        assert np.all(exact_one_minus_h >= (1 - share) * one_minus_h * (1 - 1e-9))
+
+def test_progress_is_told(few_stops, tmp_path):
+    X, y = make_blobs(30, centers=2, random_state=0)
+    calls = []
+    write_report(
+        tmp_path / "a.html",
+        fitonce.LeastSquaresSVC(gamma=0.1, alpha=1.0).fit(X, y),
+        X,
+        y,
+        progress=lambda *call: calls.append(call),
+    )
+    assert calls == [("explorer", done, 15) for done in range(1, 16)]
+
+
+def test_rounded_numbers_are_within_half_a_step():
+    rng = np.random.default_rng(0)
+    for values in (rng.normal(size=50), 1e9 + rng.normal(size=50), np.full(50, 3.25), np.zeros(50)):
+        values[7] = np.nan
+        for bits in (8, 16):
+            channel = Channel(bits, 50)
+            channel.append(values)
+            packed = {"alphas": [1.0], "channels": {"value": channel.packed()}}
+            read = shown(packed, "value", 0, 0)
+            assert np.array_equal(np.isnan(read), np.isnan(values))
+            spread = np.nanmax(values) - np.nanmin(values)
+            atol = 0.51 * spread / (2**bits - 2) + 1e-6 * (spread == 0)
+            np.testing.assert_allclose(read, values, rtol=0, atol=atol)
+    classes = Channel(8, 4, whole=True)
+    classes.append(np.array([0.0, 253.0, np.nan, 7.0]))
+    packed = {"alphas": [1.0], "channels": {"value": classes.packed()}}
+    np.testing.assert_array_equal(shown(packed, "value", 0, 0), [0, 253, np.nan, 7])
+
+
+def test_a_boundary_keeps_its_place():
+    """Where a decision is linear, leads of neighbours say exactly where it vanishes."""
+    x, y = np.meshgrid(np.arange(40.0), np.arange(40.0))
+    decision = (x + 0.5 * y - 23.3).reshape(-1)
+    found = boundary(decision)
+    region, lead = found["region"].reshape(40, 40), found["distance"].reshape(40, 40)
+    np.testing.assert_array_equal(found["region"], decision > 0)
+    for row in range(40):
+        left = np.flatnonzero(np.diff(region[row]))
+        for column in left:
+            share = lead[row, column] / (lead[row, column] + lead[row, column + 1])
+            assert column + share == pytest.approx(23.3 - 0.5 * row)
+
+
+def refit(model, X, y, alpha, gamma, **keywords):
+    fixed = {"alpha": alpha, "refine": False} | ({} if gamma is None else {"gamma": gamma})
+    return clone(model).set_params(**fixed).fit(X, y, **keywords)
+
+
+@pytest.mark.parametrize("kind", ["fisher", "classes", "weights", "groups", "random cv", "ridge"])
+def test_the_table_has_what_the_library_computes(kind, few_stops, tmp_path):
+    """Another fit for every stop, by other names of the same numbers: scikit-learn's scores."""
+    X, y = load_wine(return_X_y=True)
+    X, keywords = StandardScaler().fit_transform(X)[::2], {}
+    model, y = fitonce.KernelFisherDiscriminant(gamma=0.02, alpha=0.5), y[::2]
+    if kind in ("fisher", "groups", "random cv"):
+        y = np.minimum(y, 1)
+    if kind == "weights":
+        keywords = {"sample_weight": np.arange(len(y)) % 3 + 0.5}
+    if kind == "groups":
+        keywords = {"groups": np.arange(len(y)) // 7}
+    if kind == "random cv":
+        splits = list(KFold(4, shuffle=True, random_state=1).split(X))
+        model = model.set_params(cv=KFold(4, shuffle=True, random_state=np.random.RandomState(1)))
+    if kind == "ridge":
+        model, y = fitonce.KernelRidge(), X[:, :2] @ [[1.0, 2.0], [3.0, -1.0]]
+        X = X[:, 2:]
+    model.fit(X, y, **keywords)
     page = write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8")
-    assert "is cut to" not in page
+    data, weights = embedded(page), keywords.get("sample_weight")
+    assert data["gammas"][1] == model.gamma_ and data["alphas"][2] == model.alpha_
+    assert data["chosen"] == {"gamma": 1, "alpha": 2}
+    if kind == "random cv":
+        model = clone(model).set_params(cv=splits)
+    for (g, gamma), (a, alpha) in itertools.product(
+        enumerate(data["gammas"]), enumerate(data["alphas"])
+    ):
+        exact = refit(model, X, y, alpha, gamma, **keywords)
+        stop = g * 5 + a
+        assert data["dof"][stop] == pytest.approx(exact.effective_dof_, rel=1e-6)
+        leverage = shown(data, "leverage", g, a)
+        np.testing.assert_allclose(leverage, exact.leverage_, atol=0.003)
+        if kind == "ridge":
+            held_out = exact.held_out_prediction_
+            rmse = mean_squared_error(y, held_out) ** 0.5
+            assert data["errors"][stop] == pytest.approx(rmse, rel=1e-9)
+            assert data["r2"][stop] == pytest.approx(r2_score(y, held_out), rel=1e-9)
+            value = held_out[:, 0]
+        else:
+            decision = exact.held_out_decision_
+            codes = (decision > 0) * 1 if decision.ndim == 1 else decision.argmax(axis=1)
+            np.testing.assert_array_equal(shown(data, "predicted", g, a), codes)
+            error = np.average(codes != y, weights=weights)
+            assert data["errors"][stop] == pytest.approx(error, rel=1e-12)
+            if decision.ndim == 1:
+                value = np.where(y == 1, decision, -decision)
+            else:
+                others = np.where(np.eye(decision.shape[1])[y] > 0, -np.inf, decision)
+                value = decision[np.arange(len(y)), y] - others.max(axis=1)
+        found = shown(data, "value", g, a)
+        np.testing.assert_allclose(found, value, atol=2e-5 * np.ptp(value))
+    assert ("without its group or fold" in text_of(page)) == (kind in ("groups", "random cv"))
 
 
-def test_the_page_says_that_it_is_cut(tmp_path, monkeypatch):
-    monkeypatch.setattr("fitonce.report.explorer.WIDTH_ENTRIES", 10000)
-    X, y = make_classification(200, 8, n_informative=5, random_state=0)
-    page = write_report(
-        tmp_path / "a.html", fitonce.LeastSquaresSVC(gamma=0.1, alpha=0.5).fit(X, y), X, y
-    ).read_text(encoding="utf-8")
-    assert "of 199 directions" in text_of(page)
-    assert len(embedded(page)["widths"]) == 3
+def test_stops_without_a_model_are_gaps(tmp_path):
+    """An indefinite kernel allows no alpha below the size of its most negative eigenvalue."""
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[::3], np.minimum(y[::3], 1)
+    model = fitonce.LeastSquaresSVC("sigmoid", gamma=0.05, coef0=-1.0, alpha=1.0).fit(X, y)
+    data = embedded(write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8"))
+    errors = np.array(data["errors"], dtype=float).reshape(len(data["gammas"]), -1)
+    gamma, alpha = data["chosen"]["gamma"], data["chosen"]["alpha"]
+    assert np.isnan(errors[gamma, 0]) and np.isfinite(errors[gamma, alpha:]).all()
+    for stop in (0, alpha):
+        known = np.isfinite(shown(data, "predicted", gamma, stop))
+        assert known.all() == np.isfinite(errors[gamma, stop]) == known.any()
+    with pytest.raises(ValueError, match="alpha"):
+        model.at(data["alphas"][0])
 
 
 def test_rows_that_are_not_the_training_rows_are_refused(wine, tmp_path):
@@ -330,7 +454,7 @@ def test_rows_that_are_not_the_training_rows_are_refused(wine, tmp_path):
     with pytest.raises(ValueError, match="must be the 178 rows"):
         write_report(target, pipeline, X, y[:100])
     model = clone(pipeline[-1]).set_params(alpha=0.1).fit(np.asarray(X), y)
-    model.__dict__.pop("_kept")  # as read from a file: nothing but the rows tells
+    model = pickle.loads(pickle.dumps(model))  # as read from a file: nothing but the rows tells
     with pytest.raises(ValueError, match="gives another model"):
         write_report(target, model, np.asarray(X)[::-1], y)
     with pytest.raises(TypeError, match="must be one of fitonce's"):
@@ -366,23 +490,26 @@ def test_an_interrupted_write_leaves_the_old_page(wine, tmp_path, monkeypatch):
     assert target.read_text(encoding="utf-8") == "old" and list(tmp_path.iterdir()) == [target]
 
 
-def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
+def test_a_model_from_a_file_has_the_same_explorer(few_stops, tmp_path):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    weights = 1.0 + np.arange(len(y)) % 2
-    model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y, sample_weight=weights)
+    weights, groups = 1.0 + np.arange(len(y)) % 2, np.arange(len(y)) // 5
+    model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1)
+    model.fit(X, y, sample_weight=weights, groups=groups)
     fitonce.save(model, tmp_path / "model.skops")
     loaded = fitonce.load(tmp_path / "model.skops")
+    given = {"sample_weight": weights, "groups": groups}
     pages = [
-        write_report(tmp_path / f"{k}.html", m, X, y, sample_weight=w).read_text(encoding="utf-8")
-        for k, (m, w) in enumerate([(model, None), (loaded, weights)])
+        write_report(tmp_path / f"{k}.html", m, X, y, **keywords).read_text(encoding="utf-8")
+        for k, (m, keywords) in enumerate([(model, {}), (loaded, given)])
     ]
     first, second = map(embedded, pages)
-    assert first["alphas"] == second["alphas"]
-    for one, other in zip(first["widths"], second["widths"], strict=True):
-        np.testing.assert_allclose(one["errors"], other["errors"])
+    assert first["alphas"] == second["alphas"] and first["gammas"] == second["gammas"]
+    np.testing.assert_allclose(first["errors"], second["errors"])
     with pytest.raises(ValueError, match="must be what the model was fitted on"):
         write_report(tmp_path / "no.html", loaded, X, y)
+    path = write_report(tmp_path / "without.html", loaded, X, y, sample_weight=weights)
+    assert "its splits are not in its file" in text_of(path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -397,10 +524,14 @@ def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
         "sigmoid",
         "targets",
         "zero weights",
+        "landmarks",
+        "dropped landmarks",
+        "linear",
+        "dual",
         "strings",
     ],
 )
-def test_every_kind_of_model_has_a_page(kind, tmp_path):
+def test_every_kind_of_model_has_a_page(kind, few_stops, tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
     X, y = StandardScaler().fit_transform(X[:60])[:, :5], y[:60]
     keywords = {}
@@ -423,6 +554,14 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
         model, y = fitonce.KernelRidge(gamma=0.1, alpha=0.1), X[:, :2] * 3.0
     elif kind == "zero weights":
         model, keywords = fisher(gamma=0.1, alpha=0.1), {"sample_weight": np.arange(60.0) % 3}
+    elif kind == "landmarks":
+        model = fisher(landmarks=15, random_state=0)
+    elif kind == "dropped landmarks":
+        model = fisher(landmarks=15, shared_landmarks="drop", random_state=0)
+    elif kind == "linear":
+        model = fisher("linear", alpha=0.1)
+    elif kind == "dual":
+        model = fitonce.LeastSquaresSVC(penalty="dual")
     else:
         model, y, X = (
             fisher(gamma=0.1, alpha=0.1),
@@ -430,15 +569,22 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
             pd.DataFrame(X, index=[f"r{i}" for i in range(60)]),
         )
     model.fit(X, y, **keywords)
-    path = model.report(tmp_path / "a.html", X, y)
+    path = write_report(tmp_path / "a.html", model, X, y)
     page = path.read_text(encoding="utf-8")
-    data = embedded(page)
-    chosen = data["widths"][data["chosenWidth"]]
-    assert chosen["deviations"][data["table"].index(data["chosen"])] < 1e-6
-    text = text_of(page)
-    assert ("leaves out single rows" in text) == (kind == "groups")
+    data, text = embedded(page), text_of(page)
+    assert all(error is not None for error in data["errors"])
+    no_gamma = kind in ("precomputed", "callable", "linear")
+    assert len(data["factors"]) == (1 if no_gamma else 3)
+    assert ('id="explorer-gamma"' in page) != no_gamma
+    assert (data["gammas"][0] is None) == (no_gamma or kind == "ard")
+    chosen = data["errors"][data["chosen"]["gamma"] * 5 + data["chosen"]["alpha"]]
+    if kind not in ("targets", "zero weights", "dropped landmarks"):
+        wrong = (model.held_out_decision_ > 0) != (np.asarray(y) == model.classes_[1])
+        assert chosen == pytest.approx(np.mean(wrong), rel=1e-12)
+    assert ("without its group or fold" in text) == (kind == "groups")
     assert ("calibration moved the threshold" in text) == (kind == "sigmoid")
     assert ("rows of zero weight are not shown" in text) == (kind == "zero weights")
+    assert ("landmarks of the model stay" in text) == ("landmarks" in kind)
     if kind == "strings":
         assert data["names"][:2] == ["r0", "r1"] and data["classes"] == ["ß", "ü"]
 
@@ -461,15 +607,29 @@ def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
 
 
+def test_many_rows_have_the_chosen_gamma_only(few_stops, monkeypatch, tmp_path):
+    monkeypatch.setattr("fitonce.report.explorer.DECOMPOSE_UP_TO", 50)
+    X, y = make_blobs(60, centers=2, random_state=0)
+    model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)
+    page = write_report(tmp_path / "a.html", model, X, y).read_text(encoding="utf-8")
+    assert embedded(page)["factors"] == [1.0] and 'id="explorer-gamma"' not in page
+    assert "at the chosen gamma; with 60 rows others were not computed" in text_of(page)
+    fitonce.save(model, tmp_path / "model.skops")
+    loaded = fitonce.load(tmp_path / "model.skops")
+    page = write_report(tmp_path / "b.html", loaded, X, y).read_text(encoding="utf-8")
+    assert "would have to be decomposed again" in text_of(page)
+
+
 def test_without_jinja_the_extra_is_named(tmp_path):
     code = f"""
 import sys
 sys.modules["jinja2"] = None
 import numpy as np, fitonce
+from fitonce.report import write_report
 X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
 model = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, y)
 try:
-    model.report({str(tmp_path / "a.html")!r}, X, y)
+    write_report({str(tmp_path / "a.html")!r}, model, X, y)
 except ImportError as error:
     print(error)
 """

@@ -2,8 +2,7 @@
 extra ``fitonce[report]``.
 
 The page renders what the library has computed (`fitonce.assess`, the fitted model). Its explorer
-carries the decomposition of the training rows and recomputes exact leave-one-out results in the
-browser; see `fitonce.report.explorer`.
+carries held-out results of the model at every stop of its sliders; see `fitonce.report.explorer`.
 """
 
 from .page import write_report

@@ -15,84 +15,82 @@ from ..plotting import (
     RegularizationPathDisplay,
     WeightsDisplay,
 )
-from ..plotting.style import rounded
-from .figures import Figure, FitDisplay, figure
-from .subject import Subject, shortened
-from .words import own_splits, tuned
+from .figures import Figure, FitDisplay, figure, rounded
+from .subject import Subject, model_feature_names, shortened, training_of
+from .wording import chosen_values, own_splits
 
 
 def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
-    found: list[Figure] = []
+    """How well it does."""
+    single = subject.y.ndim == 1 and subject.predicted_rows.sum() > 1
+    fit = _fit(subject) if include_data and single and not subject.classification else None
+    calibration = _calibration(subject) if subject.classification else None
+    return [found for found in (calibration, fit, _null(subject)) if found is not None]
+
+
+def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
+    """What the model sees, and why these settings."""
+    rows = include_data and subject.n_samples > 2 and subject.y.ndim == 1
+    every = [
+        _projection(subject, include_data) if subject.classification else None,
+        _search(subject),
+        _influence(subject) if rows and np.isfinite(subject.leverage).all() else None,
+        _weights(subject) if hasattr(subject.model, "coef_") else None,
+    ]
+    return [found for found in every if found is not None]
+
+
+def _fit(subject: Subject) -> Figure:
+    rows = subject.predicted_rows
+    observed = subject.y[rows].astype(float)
+    predicted = np.asarray(subject.predictions[rows], dtype=float)
+    return figure(
+        "fit",
+        lambda: FitDisplay(observed, predicted),
+        "Scatter plot of held-out predictions against observed values.",
+        "Held-out predictions against observed values. The closer to the dashed line, the better.",
+    )
+
+
+def _null(subject: Subject) -> Figure | None:
     assessment = subject.assessment
-    if subject.classification:
-        calibration = _calibration(subject)
-        if calibration is not None:
-            found.append(calibration)
-    elif include_data and subject.y.ndim == 1 and subject.predicted_rows.sum() > 1:
-        rows = subject.predicted_rows
-        observed, predicted = (
-            subject.y[rows].astype(float),
-            np.asarray(subject.predictions[rows], dtype=float),
-        )
-        found.append(
-            figure(
-                "fit",
-                lambda: FitDisplay(observed, predicted),
-                "Scatter plot of held-out predictions against observed values.",
-                "Held-out predictions against observed values. The closer to the dashed line, the "
-                "better.",
-            )
-        )
-    if assessment is not None and assessment.permutation is not None:
-        test, name = assessment.permutation, assessment.permutation_statistic
-        low, high = np.nanmin(test.permutation_scores), np.nanmax(test.permutation_scores)
-        found.append(
-            figure(
-                "null",
-                lambda: PermutationNullDisplay.from_predictions(
-                    test, name=f"{next(iter(test.scores)).replace('_', ' ')}, held out"
-                ),
-                f"Histogram of scores under permuted labels, from {low:.3g} to {high:.3g}; the "
-                f"observed score is {float(test.score):.3g}, "
-                f"p = {rounded(float(test.pvalue))}.",
-                f"Scores under {test.n_permutations_done:,} relabellings and the observed one. p "
-                "is the share of relabellings that do at "
-                "least as well, the observed one counted among them. Scored was the "
-                f"{shortened(name, 300)}.",
-            )
-        )
-    return found
+    if assessment is None or assessment.permutation is None:
+        return None
+    test, name = assessment.permutation, shortened(assessment.permutation_statistic, 300)
+    low, high = np.nanmin(test.permutation_scores), np.nanmax(test.permutation_scores)
+    scored = f"{next(iter(test.scores)).replace('_', ' ')}, held out"
+    return figure(
+        "null",
+        lambda: PermutationNullDisplay.from_predictions(test, name=scored),
+        f"Histogram of scores under permuted labels, from {low:.3g} to {high:.3g}; the observed "
+        f"score is {float(test.score):.3g}, p = {rounded(float(test.pvalue))}.",
+        f"Scores under {test.n_permutations_done:,} relabellings and the observed one. p is the "
+        "share of relabellings that do at least as well, the observed one counted among them. "
+        f"Scored was the {name}.",
+    )
 
 
 def _calibration(subject: Subject) -> Figure | None:
     """Held-out probabilities against what happened: nested ones where there are some."""
     assessment, model = subject.assessment, subject.model
     bins = int(min(10, max(2, subject.n_samples // 30)))
+    source, said = own_splits(subject), ""
+    if assessment is not None and assessment.calibration is not None:
+        said = f" On average they differ by {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
-        rows = assessment.tested
+        rows, source = assessment.tested, "nested cross-validation"
         y, p = subject.y[rows], assessment.probabilities[rows]
 
         def draw() -> Any:
             return CalibrationDisplay.from_predictions(y, p, classes=subject.classes, n_bins=bins)
 
-        source = "nested cross-validation"
-    elif hasattr(model, "temperature_") and getattr(model, "calibration", None) in (
-        "temperature",
-        None,
-    ):
+    elif hasattr(model, "temperature_") and model.calibration in ("temperature", None):
 
         def draw() -> Any:
             return CalibrationDisplay.from_estimator(model, subject.y, n_bins=bins)
 
-        source = own_splits(subject)
     else:
         return None
-    error = (
-        assessment.calibration.error
-        if assessment is not None and assessment.calibration is not None
-        else None
-    )
-    said = f" On average they differ by {error:.3f}." if error is not None else ""
     return figure(
         "calibration",
         draw,
@@ -102,108 +100,66 @@ def _calibration(subject: Subject) -> Figure | None:
     )
 
 
-def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
-    model, found = subject.model, []
-    if subject.classification:
-        projection = _projection(subject, include_data)
-        if projection is not None:
-            found.append(projection)
-    gammas = {
-        entry.get("gamma")
-        for entry in model.cv_results_["params"]
-        if np.ndim(entry.get("gamma")) == 0
-    } - {None}
+def _search(subject: Subject) -> Figure | None:
+    """The criterion over what was tried."""
+    model = subject.model
+    chosen = " and ".join(value.replace(" =", "") for value in chosen_values(model))
+    tried = [entry.get("gamma") for entry in model.cv_results_["params"]]
+    gammas = {gamma for gamma in tried if gamma is not None and np.ndim(gamma) == 0}
     if len(gammas) > 1 and np.ndim(getattr(model, "gamma_", [])) == 0:
-        found.append(
-            figure(
-                "criterion",
-                lambda: CriterionMapDisplay.from_estimator(model),
-                "Map of the criterion over kernel width and regularisation; the choice, gamma "
-                f"{rounded(float(model.gamma_))} and alpha "
-                f"{rounded(float(model.alpha_))}, is marked.",
-                "The criterion of held-out predictions over everything that was tried; dark is "
-                "better, the cross is the choice.",
-            )
+        return figure(
+            "criterion",
+            lambda: CriterionMapDisplay.from_estimator(model),
+            "Map of the criterion over kernel width and regularisation; the choice, "
+            f"{chosen}, is marked.",
+            "The criterion of held-out predictions over everything that was tried; dark is "
+            "better, the cross is the choice.",
         )
-    elif tuned(subject):
-        found.append(
-            figure(
-                "path",
-                lambda: RegularizationPathDisplay.from_estimator(model),
-                f"The criterion along alpha; the choice, alpha {rounded(float(model.alpha_))}, is "
-                "marked.",
-                "The criterion of held-out predictions along the regularisation; the ring is the "
-                "choice.",
-            )
-        )
-    if (
-        include_data
-        and len(subject.held_out) > 2
-        and np.isfinite(subject.leverage).all()
-        and subject.y.ndim == 1
-    ):
-        found.append(
-            figure(
-                "influence",
-                lambda: InfluenceDisplay.from_estimator(
-                    model, subject.y, row_names=subject.row_names
-                ),
-                "Scatter plot of each row's leverage against its held-out margin or residual; the "
-                "most influential rows are named.",
-                "How much the model leans on each row, against how well it predicts the row "
-                "unseen.",
-            )
-        )
-    if hasattr(model, "coef_"):
-        names = subject.model_feature_names
-        found.append(
-            figure(
-                "weights",
-                lambda: WeightsDisplay.from_estimator(
-                    model, subject.model_features, feature_names=names, n_features=15
-                ),
-                "Bars of the largest weights and activation patterns of the linear kernel, by "
-                "feature.",
-                "What multiplies each feature, and how each feature varies with the output (Haufe "
-                "et al. 2014): only the latter may be "
-                "read as what the feature has to do with the target.",
-            )
-        )
-    return found
+    if len(tried) == 1:
+        return None
+    return figure(
+        "path",
+        lambda: RegularizationPathDisplay.from_estimator(model),
+        f"The criterion along alpha; the choice, {chosen}, is marked.",
+        "The criterion of held-out predictions along the regularisation; the ring is the choice.",
+    )
+
+
+def _influence(subject: Subject) -> Figure:
+    names = subject.row_names
+    return figure(
+        "influence",
+        lambda: InfluenceDisplay.from_estimator(subject.model, subject.y, row_names=names),
+        "Scatter plot of each row's leverage against its held-out margin or residual; the most "
+        "influential rows are named.",
+        "How much the model leans on each row, against how well it predicts the row unseen.",
+    )
+
+
+def _weights(subject: Subject) -> Figure:
+    names = model_feature_names(subject)
+    return figure(
+        "weights",
+        lambda: WeightsDisplay.from_estimator(
+            subject.model, subject.model_features, feature_names=names, n_features=15
+        ),
+        "Bars of the largest weights and activation patterns of the linear kernel, by feature.",
+        "What multiplies each feature, and how each feature varies with the output (Haufe et al. "
+        "2014): only the latter may be read as what the feature has to do with the target.",
+    )
 
 
 def _projection(subject: Subject, include_data: bool) -> Figure | None:
-    """Histograms of two classes.
-
-    A scatter of more, which shows single rows and goes only where data may go.
+    """Histograms of two classes; of more a scatter, which shows single rows and goes only where
+    data may go.
     """
-    model, binary = subject.model, len(subject.classes) == 2
-    if binary:
-        values = subject.held_out
-        if not np.isfinite(values).any():
-            return None
-        return figure(
-            "projection",
-            lambda: ProjectionDisplay(
-                values=values,
-                y=subject.y,
-                name="decision value, held out",
-                threshold=0.0,
-                class_names=subject.class_names,
-            ).plot(),
-            f"Histograms of held-out decision values of {subject.class_names[0]} and "
-            f"{subject.class_names[1]}; the threshold is at zero.",
-            "Held-out decision values by observed class. Rows on the wrong side of the threshold "
-            "are misclassified.",
-        )
-    if not include_data or not hasattr(model, "scalings_") or getattr(model, "_kept", None) is None:
+    if len(subject.classes) == 2:
+        return _histograms(subject) if np.isfinite(subject.held_out).any() else None
+    model, training = subject.model, training_of(subject.model)
+    if not include_data or not hasattr(model, "scalings_") or training is None:
         return None
-    present = np.unique(subject.y[model._kept.training.active])
-    names = [
-        name
-        for name, label in zip(subject.class_names, subject.classes, strict=True)
-        if label in present
-    ]
+    present = np.unique(subject.codes[subject.active])
+    names = [subject.class_names[code] for code in present]
     return figure(
         "projection",
         lambda: ProjectionDisplay.from_estimator(model, y=subject.y, class_names=names),
@@ -211,4 +167,22 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
         f"{len(subject.classes)} classes.",
         "Held-out rows on the discriminant axes of the whole fit, in units of the within-class "
         "standard deviation.",
+    )
+
+
+def _histograms(subject: Subject) -> Figure:
+    names = subject.class_names
+    return figure(
+        "projection",
+        lambda: ProjectionDisplay(
+            values=subject.held_out,
+            y=subject.y,
+            name="decision value, held out",
+            threshold=0.0,
+            class_names=names,
+        ).plot(),
+        f"Histograms of held-out decision values of {names[0]} and {names[1]}; the threshold is "
+        "at zero.",
+        "Held-out decision values by observed class. Rows on the wrong side of the threshold are "
+        "misclassified.",
     )

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot
+from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot, rounded
+
+__all__ = ["Figure", "FitDisplay", "figure", "rounded"]
 
 # matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
 # serves light, dark and print
@@ -24,7 +26,7 @@ FOLLOWING = {
     "#8a8a8a": "var(--soft)",
     "#dddddd": "var(--line)",
     "#ffffff": "var(--paper)",
-    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
+    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLOURS)},
 }
 MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
 STYLE = {
@@ -100,7 +102,7 @@ class FitDisplay:
             observed,
             predicted,
             s=16,
-            color=COLORS[0],
+            color=COLOURS[0],
             edgecolors="#ffffff",
             linewidths=0.4,
             alpha=0.85,

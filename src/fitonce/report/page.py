@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import hashlib
 import importlib
 import importlib.resources
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.atomic import write_atomically
 from .drawings import choice_figures, performance_figures
-from .explorer import Explorer, build_explorer
-from .panel import explorer_context
-from .subject import Subject, shortened
-from .tables import TABLE_ROWS, confusion, metrics, rows_table
-from .words import (
-    SIZE,
-    cards,
-    choice_text,
-    default_title,
+from .explorer import NO_ROOM, Explorer, Progress, build_explorer
+from .figures import rounded
+from .panel import legend, numbers, script_json
+from .subject import Subject, calibrated, shortened
+from .tables import TABLE_ROWS, confusion, rows_table
+from .wording import (
+    chosen_values,
+    count,
     doubts,
-    footer,
-    methods_text,
-    performance_text,
-    settings,
-    subtitle,
-    summary,
+    four_digits,
+    interval_text,
+    model_name,
+    own_score,
+    own_splits,
+    percent,
+    score_name,
+    score_text,
+    setting,
+    type_name,
+    versions,
 )
 
-BYTES_PER_ENTRY = 16.0 / 3.0  # of V: four bytes in base64
-OVERHEAD = 2.0  # megabytes left to everything but the explorer
+# replaced by the size of the page; a noncharacter, which names cannot contain
+SIZE = "\ufdd0size\ufdd0"
+FILTERS = (count, four_digits, model_name, percent, rounded, score_name, setting, type_name)
+FUNCTIONS = (
+    calibrated,
+    chosen_values,
+    interval_text,
+    own_splits,
+    score_text,
+    shortened,
+    versions,
+)
+FEW_ROWS = 50  # of the table, where the page must be small
+SPARE = 20_000  # characters that the explorer needs beside the numbers of its rows
+PER_ROW = 60  # characters of a row's number, place and class; its name comes on top
 
 
 def write_report(
@@ -47,8 +65,10 @@ def write_report(
     title: str | None = None,
     include_data: bool = True,
     sample_weight: Any = None,
+    groups: Any = None,
     verification: Any = None,
-    max_megabytes: float = 20.0,
+    max_megabytes: float = 4.0,
+    progress: Progress | None = None,
 ) -> Path:
     """Write one HTML file that explains a fitted model and, where data may go along, lets its
     reader try others.
@@ -76,13 +96,15 @@ def write_report(
     include_data : bool, default=True
         Whether the training rows go into the page. Without them it has no table of rows, no plot of
         single rows, and its explorer shows errors only.
-    sample_weight : array, default=None
-        The weights the model was fitted with; needed only for models that were read from a file.
+    sample_weight, groups : arrays, default=None
+        The weights and groups the model was fitted with; needed only for models that were read
+        from a file, others keep them.
     verification : Verification, default=None
         What ``model.verify()`` returned, quoted among the methods.
-    max_megabytes : float, default=20
-        The page does not become larger than this: fewer kernel widths and, for many rows, fewer
-        directions are embedded.
+    max_megabytes : float, default=4
+        The page does not become larger than this: the explorer has fewer stops, or is left out.
+    progress : callable, default=None
+        Called as ``progress("explorer", done, total)`` after every stop of the explorer.
 
     Returns
     -------
@@ -103,7 +125,6 @@ def write_report(
     ...     print("<title>Iris</title>" in page.read_text(encoding="utf-8"))
     True
     """
-    subject = Subject.of(model, X, y, sample_weight, assessment, feature_names, row_names)
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -111,36 +132,56 @@ def write_report(
         )
     if not max_megabytes > 0:
         raise ValueError(f"max_megabytes must be positive, got {max_megabytes!r} instead.")
-    page = render(subject, title, include_data, verification, max_megabytes)
-    return write_atomically(target, page)
+    subject = Subject.of(
+        model,
+        X,
+        y,
+        sample_weight=sample_weight,
+        groups=groups,
+        assessment=assessment,
+        features=feature_names,
+        rows=row_names,
+    )
+    context = _context(subject, title, include_data, verification)
+    _write(target, _fitting(context, max_megabytes * 1e6, progress))
+    return target
 
 
-def render(
-    subject: Subject, title: str | None, include_data: bool, verification: Any, max_megabytes: float
-) -> str:
-    """The page as text, not larger than asked for."""
-    entries = int(max(max_megabytes - OVERHEAD, 0.1 * max_megabytes) * 1e6 / BYTES_PER_ENTRY)
-    explorer = build_explorer(
-        subject.model, subject.model_features, subject.y, subject.sample_weight, entries
-    )
-    reason = (
-        f"There is no explorer: it would not fit into the {max_megabytes:g} MB that were asked for."
-    )
-    smaller = [(reason, TABLE_ROWS), (reason, 50)]
-    attempts = (
-        [(explorer, TABLE_ROWS), *smaller]
-        if isinstance(explorer, str) or entries >= explorer.n_samples
-        else smaller
-    )
-    for attempt, rows in attempts:
-        page = _rendered(context(subject, title, include_data, verification, attempt, rows))
-        size = len(page.encode("utf-8"))
-        if size <= max_megabytes * 1e6:
-            return page.replace(SIZE, _megabytes(size))
-    raise ValueError(
-        f"max_megabytes must be at least {size / 1e6:.2g} for this page, got {max_megabytes:g} "
-        "instead."
-    )
+def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -> str:
+    """The page as text, not larger than asked for: with an explorer in the room that the rest
+    leaves, without one where it does not fit, at last with a short table of rows.
+    """
+    subject, include_data = context["subject"], context["include_data"]
+    for n_rows in (TABLE_ROWS, FEW_ROWS):
+        context["rows"] = rows_table(subject, n_rows) if include_data else None
+        page = _rendered(context)
+        if _size(page) <= limit:
+            break
+    else:
+        raise ValueError(
+            f"max_megabytes must be at least {_size(page) / 1e6:.2g} for this page, got "
+            f"{limit / 1e6:g} instead."
+        )
+    names = sum(len(name) for name in subject.row_names) + PER_ROW * subject.n_samples
+    room = limit - _size(page) - SPARE - names * include_data
+    larger = _rendered(context | _explored(build_explorer(subject, room, progress), include_data))
+    page = larger if _size(larger) <= limit else page
+    return page.replace(SIZE, _megabytes(_size(page)))
+
+
+def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
+    """What the template asks for of an explorer, or why there is none."""
+    if isinstance(explorer, str):
+        return {"no_explorer": explorer}
+    return {
+        "explorer": explorer,
+        "legend": legend(explorer.results.subject.class_names),
+        "numbers": script_json(numbers(explorer, include_data)),
+    }
+
+
+def _size(page: str) -> int:
+    return len(page.encode("utf-8"))
 
 
 def _megabytes(size: int) -> str:
@@ -157,54 +198,54 @@ def _rendered(values: dict[str, Any]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.policies["json.dumps_kwargs"] = {}
-    template = environment.from_string(_resource("page.html"))
-    return str(template.render(**values))
+    environment.filters |= {function.__name__: function for function in FILTERS}
+    environment.globals |= {function.__name__: function for function in FUNCTIONS}
+    return environment.from_string(_resource("page.html")).render(**values)
 
 
 def _resource(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def context(
-    subject: Subject,
-    title: str | None,
-    include_data: bool,
-    verification: Any,
-    explorer: Explorer | str,
-    n_rows: int = TABLE_ROWS,
+def _write(path: Path, page: str) -> None:
+    """All of it or nothing: a neighbour of the target takes its name when it is complete."""
+    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        neighbour.write_text(page, encoding="utf-8")
+        os.replace(neighbour, path)
+    finally:
+        neighbour.unlink(missing_ok=True)
+
+
+def _context(
+    subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
-    """Everything the template asks for."""
-    script = _resource("explorer.js")
+    """What the template asks for, but for the table of rows and the explorer."""
+    script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
-    version = str(importlib.import_module("fitonce").__version__)
     return {
-        "title": shortened(title or default_title(subject), 200),
-        "subtitle": subtitle(subject),
-        "version": version,
-        "css": _markup(_resource("page.css")),
+        "title": shortened(title or _default_title(subject), 200),
+        "today": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+        "version": str(importlib.import_module("fitonce").__version__),
+        "css": _resource("page.css"),
         "script": script,
         "script_hash": f"sha256-{digest}",
-        "cards": cards(subject),
-        "summary": summary(subject),
-        "warnings": doubts(subject),
-        "performance": performance_text(subject),
-        "metrics": metrics(subject),
+        "subject": subject,
+        "model": subject.model,
+        "assessment": subject.assessment,
+        "verification": verification,
+        "include_data": include_data,
+        "own_score": own_score(subject),
+        "doubts": doubts(subject),
         "confusion": confusion(subject),
         "performance_figures": performance_figures(subject, include_data),
-        "choice": choice_text(subject),
         "choice_figures": choice_figures(subject, include_data),
-        "explorer": explorer_context(subject, explorer, include_data)
-        if isinstance(explorer, Explorer)
-        else None,
-        "rows": rows_table(subject, n_rows) if include_data else None,
-        "methods": methods_text(subject, version, verification),
-        "settings": settings(subject, version, explorer),
-        "footer": footer(version, include_data, explorer),
+        "explorer": None,
+        "no_explorer": NO_ROOM,
+        "size": SIZE,
     }
 
 
-def _markup(text: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(text)
+def _default_title(subject: Subject) -> str:
+    name = model_name(subject.model)
+    return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"

@@ -1,4 +1,4 @@
-"""The explorer on the page: its texts, labels and numbers."""
+"""The explorer on the page: its numbers, its labels, the marks of its classes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,28 @@ from typing import Any
 
 import numpy as np
 
-from .explorer import NEGLIGIBLE, Explorer, payload
-from .subject import Subject
-from .words import own_splits
+from .explorer import Explorer
+from .results import Results
+from .subject import model_feature_names
+
+CIRCLE = [(np.cos(turn), np.sin(turn)) for turn in np.linspace(0.0, 2.0 * np.pi, 25)[:-1]]
+SQUARE = [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]
+TRIANGLE = [(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)]
+DIAMOND = [(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]
+STAR = [
+    (radius * np.sin(turn), -radius * np.cos(turn))
+    for radius, turn in zip([1.5, 0.6] * 5, np.arange(10) * np.pi / 5, strict=True)
+]
+PLUS = [
+    (sign * a, sign * b)
+    for sign in (1, -1)
+    for a, b in ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4))
+]
+CROSS = [((a - b) / 2**0.5, (a + b) / 2**0.5) for a, b in PLUS]
+UPSIDE_DOWN = [(a, -b) for a, b in TRIANGLE]
+SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, UPSIDE_DOWN, PLUS, CROSS, STAR)
+COLOURS = 8  # of the page's style
+LEGEND_UP_TO = 16  # classes
 
 
 def script_json(value: Any) -> str:
@@ -18,151 +37,67 @@ def script_json(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def explorer_context(subject: Subject, explorer: Explorer, include_data: bool) -> dict[str, Any]:
-    """Texts of the explorer and its numbers; without data only the table of errors."""
-    labels = subject.classification
-    values = _explorer_json(subject, explorer, include_data)
-    stops = len(explorer.alphas) if include_data else len(explorer.table)
-    start = (
-        explorer.chosen
-        if include_data
-        else int(np.flatnonzero(explorer.table == explorer.chosen)[0])
-    )
-    what = "class" if labels else "value"
-    if include_data:
-        text = (
-            f"Move the sliders: the {what} of every row, predicted by a model that has not seen "
-            "it, is computed anew at each position from "
-            "the decomposition embedded in this page, exactly as refitting without the row would "
-            "give it."
-        )
-    else:
-        text = (
-            "Move the sliders to see the leave-one-out error of other settings. This page was "
-            "written without its training rows."
-        )
-    hint = (
-        "Hover or tap a point, or focus the picture and go through the rows with the arrow keys, "
-        "the worst first; Enter finds the row in "
-        "the table."
-    )
-    if labels:
-        hint += " Rows predicted wrongly have a ring."
-    figure_name = "leave-one-out error" if labels else "leave-one-out root mean squared error"
-    return {
-        "json": script_json(values),
-        "lite": not include_data,
-        "n_stops": stops,
-        "start": start,
-        "n_widths": len(explorer.widths),
-        "chosen_width": explorer.chosen_width,
-        "text": text,
-        "notes": _explorer_notes(subject, explorer) if include_data else [],
-        "figure": figure_name,
-        "curve": f"{figure_name[0].upper()}{figure_name[1:]} along alpha",
-        "curve_alt": f"The {figure_name} along alpha, one line for each kernel width; the figure "
-        "above says the current value.",
-        "alt": _view_alt(subject, explorer),
-        "hint": hint,
-    }
+def marks(n_classes: int) -> list[list[tuple[float, float]]]:
+    """The polygon of every class. Colours repeat after eight classes, pairs of colour and shape
+    after 64.
+    """
+    chosen = [SHAPES[(k + k // COLOURS) % len(SHAPES)] for k in range(min(n_classes, 64))]
+    return [[(round(x, 3), round(y, 3)) for x, y in shape] for shape in chosen]
 
 
-def _explorer_notes(subject: Subject, explorer: Explorer) -> list[str]:
-    notes = [
-        "This page contains the training rows. Whoever has it can read them; write it with "
-        "include_data=False to leave them out."
+def legend(names: list[str]) -> list[dict[str, Any]]:
+    """Names of the classes with their marks; nothing where they are too many to tell apart."""
+    if len(names) > LEGEND_UP_TO:
+        return []
+    polygons = [" ".join(f"{x},{y}" for x, y in mark) for mark in marks(len(names))]
+    return [
+        {"name": name, "polygon": polygon, "colour": k % COLOURS}
+        for k, (name, polygon) in enumerate(zip(names, polygons, strict=True))
     ]
-    if subject.model is not subject.estimator:
-        notes.append(
-            "The explorer leaves rows out of the model, not out of the pipeline's preprocessing, "
-            "which has seen all of them."
-        )
-    if own_splits(subject) != "leave-one-out":
-        notes.append(
-            "The model was tuned by leaving out groups or folds; the explorer leaves out single "
-            "rows, which looks better where rows of a "
-            "group are alike."
-        )
-    if getattr(subject.model, "calibration", None) in ("sigmoid", "isotonic"):
-        notes.append(
-            f"Decisions here are those before the {subject.model.calibration} calibration moved "
-            "the threshold."
-        )
-    if explorer.n_samples < subject.n_samples:
-        notes.append(
-            f"{subject.n_samples - explorer.n_samples:,} rows of zero weight are not shown."
-        )
-    if getattr(subject.model, "landmarks_", None) is not None:
-        notes.append(
-            f"The {len(subject.model.landmarks_):,} landmarks of the model stay where they are "
-            "when a row is left out."
-        )
-    width = explorer.widths[explorer.chosen_width]
-    if width.dropped > NEGLIGIBLE * explorer.alphas[0]:
-        notes.append(
-            f"With {explorer.n_samples:,} rows the embedded decomposition is cut to "
-            f"{width.V.shape[1]:,} of {width.full_rank:,} "
-            "directions; below the sliders stands how far that is from exact at each position (at "
-            "the chosen width at most "
-            f"{np.max(width.deviations):.1e} of the spread of the held-out values)."
-        )
-    if explorer.Y.shape[1] > 1 and explorer.kind == "regression":
-        notes.append(
-            f"Of {explorer.Y.shape[1]} targets the picture shows the first; the error is of all."
-        )
-    return notes
 
 
-def _view_alt(subject: Subject, explorer: Explorer) -> str:
-    if explorer.kind == "regression":
-        return "Held-out predictions of every row against observed values."
-    if explorer.X is not None:
-        return (
-            "Rows in the plane of the two features, with the boundary of the model; rows "
-            "predicted wrongly when left out have a ring."
-        )
-    if explorer.kind == "discriminant" and len(subject.classes) > 2:
-        return (
-            "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring."
-        )
-    return (
-        "Held-out decision values of the rows, a lane for each class; rows predicted wrongly have "
-        "a ring."
-    )
+def numbers(explorer: Explorer, include_data: bool) -> dict[str, Any]:
+    """What the page looks up at every stop: the error, and where data may go along, the rows."""
+    gamma, alpha = explorer.chosen
+    errors = {
+        "kind": "classification" if explorer.results.subject.classification else "regression",
+        "alphas": explorer.alphas.tolist(),
+        "gammas": explorer.gammas,
+        "factors": explorer.factors,
+        "chosen": {"gamma": gamma, "alpha": alpha},
+        "errors": explorer.results.figures["error"],
+    }
+    return errors | (_rows(explorer) if include_data else {})
 
 
-def _explorer_json(subject: Subject, explorer: Explorer, include_data: bool) -> dict[str, Any]:
-    everything = payload(explorer)
-    if not include_data:
-        kept = ("kind", "alphas", "chosen", "chosenWidth", "table")
-        widths = [
-            {name: width[name] for name in ("factor", "gamma", "errors")}
-            for width in everything["widths"]
-        ]
-        return {**{name: everything[name] for name in kept}, "widths": widths}
-    gamma = getattr(subject.model, "gamma_", None)
-    x_label, y_label = _axis_labels(subject, explorer)
+def _rows(explorer: Explorer) -> dict[str, Any]:
+    """What the page draws."""
+    results = explorer.results
+    subject, plane = results.subject, results.plane
+    rows = subject.active
     return {
-        **everything,
+        "view": results.view,
+        "r2": results.figures["r2"],
+        "dof": results.figures["dof"],
+        "rows": rows.tolist(),
+        "names": [subject.row_names[row] for row in rows],
         "classes": subject.class_names,
-        "names": [subject.row_names[row] for row in explorer.active],
-        "chosenGammas": None
-        if gamma is None or explorer.X is None
-        else np.broadcast_to(np.asarray(gamma, dtype=float), 2).tolist(),
-        "xLabel": x_label,
-        "yLabel": y_label,
-        "hint": "None yet. Hover over a point, or go through them with the arrow keys.",
+        "marks": marks(max(len(subject.class_names), 1)),
+        "codes": subject.codes[rows].tolist() if subject.classification else None,
+        "observed": None if subject.classification else subject.first_target[rows].tolist(),
+        "points": None if plane is None else plane.points.tolist(),
+        "box": None if plane is None else plane.box.tolist(),
+        "channels": {name: channel.packed() for name, channel in results.channels.items()},
+        "labels": _axis_labels(results),
     }
 
 
-def _axis_labels(subject: Subject, explorer: Explorer) -> tuple[str, str]:
-    if explorer.kind == "regression":
-        return "observed", "predicted when left out"
-    if explorer.X is not None:
-        first, second = subject.model_feature_names[:2]
-        return first, second
-    if explorer.kind == "discriminant" and len(subject.classes) > 2:
-        return "discriminant axis 1", "discriminant axis 2"
-    if len(subject.classes) == 2:
-        return "decision value when left out", ""
-    return "margin when left out: own class less best other", ""
+def _axis_labels(results: Results) -> list[str]:
+    binary = len(results.subject.class_names) == 2
+    decision = "decision value" if binary else "margin, own class less best other,"
+    labels = {
+        "fit": ["observed", "predicted when left out"],
+        "axes": ["discriminant axis 1", "discriminant axis 2"],
+        "lanes": [f"{decision} when left out", ""],
+    }
+    return labels.get(results.view) or model_feature_names(results.subject)

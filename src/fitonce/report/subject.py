@@ -1,6 +1,5 @@
-"""What a page is about.
-
-The model, its rows and their names, the held-out predictions, looked up once and kept together.
+"""What a page is about: the model, its rows and their names, the held-out predictions, looked up
+once and kept together.
 """
 
 from __future__ import annotations
@@ -11,28 +10,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from ..assessment import Assessment
 from ..core.arrays import to_numpy
-from ..estimators.base import KernelModel
-from ..estimators.classifier import labels_of
-from ..estimators.fitted import model_of
+from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 from ..plotting.influence import margins
 
 LONGEST_NAME = 80  # characters of a name that are shown
-
-
-def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
-    """A name as one line of text.
-
-    Control characters and lone surrogates, which no page can show, as question marks.
-    """
-    text = "".join(
-        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
-    )
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -40,13 +24,15 @@ class Subject:
     """The model of a page and its training rows."""
 
     estimator: Any
-    model: KernelModel
+    model: Any
     X: Any  # as given
     y: np.ndarray
-    sample_weight: Any
+    sample_weight: np.ndarray | None
+    groups: Any
     assessment: Assessment | None
-    given_features: Sequence[Any] | None
-    given_rows: Sequence[Any] | None
+    feature_names: list[str]  # of the columns of X as given
+    row_names: list[str]
+    class_names: list[str]  # none for regression
 
     @classmethod
     def of(
@@ -54,179 +40,131 @@ class Subject:
         estimator: Any,
         X: Any,
         y: Any,
-        sample_weight: Any,
-        assessment: Any,
-        features: Any,
-        rows: Any,
+        *,
+        sample_weight: Any = None,
+        groups: Any = None,
+        assessment: Any = None,
+        features: Sequence[Any] | None = None,
+        rows: Sequence[Any] | None = None,
     ) -> Subject:
-        """Checked for what can be checked without work: lengths and kinds."""
+        """Checked for what can be checked without fitting; weights and groups as the model keeps
+        them, where it does.
+        """
         model = model_of(estimator)
         y = np.asarray(to_numpy(y))
-        n = len(to_numpy(model._held_out))
-        if len(y) != n or _n_rows(X) != n:
+        n = len(held_out_output(model))
+        if len(y) != n or n_rows(X) != n:
             raise ValueError(
-                f"X and y must be the {n} rows the model was fitted on, got {_n_rows(X)} rows and "
-                f"{len(y)} targets instead: a report shows "
-                "each training row's held-out result."
+                f"X and y must be the {n} rows the model was fitted on, got {n_rows(X)} rows and "
+                f"{len(y)} targets instead: a report shows each training row's held-out result."
             )
-        if assessment is not None and not isinstance(assessment, Assessment):
-            raise TypeError(
-                "assessment must be what fitonce.assess returned, got "
-                f"{type(assessment).__name__} instead."
-            )
-        if assessment is not None and not _same_targets(assessment.y, y):
-            raise ValueError(
-                "assessment is of other rows: its target is not y. Call fitonce.assess with the "
-                "same X and y."
-            )
-        if rows is not None and len(rows) != n:
-            raise ValueError(
-                f"row_names must have one name for each of the {n} rows, got {len(rows)} instead."
-            )
-        subject = cls(estimator, model, X, y, sample_weight, assessment, features, rows)
-        if features is not None and len(features) != subject.n_features:
-            raise ValueError(
-                f"feature_names must have one name for each of the {subject.n_features} columns, "
-                f"got {len(features)} instead."
-            )
+        _check_assessment(assessment, y)
+        training = training_of(model)
+        if training is not None:
+            sample_weight, groups = training.weights, training.groups
+        if sample_weight is not None:
+            sample_weight = np.asarray(to_numpy(sample_weight), dtype=float)
+        classes = [shortened(label) for label in getattr(model, "classes_", [])]
+        names = feature_names(X, features), row_names(X, rows), classes
+        subject = cls(estimator, model, X, y, sample_weight, groups, assessment, *names)
+        if training is not None:
+            _check_training(training, subject.model_features, y)
         return subject
 
-    # ---- names -----------------------------------------------------------------------------------
+    # ---- the model and its rows ------------------------------------------------------------------
 
     @property
     def n_samples(self) -> int:
         return len(self.y)
 
-    @cached_property
-    def n_features(self) -> int:
-        return int(self.X.shape[1]) if hasattr(self.X, "shape") else len(self.X[0])
+    @property
+    def first_target(self) -> np.ndarray:
+        """The target, of several the first."""
+        return self.y.reshape(self.n_samples, -1)[:, 0]
 
     @property
     def classification(self) -> bool:
-        return hasattr(self.model, "classes_")
+        return not is_regressor(self.model)
 
     @property
     def classes(self) -> np.ndarray:
         return np.asarray(self.model.classes_)
 
-    @cached_property
-    def class_names(self) -> list[str]:
-        return [shortened(label) for label in self.classes] if self.classification else []
+    @property
+    def steps(self) -> list[Any]:
+        """The steps of a pipeline, the model last; nothing but the model without one."""
+        steps = getattr(self.estimator, "steps", None)
+        return [self.model] if steps is None else [step for _, step in steps]
+
+    @property
+    def in_pipeline(self) -> bool:
+        return len(self.steps) > 1
 
     @property
     def precomputed(self) -> bool:
-        return bool(self.model.kernel == "precomputed") and not isinstance(self.estimator, Pipeline)
-
-    @cached_property
-    def feature_names(self) -> list[str]:
-        """Names of the columns of X as given."""
-        names = self.given_features
-        if names is None:
-            names = (
-                list(self.X.columns)
-                if hasattr(self.X, "columns")
-                else [f"x{index}" for index in range(self.n_features)]
-            )
-        return [shortened(name) for name in names]
-
-    @cached_property
-    def row_names(self) -> list[str]:
-        if self.given_rows is not None:
-            return [shortened(name) for name in self.given_rows]
-        index = getattr(self.X, "index", None)
-        if index is not None and not callable(index) and len(index) == self.n_samples:
-            return [
-                f"row {shortened(name)}" if isinstance(name, (int, np.integer)) else shortened(name)
-                for name in index
-            ]
-        return [f"row {index}" for index in range(self.n_samples)]
+        """Whether the columns of X are a kernel's, not features."""
+        return bool(self.model.kernel == "precomputed") and not self.in_pipeline
 
     @cached_property
     def model_features(self) -> Any:
         """X as the model sees it: after the steps of a pipeline."""
-        if isinstance(self.estimator, Pipeline) and len(self.estimator.steps) > 1:
-            return self.estimator[:-1].transform(self.X)
-        return self.X
+        return self.estimator[:-1].transform(self.X) if self.in_pipeline else self.X
 
     @cached_property
-    def model_feature_names(self) -> list[str]:
-        if self.model_features is self.X:
-            return self.feature_names
-        columns = getattr(self.model_features, "columns", None)
-        if columns is None:
-            try:
-                columns = self.estimator[:-1].get_feature_names_out()
-            except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
-                columns = [f"x{index}" for index in range(self.model_features.shape[1])]
-        return [shortened(name) for name in columns]
-
-    def column(self, number: int) -> np.ndarray:
-        """One column of X as given, for the table of rows."""
-        if hasattr(self.X, "columns"):
-            column = self.X.iloc[:, number] if hasattr(self.X, "iloc") else self.X[:, number]
-            return np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
-        if hasattr(self.X, "tocsc"):
-            return np.asarray(self.X[:, [number]].toarray())[:, 0]
-        return (
-            np.asarray(to_numpy(self.X))[:, number]
-            if hasattr(self.X, "shape")
-            else np.asarray([row[number] for row in self.X])
-        )
+    def active(self) -> np.ndarray:
+        """The rows that trained: those of positive weight."""
+        if self.sample_weight is None:
+            return np.arange(self.n_samples)
+        return np.flatnonzero(self.sample_weight > 0)
 
     # ---- held-out results ------------------------------------------------------------------------
 
+    @property
+    def leave_one_out(self) -> bool:
+        """Whether the model's own held-out values leave out single rows, not groups or folds."""
+        return self.model.cv is None and self.groups is None
+
     @cached_property
     def held_out(self) -> np.ndarray:
-        """Held-out decisions or predictions of the chosen settings, by leave-one-out or the model's
-        own cv.
-        """
-        return np.asarray(to_numpy(self.model._held_out))
-
-    @cached_property
-    def tested(self) -> np.ndarray:
-        """Rows with a held-out value (a cv of the model's own may leave some untested)."""
-        return np.asarray(np.isfinite(self.held_out).reshape(self.n_samples, -1).any(axis=1))
-
-    @property
-    def nested(self) -> bool:
-        return self.assessment is not None
+        """Held-out decisions or predictions of the chosen settings, by the model's own splits."""
+        return held_out_output(self.model)
 
     @cached_property
     def codes(self) -> np.ndarray:
         """Numbers of the observed classes."""
         return np.searchsorted(self.classes, self.y)
 
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of every class; none for regression."""
+        n_classes = len(self.class_names)
+        return np.bincount(self.codes, minlength=n_classes).tolist() if n_classes else []
+
     @cached_property
     def predictions(self) -> np.ndarray:
         """Held-out predictions: nested ones where there is an assessment."""
         if self.assessment is not None:
             return np.asarray(self.assessment.predictions)
-        return labels_of(self.held_out, self.classes) if self.classification else self.held_out
+        return self.classes[codes_of(self.held_out)] if self.classification else self.held_out
 
     @cached_property
     def predicted_rows(self) -> np.ndarray:
         """Which rows have a prediction."""
-        return np.asarray(self.assessment.tested) if self.assessment is not None else self.tested
+        return finite_rows(self.held_out) if self.assessment is None else self.assessment.tested
 
     @cached_property
     def wrong(self) -> np.ndarray:
         """Rows whose held-out prediction is another class; none for regression."""
         if not self.classification:
             return np.zeros(self.n_samples, dtype=bool)
-        differs = np.array(
-            [
-                predicted != observed
-                for predicted, observed in zip(self.predictions, self.y, strict=True)
-            ],
-            dtype=bool,
-        )
+        pairs = zip(self.predictions, self.y, strict=True)
+        differs = np.array([predicted != observed for predicted, observed in pairs], dtype=bool)
         return np.asarray(differs & self.predicted_rows)
 
     @cached_property
     def margins(self) -> np.ndarray:
-        """Held-out margin of the own class.
-
-        For regression minus the size of the held-out residual. The smallest first is the worst.
+        """Held-out margin of the own class, for regression minus the size of the held-out
+        residual: the smallest is the worst.
         """
         if self.classification:
             return margins(self.held_out, self.codes)
@@ -237,39 +175,145 @@ class Subject:
     def leverage(self) -> np.ndarray:
         """Diagonal of the hat matrix; NaN for rows of zero weight."""
         leverage = np.asarray(to_numpy(self.model.leverage_))
-        if len(leverage) == self.n_samples:
-            return leverage
         result = np.full(self.n_samples, np.nan)
-        kept = getattr(self.model, "_kept", None)
-        if kept is not None:
-            result[kept.training.active] = leverage
+        if len(leverage) == len(self.active):
+            result[self.active] = leverage
         return result
 
     @cached_property
     def influence(self) -> np.ndarray:
         """How far a row's own value moves when the row is left out, in standard deviations of the
-        held-out values.
-
-        In-sample less held-out decision; of several outputs the one that moves most.
+        held-out values: in-sample less held-out, of several outputs the one that moves most.
         """
-        output = self.model.predict if self.model._multi_output else self.model.decision_function
+        output = self.model.decision_function if self.classification else self.model.predict
         fitted = np.asarray(to_numpy(output(self.model_features)), dtype=float)
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
-        if getattr(self.model, "calibration", None) in ("sigmoid", "isotonic"):
-            moved = moved - np.nanmedian(
-                moved, axis=0
-            )  # the calibration has shifted every fitted decision alike
+        if calibrated(self.model):  # which has shifted every fitted decision alike
+            moved = moved - np.nanmedian(moved, axis=0)
         spread = np.std(self.held_out[np.isfinite(self.held_out)]) or 1.0
         return np.asarray(np.max(np.abs(moved), axis=1) / spread)
 
 
-def _n_rows(X: Any) -> int:
+# ---- names ---------------------------------------------------------------------------------------
+
+
+def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
+    """A name as one line of text; control characters and lone surrogates as question marks."""
+    text = "".join(
+        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
+    )
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
+    """The given names, those of a data frame, or x0, x1, …"""
+    if given is not None and len(given) != n_columns(X):
+        raise ValueError(
+            f"feature_names must have one name for each of the {n_columns(X)} columns, "
+            f"got {len(given)} instead."
+        )
+    if given is None:
+        columns = getattr(X, "columns", None)
+        given = [f"x{index}" for index in range(n_columns(X))] if columns is None else list(columns)
+    return [shortened(name) for name in given]
+
+
+def row_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
+    """The given names, those of a data frame's index, or row 0, row 1, …"""
+    n = n_rows(X)
+    if given is not None:
+        if len(given) != n:
+            raise ValueError(
+                f"row_names must have one name for each of the {n} rows, got {len(given)} instead."
+            )
+        return [shortened(name) for name in given]
+    index = getattr(X, "index", None)
+    if index is None or callable(index) or len(index) != n:
+        index = range(n)
+    return [
+        f"row {name}" if isinstance(name, (int, np.integer)) else shortened(name) for name in index
+    ]
+
+
+def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _same_targets(first: np.ndarray, second: np.ndarray) -> bool:
-    if len(first) != len(second):
-        return False
-    return bool(
-        np.all(np.asarray(first).astype(str) == second.astype(str)) or np.array_equal(first, second)
+def n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+
+
+def model_feature_names(subject: Subject) -> list[str]:
+    """Names of the columns that the model sees, after the steps of a pipeline."""
+    if not subject.in_pipeline:
+        return subject.feature_names
+    if not hasattr(subject.model_features, "columns"):
+        try:
+            names = subject.estimator[:-1].get_feature_names_out()
+            return [shortened(name) for name in names]
+        except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
+            pass
+    return feature_names(subject.model_features)
+
+
+# ---- looking up ----------------------------------------------------------------------------------
+
+
+def codes_of(decision: np.ndarray) -> np.ndarray:
+    """Number of the class with the largest decision; of two, the second where it is positive."""
+    return (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
+
+
+def finite_rows(values: np.ndarray) -> np.ndarray:
+    """Rows with a value (a cv of the model's own may leave some untested)."""
+    return np.asarray(np.isfinite(values).reshape(len(values), -1).any(axis=1))
+
+
+def calibrated(model: Any) -> bool:
+    """Whether a calibration has moved the threshold of the decisions."""
+    return getattr(model, "calibration", None) in ("sigmoid", "isotonic")
+
+
+def training_of(model: Any) -> Any:
+    """The training rows that a fitted model keeps; None for a model that was read from a file."""
+    try:
+        return record_of(model, "a report").training
+    except ValueError:
+        return None
+
+
+def dense(X: Any) -> np.ndarray:
+    """Rows as numbers on the host."""
+    return np.asarray(to_numpy(X.toarray() if hasattr(X, "toarray") else X), dtype=float)
+
+
+def _check_assessment(assessment: Any, y: np.ndarray) -> None:
+    if assessment is None:
+        return
+    if not isinstance(assessment, Assessment):
+        raise TypeError(
+            "assessment must be what fitonce.assess returned, got "
+            f"{type(assessment).__name__} instead."
+        )
+    theirs = np.asarray(assessment.y)
+    same = theirs.shape == y.shape and (
+        np.array_equal(theirs, y) or bool(np.all(theirs.astype(str) == y.astype(str)))
     )
+    if not same:
+        raise ValueError(
+            "assessment is of other rows: its target is not y. Call fitonce.assess with the "
+            "same X and y."
+        )
+
+
+def _check_training(training: Any, X: Any, y: np.ndarray) -> None:
+    """Compare with the rows that a model still has; where it has only the targets, with those."""
+    same = np.array_equal(np.asarray(training.y), y)
+    if isinstance(training.X, np.ndarray) and training.X.shape[1] > 0:
+        same = same and np.allclose(training.X, dense(X))
+    if not same:
+        raise ValueError(
+            "X and y must be what the model was fitted on, in the same order, but they differ "
+            "from the rows that it keeps: a report explains the training rows."
+        )
