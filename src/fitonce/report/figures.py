@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._style import COLOURS, QUIET, axes_of, plain, pyplot, rounded
+from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
 
 __all__ = ["Figure", "FitDisplay", "figure", "rounded"]
 
@@ -26,7 +26,7 @@ FOLLOWING = {
     "#8a8a8a": "var(--soft)",
     "#dddddd": "var(--line)",
     "#ffffff": "var(--paper)",
-    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLOURS)},
+    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
 }
 MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
 STYLE = {
@@ -102,7 +102,7 @@ class FitDisplay:
             observed,
             predicted,
             s=16,
-            color=COLOURS[0],
+            color=COLORS[0],
             edgecolors="#ffffff",
             linewidths=0.4,
             alpha=0.85,

@@ -7,8 +7,6 @@ import datetime
 import hashlib
 import importlib
 import importlib.resources
-import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -143,7 +141,7 @@ def write_report(
         rows=row_names,
     )
     context = _context(subject, title, include_data, verification)
-    _write(target, _fitting(context, max_megabytes * 1e6, progress))
+    write_atomically(target, _fitting(context, max_megabytes * 1e6, progress))
     return target
 
 
@@ -205,16 +203,6 @@ def _rendered(values: dict[str, Any]) -> str:
 
 def _resource(name: str) -> str:
     return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _write(path: Path, page: str) -> None:
-    """All of it or nothing: a neighbour of the target takes its name when it is complete."""
-    neighbour = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        neighbour.write_text(page, encoding="utf-8")
-        os.replace(neighbour, path)
-    finally:
-        neighbour.unlink(missing_ok=True)
 
 
 def _context(
