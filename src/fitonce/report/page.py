@@ -7,10 +7,12 @@ import datetime
 import hashlib
 import importlib
 import importlib.resources
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.atomic import write_atomically
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer
 from .figures import rounded
