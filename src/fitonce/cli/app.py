@@ -21,7 +21,7 @@ from .options import (
     Permuting,
     Reading,
     Request,
-    Results,
+    ResultFiles,
     Settings,
     Shown,
     TableFile,
@@ -94,7 +94,7 @@ def fit(
     reading: Reading,
     settings: Settings,
     check: Check,
-    results: Results,
+    results: ResultFiles,
     shown: Shown,
 ) -> None:
     """Fit a model to a table, tell how good it is on rows it has not seen, and write it to a file.
@@ -116,7 +116,7 @@ def fit(
     "fitonce demo --out results --json",
     hidden=("cv", "repeats", "permutations"),
 )
-def demo(*, results: Results, check: Check = QUICKLY, shown: Shown) -> None:
+def demo(*, results: ResultFiles, check: Check = QUICKLY, shown: Shown) -> None:
     """Show what `fit` does, on data that come with the program.
 
     569 biopsies, benign or malignant, 30 measurements each.
@@ -201,7 +201,7 @@ def predict(
     out: Annotated[str | None, output_option(TABLE_OUT, *OUT)] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column of ROWS to copy beside the predictions; repeat for more."),
+        typer.Option(help="InputColumn of ROWS to copy beside the predictions; repeat for more."),
     ] = None,
     reading: Reading,
     shown: Shown,

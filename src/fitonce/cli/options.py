@@ -57,7 +57,9 @@ ModelFile = Annotated[
 ]
 Group = Annotated[
     str | None,
-    column_option("Column of groups (subjects, sites): rows of one group are tested together."),
+    column_option(
+        "InputColumn of groups (subjects, sites): rows of one group are tested together."
+    ),
 ]
 Folds = Annotated[
     int | None,
@@ -65,7 +67,7 @@ Folds = Annotated[
 ]
 Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", "--seed", min=0)]
 Weight = Annotated[
-    str | None, column_option("Column of row weights; 2 counts like a repeated row.")
+    str | None, column_option("InputColumn of row weights; 2 counts like a repeated row.")
 ]
 
 
@@ -110,14 +112,16 @@ class Request:
     ] = "auto"
     group: Group = None
     weight: Weight = None
-    drop: Annotated[list[str] | None, column_option("Column to leave out; repeat for more.")] = None
+    drop: Annotated[
+        list[str] | None, column_option("InputColumn to leave out; repeat for more.")
+    ] = None
     keep: Annotated[
         list[str] | None,
-        column_option("Column to use although it looks like an identifier; repeat for more."),
+        column_option("InputColumn to use although it looks like an identifier; repeat for more."),
     ] = None
     categorical: Annotated[
         list[str] | None,
-        column_option("Column of numbers that are names, such as codes; repeat for more."),
+        column_option("InputColumn of numbers that are names, such as codes; repeat for more."),
     ] = None
 
     def read(self, reading: Reading) -> Table:
@@ -242,7 +246,7 @@ class Permuting:
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultFiles:
     """What a fit writes, and where to."""
 
     out: Annotated[

@@ -20,7 +20,7 @@ from . import answers
 from .columns import TableDesign, design
 from .files import places
 from .models import pipeline
-from .options import Check, Permuting, Request, Results, Settings
+from .options import Check, Permuting, Request, ResultFiles, Settings
 from .screen import Screen
 from .tables import STDIN, Table
 
@@ -36,7 +36,7 @@ def fit_table(
     request: Request,
     settings: Settings,
     check: Check,
-    results: Results,
+    results: ResultFiles,
 ) -> None:
     """Announce, assess, fit on all rows, show, write."""
     model_file, page = places(results.out, table.stem)

@@ -28,7 +28,14 @@ from .band import WIDTH, Band, BandFactor, band_of, largest_eigenvalue, transpos
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
 from .jets import HeldOutJets, Jet
 from .smoothers import FunctionNorm, KernelSmoother, Response, dense_map
-from .spectrum import Spectrum, machine_epsilon, project_off, spectrum_of_kernel, without_noise
+from .spectrum import (
+    Spectrum,
+    machine_epsilon,
+    project_off,
+    row_blocks,
+    spectrum_of_kernel,
+    without_noise,
+)
 
 WORKSPACE = 2**31  # bytes that a batch of mu may use, or one n×n matrix where that is more
 
@@ -51,6 +58,15 @@ class LastFactor:
             last = np.array(mus), self.band.factor(asarray_like(mus, self.band.Q))
         self._last = last
         return last[1].at([int(np.flatnonzero(last[0] == mu)[0]) for mu in mus])
+
+    def batch_size(self, columns: int) -> int:
+        """How many mu at a time the workspace holds: factors, and two blocks of so many columns."""
+        n, b = int(self.band.Q.shape[0]), int(self.band.diagonal[0].shape[0])
+        return max(1, max(WORKSPACE, 8 * n * n) // (16 * b * (n + columns)))
+
+    def batches(self, mus: np.ndarray, columns: int) -> Iterator[tuple[Array, BandFactor]]:
+        for rows in row_blocks(len(mus), self.batch_size(columns)):
+            yield asarray_like(mus[rows], self.band.Q), self(mus[rows])
 
     def exist(self, mus: np.ndarray) -> bool:
         """Whether T + μI is positive definite at every mu."""
@@ -86,6 +102,7 @@ class BandNorm(KernelSmoother):
     noise: float
     largest: float
     diagonal_sum: float
+    conditioning: float  # eps·λ_max
 
     @classmethod
     def of_kernel(cls, K: Array, Q0: Array, width: int | None = None) -> BandNorm:
@@ -104,16 +121,12 @@ class BandNorm(KernelSmoother):
         if entries == 0 or largest <= noise:  # a constant kernel is not a very small one
             noise = diagonal_sum = largest = shift = 0.0
             K *= 0.0
-        return cls(band_of(K, width or WIDTH), Q0, KQ0, shift, noise, largest, diagonal_sum)
+        sizes = shift, noise, largest, diagonal_sum, machine_epsilon(K) * largest
+        return cls(band_of(K, width or WIDTH), Q0, KQ0, *sizes)
 
     @cached_property
     def factor(self) -> LastFactor:
         return LastFactor(self.band)
-
-    @cached_property
-    def conditioning(self) -> float:
-        """eps·λ_max."""
-        return machine_epsilon(self.Q0) * self.largest
 
     @cached_property
     def definite(self) -> bool:
@@ -147,21 +160,10 @@ class BandNorm(KernelSmoother):
 
     def admits(self, mus: np.ndarray) -> bool:
         """The factors at the given mus come with the answer where they fit into one batch."""
-        if len(mus) <= self._batch_size(self.n_samples) and np.min(mus) > self.noise:
+        if len(mus) <= self.factor.batch_size(self.n_samples) and np.min(mus) > self.noise:
             if self.factor.exist(np.append(mus, self.noise or self.largest or 1.0)):
                 return True
         return super().admits(mus)
-
-    def _batch_size(self, columns: int) -> int:
-        """How many mu at a time the workspace holds: factors, and two blocks of so many columns."""
-        n, b = self.n_samples, int(self.band.diagonal[0].shape[0])
-        return max(1, max(WORKSPACE, 8 * n * n) // (16 * b * (n + columns)))
-
-    def _batches(self, mus: np.ndarray, columns: int) -> Iterator[tuple[Array, BandFactor]]:
-        size = self._batch_size(columns)
-        for start in range(0, len(mus), size):
-            part = mus[start : start + size]
-            yield asarray_like(part, self.Q0), self.factor(part)
 
     def project(self, Y: Array) -> Targets:
         """z = Qᵀ(Y - Q₀Q₀ᵀY)."""
@@ -177,7 +179,7 @@ class BandNorm(KernelSmoother):
         if not np.all(tiny):
             paths += [
                 Path(mus, self._residual(targets, mu, factor), self._one_minus_h(mu, factor))
-                for mu, factor in self._batches(mus[~tiny], self.n_samples)
+                for mu, factor in self.factor.batches(mus[~tiny], self.n_samples)
             ]
         order = np.argsort(np.argsort(~tiny, kind="stable"))
         return Path(
@@ -220,7 +222,7 @@ class BandNorm(KernelSmoother):
             form = self.diagonal_form
             return form.residual_scatter(form.project(targets.Y), mus)
         parts = []
-        for part, factor in self._batches(mus, int(targets.Y.shape[1])):
+        for part, factor in self.factor.batches(mus, int(targets.Y.shape[1])):
             X = factor.forward(targets.z)
             parts.append(part[:, None, None] * (transposed(X) @ X))
         return namespace(targets.Y).concat(parts, axis=0)

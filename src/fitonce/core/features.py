@@ -75,6 +75,9 @@ class FeatureNorm(Smoother):
     free_bias: bool
     solved: MomentFit
     Q0: Array
+    conditioning: float
+    largest: float
+    trace: float
     dropping: Dropping | None = None
 
     @classmethod
@@ -94,20 +97,9 @@ class FeatureNorm(Smoother):
         solved = MomentFit(moments, free_bias)
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
         Q0 = orthonormal(ones) if free_bias else zeros_like_shape((data.n_samples, 0), Y)
-        smoother = cls(data, features, row_scale, free_bias, solved, Q0, dropping)
+        sizes = solved.conditioning, solved.largest, solved.trace
+        smoother = cls(data, features, row_scale, free_bias, solved, Q0, *sizes, dropping)
         return smoother, Targets(Y, solved.z)
-
-    @cached_property
-    def conditioning(self) -> float:
-        return self.solved.conditioning
-
-    @cached_property
-    def largest(self) -> float:
-        return self.solved.largest
-
-    @cached_property
-    def trace(self) -> float:
-        return self.solved.trace
 
     @cached_property
     def has_duals(self) -> bool:
@@ -278,18 +270,11 @@ class FeatureNorm(Smoother):
         each.
         """
         constraint = None if self.dropping is None else self.dropping.constraint
-        total = self.solved.with_targets(self._total(targets))
-        models = FoldModels(self.data, self.features, self.row_scale, total, constraint)
-        return models.held_out(targets.Y, mus, deletions)
-
-    def _total(self, targets: Targets) -> tuple[Array, Array, Array]:
-        """z, Σwy and YᵀWY of some targets."""
         Y, xp = targets.Y, namespace(targets.Y)
-        return (
-            targets.z,
-            xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0),
-            Y.T @ Y,
-        )
+        sum_Y = xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)
+        total = self.solved.with_targets(targets.z, sum_Y, Y.T @ Y)
+        models = FoldModels(self.data, self.features, self.row_scale, total, constraint)
+        return models.held_out(Y, mus, deletions)
 
 
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----

@@ -144,9 +144,8 @@ class MomentFit:
         """WᵀC (r, t): the targets seen along the eigenvectors."""
         return self.W.T @ self._normal[1]
 
-    def with_targets(self, projected: tuple[Array, Array, Array]) -> MomentFit:
+    def with_targets(self, z: Array, sum_Y: Array, YY: Array) -> MomentFit:
         """The same features with other targets, known by their z, Σwy and YᵀWY."""
-        z, sum_Y, YY = projected
         m = self.moments
         ZY = self.W @ z
         if self.free_bias:

@@ -29,7 +29,7 @@ NUMBER_SCORES = (
 
 
 @dataclass(frozen=True)
-class Batch:
+class HeldOutBatch:
     """The main output of every split's test rows."""
 
     shared: Shared
@@ -37,7 +37,7 @@ class Batch:
     outputs: list[np.ndarray]
 
     @classmethod
-    def of(cls, shared: Shared | None, splits: list[Split]) -> Batch | None:
+    def of(cls, shared: Shared | None, splits: list[Split]) -> HeldOutBatch | None:
         """None where a split has no closed form."""
         if shared is None or shared.decomposed is None:
             return None

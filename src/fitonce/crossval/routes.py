@@ -18,8 +18,8 @@ import sklearn
 from sklearn.base import clone
 
 from ..core.arrays import namespace, to_numpy
-from ..estimators.averaging import ReducedTraining
 from ..estimators.fitted import final_step, is_model
+from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from ..kernels import PARAMETERS, asymmetry, largest_entry

@@ -21,7 +21,7 @@ from ..core.rows import is_rows
 from ..core.splits import row_numbers
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
-from .batch import Batch, known_scores
+from .batch import HeldOutBatch, known_scores
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
@@ -127,7 +127,7 @@ class _Plan:
             "pre_dispatch": pre_dispatch,
         }
 
-    def batch(self, groups: Any) -> Batch | None:
+    def batch(self, groups: Any) -> HeldOutBatch | None:
         """All splits in closed form, without scikit-learn's loop; None where that cannot be."""
         routed = sklearn.get_config()["enable_metadata_routing"]
         if routed or self._shared is None or self._shared.decomposed is None:
@@ -140,9 +140,11 @@ class _Plan:
             for train, test in self.cv.split(None, self.y, groups)
         ]
         outside = any(rows.size and rows.max() >= n for split in splits for rows in split)
-        return None if outside else Batch.of(self._shared, splits)
+        return None if outside else HeldOutBatch.of(self._shared, splits)
 
-    def quick_scores(self, groups: Any, scoring: Any) -> tuple[Batch, dict[str, np.ndarray]] | None:
+    def quick_scores(
+        self, groups: Any, scoring: Any
+    ) -> tuple[HeldOutBatch, dict[str, np.ndarray]] | None:
         """Scores by name where the loop can be skipped."""
         if self._shared is None or known_scores(scoring, classifier=self._classifier) is None:
             return None

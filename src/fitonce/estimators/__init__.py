@@ -2,8 +2,9 @@
 
 from ..core.doubt import NumericalWarning
 from .accumulation import Accumulation
-from .averaging import KernelAveraging, Subsampling
+from .averaging import KernelAveraging
 from .fisher import KernelFisherDiscriminant
+from .reduced import Subsampling
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
 from .verification import Verification

@@ -21,7 +21,7 @@ from ..tuning.refinement import refine
 from ..tuning.search import Search
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
 from .progress import CallbackSupportMixin, FitTasks
-from .record import FitRecord
+from .record import FitRecord, record_of
 from .setup import Folds, Labels, Setup, folds_of, setup_of
 from .validation import (
     check_alpha,
@@ -55,6 +55,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     multi_output: ClassVar[bool] = False
     _kept: FitRecord | None = None
+    _shift: Any = 0.0  # that calibration has added to held-out outputs
 
     # ---- what the subclasses say ---------------------------------------------------------------
 
@@ -70,10 +71,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _set_held_out(self, held_out: Array) -> None:
         """The held-out outputs, and what is made of them."""
-        raise NotImplementedError
-
-    def _uncalibrated(self) -> Array:
-        """The held-out outputs before any calibration."""
         raise NotImplementedError
 
     def __fitonce_check__(self) -> None:
@@ -170,7 +167,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _solve(self, mu: float, path: Path | None = None) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
-        record = self._require_kept("a fit")
+        record = record_of(self, "a fit")
         problem = record.problem
         warn_if_doubtful(problem, mu)
         self.alpha_ = mu
@@ -221,14 +218,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return (X if self._columns is None else take(X.T, self._columns).T), dtype
 
     def _values(self, X: Array, solution: Solution) -> Array:
-        return solution.values(self._fitted_kernel(), X, getattr(self, "X_fit_", None))
-
-    def _fitted_kernel(self) -> Kernel:
-        if callable(self.kernel):
-            return Kernel(self.kernel, dict(self.kernel_params or {}))
-        names = ("gamma", "degree", "coef0")
-        parameters = {n: getattr(self, f"{n}_") for n in names if hasattr(self, f"{n}_")}
-        return Kernel(self.kernel, parameters)
+        return solution.values(fitted_kernel(self), X, getattr(self, "X_fit_", None))
 
     # ---- company -------------------------------------------------------------------------------
 
@@ -247,7 +237,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             Cost: O(n²); with landmarks a pass over the rows.
         """
         check_is_fitted(self)
-        record = self._require_kept("at")
+        record = record_of(self, "at")
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
@@ -261,14 +251,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         other._record(Search([evaluated.trial]), perfect)
         other._solve(float(alpha), evaluated.path)
         return other
-
-    def _require_kept(self, method: str) -> FitRecord:
-        if self._kept is None:
-            raise ValueError(
-                f"{method}() needs the decomposition of the training rows, which is not stored in "
-                "files or sent to other processes (it is n×n): fit again first."
-            )
-        return self._kept
 
     def verify(
         self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
@@ -292,8 +274,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             - leverage; its text is meant to be quoted in a methods section.
         """
         check_is_fitted(self)
-        record = self._require_kept("verify")
-        held_out = to_numpy(self._uncalibrated())
+        record = record_of(self, "verify")
+        calibrated = self.held_out_prediction_ if self.multi_output else self.held_out_decision_
+        held_out = to_numpy(calibrated) - self._shift
         return compare_with_refits(self, record, held_out, n_refits, X, random_state)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -307,6 +290,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.array_api_support = True
         return tags
+
+
+def fitted_kernel(model: Any) -> Kernel:
+    """The kernel with the parameters that the fit used."""
+    if callable(model.kernel):
+        return Kernel(model.kernel, dict(model.kernel_params or {}))
+    names = ("gamma", "degree", "coef0")
+    parameters = {n: getattr(model, f"{n}_") for n in names if hasattr(model, f"{n}_")}
+    return Kernel(model.kernel, parameters)
 
 
 def warn_if_doubtful(problem: Problem, mu: float) -> None:

@@ -16,6 +16,7 @@ from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
 from .progress import with_callbacks
+from .record import record_of
 from .validation import check_options
 
 
@@ -94,7 +95,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Calibrate: a temperature, and for "sigmoid" and "isotonic" a threshold, which moves with
         the decisions, held-out ones included.
         """
-        self._shift = np.zeros(len(self.classes_))
+        self._shift = 0.0
         self.held_out_decision_ = held_out
         if self.calibration is None:
             if self.default_temperature is not None:
@@ -107,15 +108,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         if self.calibration == "isotonic":
             self._fit_isotonic(*self._known_decisions())
 
-    def _uncalibrated(self) -> Array:
-        shift = self._shift[1:] - self._shift[:1] if len(self._shift) == 2 else self._shift
-        held_out = self.held_out_decision_
-        moved = asarray_like(shift, held_out)
-        return held_out - (moved[0] if held_out.ndim == 1 else moved)
-
     def _known_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Held-out decisions, class numbers and weights of the rows whose class is known."""
-        record = self._require_kept("calibration")
+        record = record_of(self, "calibration")
         y, active, data = record.training.y, record.training.active, record.tuner.data
         weights = np.zeros(len(y))
         weights[active] = 1.0 if data.weights is None else data.weights
@@ -143,9 +138,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Decisions become those of the calibrated classes, held-out ones too."""
         if not np.any(shift):
             return
-        self._shift = self._shift + shift
-        binary = len(shift) == 2
-        moved = float(shift[1] - shift[0]) if binary else asarray_like(shift, self.intercept_)
+        by_output = float(shift[1] - shift[0]) if len(shift) == 2 else shift
+        self._shift = self._shift + by_output
+        moved = by_output if len(shift) == 2 else asarray_like(shift, self.intercept_)
         self.intercept_ = self.intercept_ + moved
         self.held_out_decision_ = self.held_out_decision_ + moved
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, namespace, to_numpy
-from ..core.readout import Axes, Indicators
+from ..core.lda import Axes
+from ..core.readout import Indicators
 from ..tuning.problem import Solution
 from .blockwise import blockwise
 from .classifier import KernelClassifier
@@ -241,8 +242,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _set_model(self, solution: Solution, E: Array, sizes: Array, dof: Array) -> None:
         """The LDA rule on the axes of all rows, folded into the coefficients."""
         _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
-        readout = self._readout
-        assert isinstance(readout, Indicators)
+        readout = cast(Indicators, self._readout)
         rule = readout.rule(E, sizes, dof=dof)
         rule = rule.difference() if readout.n_classes == 2 else rule
         self._set_solution(solution.readout(rule.weights, rule.offsets))

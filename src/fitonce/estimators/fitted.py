@@ -9,11 +9,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
-from ..kernels import Kernel
 from ..tuning.outputs import axes_of_fit
 from ..tuning.problem import Solution
-from .base import KernelModel
-from .record import FitRecord
+from .base import KernelModel, fitted_kernel
+from .record import record_of
 
 
 def final_step(estimator: Any) -> Any:
@@ -38,12 +37,6 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
     return model
 
 
-def record_of(model: Any, what: str) -> FitRecord:
-    """The training rows, their decomposition and the folds of a fit; `what` needs them."""
-    record: FitRecord = model._require_kept(what)
-    return record
-
-
 def held_out_output(model: Any) -> np.ndarray:
     """`held_out_decision_` or `held_out_prediction_`, on the host."""
     regression = is_regressor(model)
@@ -56,12 +49,6 @@ def is_regressor(model: Any) -> bool:
 
 def is_binary(model: Any) -> bool:
     return len(model.classes_) == 2
-
-
-def fitted_kernel(model: Any) -> Kernel:
-    """The kernel with the parameters that the fit used."""
-    kernel: Kernel = model._fitted_kernel()
-    return kernel
 
 
 def solution_of(model: Any) -> Solution:
@@ -97,3 +84,19 @@ def held_out_projection(model: Any) -> np.ndarray:
     path = problem.path(np.asarray([model.alpha_]))
     axes = axes_of_fit(problem, record.readout, record.fitted(path)).axes
     return to_numpy(problem.values_without_each(path) @ axes)[:, : n_axes(model)]
+
+
+__all__ = [
+    "final_step",
+    "fitted_kernel",
+    "held_out_output",
+    "held_out_projection",
+    "is_binary",
+    "is_model",
+    "is_regressor",
+    "model_of",
+    "n_axes",
+    "record_of",
+    "solution_of",
+    "trained_columns",
+]

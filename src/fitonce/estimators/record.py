@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,17 @@ from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
 from ..tuning.problem import Problem
 from ..tuning.tuner import Tuner
 from .setup import Folds, Training
+
+
+def record_of(model: Any, what: str) -> FitRecord:
+    """The record of a fitted model, which `what` needs."""
+    record: FitRecord | None = model._kept
+    if record is None:
+        raise ValueError(
+            f"{what}() needs the decomposition of the training rows, which is not stored in files "
+            "or sent to other processes (it is n×n): fit again first."
+        )
+    return record
 
 
 @dataclass(frozen=True)

@@ -209,9 +209,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _set_held_out(self, held_out: Array) -> None:
         self.held_out_prediction_ = held_out
 
-    def _uncalibrated(self) -> Array:
-        return self.held_out_prediction_
-
     @blockwise
     def predict(self, X: Any) -> Array:
         """Predicted targets of the rows of X (their kernel with the training rows for

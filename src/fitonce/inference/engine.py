@@ -15,7 +15,6 @@ r_Teᵀρ + α_Teᵀν.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
@@ -24,17 +23,15 @@ from ..core.arrays import (
     Array,
     asarray_like,
     empty_like_shape,
-    eye_like,
     index_like,
     is_numpy,
     namespace,
     to_numpy,
-    zeros_like_shape,
 )
-from ..core.holdout import ResidualMap, Smoother
+from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs
-from ..kernels import Kernel
+from .factors import Factors, fold_factors, is_definite, label_maps, training_sizes
 from .folds import FoldRun, Layout
 
 # working memory of a block of labellings, beside the n×n matrices of the problem itself
@@ -43,59 +40,6 @@ MAX_BYTES = 256 << 20
 BLOCK_BYTES = 48 << 20
 CACHE_BYTES = 6 << 20  # and what a processor's cache holds is worked on a third faster,
 PRODUCT_ROWS = 256  # as long as products have this many rows
-
-
-def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
-    """Whether no eigenvalue of the kernel is negative, or the dual norm makes that irrelevant.
-
-    Known from its name, or H + 1e-10·I has a Cholesky factor.
-    """
-    if dual or residual.dense is None or kernel.definite:
-        return True
-    H = eye_like(int(residual.dense.shape[0]), residual.dense) * (1.0 + 1e-10) - residual.dense
-    if is_numpy(H):
-        return int(scipy.linalg.lapack.dpotrf(H.T, lower=1, overwrite_a=1, clean=0)[1]) == 0
-    try:
-        factor = namespace(H).linalg.cholesky(H)
-    except Exception:  # each namespace has its own class for this
-        return False
-    return bool(namespace(H).all(namespace(H).isfinite(factor)))
-
-
-@dataclass(frozen=True)
-class Factors:
-    """What one run of folds needs of the smoother.
-
-    Maps from r (and α) at the deleted rows to ρ (and ν), each (k, m, m).
-    """
-
-    r_to_rho: Array
-    dual_to_rho: Array | None = None
-    r_to_force: Array | None = None
-    dual_to_force: Array | None = None
-
-
-def fold_factors(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Factors:
-    """The maps of one deleted set, by sending unit vectors through its pair system.
-
-    Cost: O(m³).
-    """
-    pairs = smoother.pairs(rows, mu)
-    unit = eye_like(len(rows), like)
-    if pairs.B is None:
-        return Factors(pairs.solve(unit))
-    zero = zeros_like_shape(tuple(unit.shape), like)
-    of_r, of_dual = pairs.held_out(unit, zero), pairs.held_out(zero, unit)
-    return Factors(of_r.residual.T, of_dual.residual.T, of_r.force.T, of_dual.force.T)
-
-
-def label_maps(smoother: Smoother, mu: float) -> tuple[ResidualMap, Array | None]:
-    """Targets to residuals and, where α leave with their rows, to α (n, n)."""
-    if not smoother.has_duals:
-        return smoother.residual_map(mu), None
-    unit = eye_like(smoother.n_samples, smoother.Q0)
-    fitted = smoother.fit(smoother.project(unit), mu)
-    return ResidualMap(fitted.residual), fitted.dual.T  # type: ignore[union-attr]
 
 
 class SharedEngine:
@@ -404,42 +348,6 @@ class SharedEngine:
             weights,
             None if weights is None else weights[orders],
         )
-
-
-def training_sizes(
-    layout: Layout,
-    codes: np.ndarray,
-    laid_out: np.ndarray,
-    n_classes: int,
-    weights: np.ndarray | None,
-    laid_out_weights: np.ndarray | None,
-) -> np.ndarray:
-    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n) and the same in the
-    order of the layout.
-    """
-    sizes = np.empty((len(codes), len(layout.deleted), n_classes))
-    for code in range(n_classes):
-        everywhere = _count(codes == code, weights)
-        here, fold = laid_out == code, 0
-        for run in layout.runs:
-            deleted = here[:, run.places].reshape(-1, run.count, run.n_deleted)
-            scale = (
-                None
-                if laid_out_weights is None
-                else laid_out_weights[..., run.places].reshape(-1, run.count, run.n_deleted)
-            )
-            sizes[:, fold : fold + run.count, code] = everywhere[:, None] - _count(deleted, scale)
-            fold += run.count
-    if weights is not None:  # what rounding leaves of a class that is gone
-        sizes[sizes < 1e-12 * weights.sum()] = 0.0
-    return sizes
-
-
-def _count(members: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """(Weighted) number of true entries along the last axis."""
-    if weights is None:
-        return np.asarray(np.count_nonzero(members, axis=-1))
-    return np.asarray(np.sum(members * weights, axis=-1))
 
 
 def _cross(A: Array, B: Array, run: FoldRun) -> Array:

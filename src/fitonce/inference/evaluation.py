@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -261,9 +261,12 @@ class Evaluation:
                 )
         for numbers, layouts in batch.others:
             regular = engine.regular(layouts, values[numbers])
-            if regular.any() and isinstance(engine, SharedEngine):
+            if regular.any() and engine.route == "one":
                 kept = [layout for layout, good in zip(layouts, regular, strict=True) if good]
-                yield numbers[regular], engine.each(kept, values[numbers[regular]])
+                yield (
+                    numbers[regular],
+                    cast(SharedEngine, engine).each(kept, values[numbers[regular]]),
+                )
 
     def _literal_scores(
         self, labellings: Sequence[Labelling], which: np.ndarray, by_engine: np.ndarray

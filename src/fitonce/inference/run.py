@@ -18,13 +18,11 @@ from sklearn.utils import check_random_state
 
 from ..core.progress import heard, say
 from . import checkpoint as checkpoints
-from .engine import SharedEngine
 from .evaluation import Evaluation, Labelling
 from .exchange import Rearrangement
 from .folds import Resplitter
 from .question import Question
 from .result import reaches
-from .trained import TrainedEngine
 
 LONG = 5.0  # seconds; a run expected to take longer says so before it starts
 
@@ -129,9 +127,9 @@ class Draws:
         if heard():
             say(self.total - remaining, self.total, "permutations")
             return
-        if isinstance(self.test.engine, SharedEngine) or estimate < LONG:
+        if self.test.route.name == "one" or estimate < LONG:
             return
-        if isinstance(self.test.engine, TrainedEngine):
+        if self.test.route.name == "per-fold":
             start = time.perf_counter()
             self.test.scores([given] * 3)
             each = max(0.0, time.perf_counter() - start - seconds) / 2

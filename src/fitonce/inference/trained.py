@@ -37,7 +37,8 @@ from ..estimators.validation import check_new_data
 from ..tuning.problem import Problem
 from ..tuning.search import Search, Trial, search
 from ..tuning.tuner import Parameters, Tuner
-from .engine import BLOCK_BYTES, is_definite, training_sizes
+from .engine import BLOCK_BYTES
+from .factors import is_definite, training_sizes
 from .folds import Layout
 from .validity import Split
 

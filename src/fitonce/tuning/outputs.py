@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from ..core.arrays import Array, namespace, take
 from ..core.holdout import Fitted, HeldOut, Path, scatter_without
-from ..core.readout import Axes, Indicators, Readout, Rule
+from ..core.lda import Axes, Rule
+from ..core.readout import Indicators, Readout
 from .problem import Problem, Without
 
 
@@ -15,7 +18,7 @@ def residual_scatter(fitted: Fitted) -> Array:
 
 def axes_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Axes:
     """The discriminant axes of all rows."""
-    assert isinstance(readout, Indicators)
+    readout = cast(Indicators, readout)
     sizes = problem.sizes
     return readout.axes(residual_scatter(fitted), sizes, problem.degrees_of_freedom(sizes))
 
@@ -65,6 +68,6 @@ def read_without(without: Without, readout: Readout, values: Array, n_axes: int 
         return readout.read(values, None)
     E, sizes, dof = _scatter_left(without)
     if n_axes:
-        assert isinstance(readout, Indicators)
-        return (values @ readout.axes(E, sizes, dof).axes)[:, :n_axes]
+        axes = cast(Indicators, readout).axes(E, sizes, dof).axes
+        return (values @ axes)[:, :n_axes]
     return readout.read(values, readout.rule(E, sizes, dof=dof))

@@ -14,7 +14,6 @@ import scipy.sparse as sp
 
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.jets import Jet
-from ..core.readout import Signs
 from .decompose import bias_basis
 from .gradient import KernelObjective, LossAndSlope
 from .newton import NewtonStep, newton
@@ -88,8 +87,7 @@ def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
     criterion = tuner.specification.criterion
     if criterion.name not in ("squared_error", "smoothed_error"):
         return None
-    assert isinstance(problem, KernelProblem)
-    jets = problem.smoother.jets(problem.projected, mu)
+    jets = cast(KernelProblem, problem).smoother.jets(problem.projected, mu)
     if criterion.name == "squared_error":
         total = tuner.data.total_weight * problem.targets.shape[1]
         mean: Jet = (jets.held_out * jets.held_out).sum() * (1.0 / total)
@@ -110,7 +108,7 @@ def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
     criterion = tuner.specification.criterion
     if criterion.name == "squared_error":
         return squared_loss(tuner.data.total_weight * problem.targets.shape[1])
-    two_signs = isinstance(tuner.readout, Signs) and tuner.readout.n_classes == 2
+    two_signs = tuner.readout.n_classes == 2 and not tuner.readout.needs_scatter
     if criterion.name == "smoothed_error" and two_signs:
         return smoothed_loss(problem, criterion.compression)
     return None

@@ -1,0 +1,180 @@
+r"""The LDA rule on discriminant axes, in closed form.
+
+Optimal scoring: with class indicators Y (n, c), class sizes N = diag(YᵀY), the
+residual scatter E = Yᵀ(I - H)Y and A = N - E,
+
+    A θ = a² N θ,    θᵀNθ = I,    D = 1/sqrt(a² (1 - a²))
+
+the projections Ŷ θ D are those of the kernel Fisher discriminant S_b W = (S_w + μI) W Λ with
+Wᵀ(S_w + μI)W = I and Λ = a²/(1 - a²). Multiplied by √ν, ν = n - c, they have unit within-class
+covariance, as in scikit-learn's LDA, so that the decision for predicted indicators P is the LDA
+rule, and only two c×c matrices of the axes enter it:
+
+    z·m_j - ½‖m_j‖² + log π_j,          z = P θ D √ν,  m_j the class centroids N⁻¹A θ D √ν
+    = ν (P Γ)_j - ½ν (Γ - Θ)_jj + log π_j,          Γ = θ (1 - a²)⁻¹ θᵀ,   Θ = θθᵀ.
+
+Class centroids j, k lie ν[(Γ - Θ)_jj + (Γ - Θ)_kk - 2(Γ - Θ)_jk] apart (squared). Γ and Θ come from
+the axes (`axes_of`), which drops those with a² ≈ 0; or, with all axes kept, without any eigenproblem
+from an inverse: E1 = 0, so with E_r = E without the first class and Π = I - 1Nᵀ/n
+
+    Γ = Π [0 0; 0 E_r⁻¹] Πᵀ,        Θ = N⁻¹ - 11ᵀ/n.
+
+The constant solution (θ ∝ 1, a² = 1) is deflated by its known vector. Everything is batched over
+leading axes: folds, left-out rows, mus, permutations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+
+from .arrays import Array, eye_like, namespace, take
+
+NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are dropped
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Outputs P @ weights + offsets for predicted targets P (…, k, t): weights (…, t, c).
+
+    `separation` (…, c, c) is half the squared distance of the class centroids.
+    """
+
+    weights: Array
+    offsets: Array
+    separation: Array
+
+    def decide(self, P: Array) -> Array:
+        """Class scores (…, k, c)."""
+        return P @ self.weights + self.offsets[..., None, :]
+
+    def difference(self) -> Rule:
+        """Two classes: the decision (…, k, 1), positive for the second; NaN where one is absent."""
+        xp = namespace(self.weights)
+        offset = self.offsets[..., 1:] - self.offsets[..., :1]
+        offset = xp.where(xp.isfinite(offset), offset, xp.nan * xp.ones_like(offset))
+        return Rule(self.weights[..., 1:] - self.weights[..., :1], offset, self.separation)
+
+    def take(self, rows: np.ndarray) -> Rule:
+        """The rules of some members of a batch."""
+        parts = (take(part, rows) for part in (self.weights, self.offsets, self.separation))
+        return Rule(*parts)
+
+    def reduced(self) -> Rule:
+        """For indicators without the first class, which follows from their sum of one."""
+        first = self.weights[..., :1, :]
+        offsets = self.offsets + first[..., 0, :]
+        return Rule(self.weights[..., 1:, :] - first, offsets, self.separation)
+
+
+def lda_rule(gain: Array, unit: Array, sizes: Array, dof: Array, log_priors: Array) -> Rule:
+    """The rule from Γ, Θ (…, c, c), class sizes (…, c), ν (…) and log priors, absent classes -inf."""
+    xp = namespace(gain)
+    spread = dof[..., None, None] * (gain - unit)
+    own = xp.linalg.diagonal(spread)
+    separation = 0.5 * (own[..., :, None] + own[..., None, :]) - spread
+    return Rule(dof[..., None, None] * gain, log_priors - 0.5 * own, separation)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """θ D √ν (…, c, q), centroids m (…, c, q), a² (…, q); Γ and Θ of those that are kept."""
+
+    axes: Array
+    centroids: Array
+    a2: Array
+    gain: Array
+    unit: Array
+
+
+def axes_of(E: Array, sizes: Array, dof: Array) -> Axes:
+    """The c×c eigenproblem for residual scatter E (…, c, c), class sizes (…, c) and ν (…).
+
+    Classes of size zero take no part. Axes are ordered by a²; see `_signs` for their direction.
+    """
+    xp = namespace(E, sizes)
+    present = sizes > 0
+    zeros = xp.zeros_like(sizes)
+    root = xp.where(present, 1.0 / xp.sqrt(xp.where(present, sizes, zeros + 1.0)), zeros)
+    known = xp.where(present, sizes, zeros)
+    constant = xp.sqrt(known / xp.sum(sizes, axis=-1, keepdims=True))
+    # the constant solution has a² = 1, others -> I - E; taken to -1 it lies below all others
+    whitened = root[..., :, None] * E * root[..., None, :]
+    identity = eye_like(E.shape[-1], E) * xp.astype(present, E.dtype)[..., None, :]
+    S = identity - 0.5 * (whitened + xp.matrix_transpose(whitened))
+    S = S - 2.0 * constant[..., :, None] * constant[..., None, :]
+    a2, T = xp.linalg.eigh(S)
+    a2, T = xp.flip(a2[..., 1:], axis=-1), xp.flip(T[..., 1:], axis=-1)
+    kept = a2 > NEGLIGIBLE
+    a2 = xp.where(kept, xp.clip(a2, None, 1.0 - xp.finfo(E.dtype).eps), xp.zeros_like(a2))
+    theta = root[..., :, None] * T * xp.astype(kept, E.dtype)[..., None, :]
+    safe = xp.where(kept, a2 * (1.0 - a2), xp.ones_like(a2))
+    axes = theta * (xp.sqrt(dof)[..., None] / xp.sqrt(safe))[..., None, :]
+    # A θ = a² N θ, so the centroids N⁻¹A θ D √ν are a² times the axes
+    centroids = a2[..., None, :] * axes
+    signs = _signs(centroids)
+    gain = (theta / (1.0 - a2)[..., None, :]) @ xp.matrix_transpose(theta)
+    return Axes(axes * signs, centroids * signs, a2, gain, theta @ xp.matrix_transpose(theta))
+
+
+def gain_of(E: Array, sizes: Array) -> tuple[Array, Array]:
+    """Γ and Θ with all axes kept, by an inverse; E may lack its first row and column."""
+    xp = namespace(E, sizes)
+    c = sizes.shape[-1]
+    E = E[..., 1:, 1:] if E.shape[-1] == c else E
+    inverse = 1.0 / E if c == 2 else xp.linalg.inv(E)
+    total = xp.sum(sizes, axis=-1, keepdims=True)
+    pi = sizes / total
+    # Π [0 0; 0 G] Πᵀ, with G π and πᵀGπ taken off
+    G = xp.zeros((*inverse.shape[:-2], c, c), dtype=E.dtype, device=device(E))
+    G[..., 1:, 1:] = inverse
+    g = (G @ pi[..., None])[..., 0]
+    gain = G - g[..., None, :] - g[..., :, None] + xp.sum(g * pi, axis=-1)[..., None, None]
+    unit = eye_like(c, E) * (1.0 / sizes)[..., None, :] - (1.0 / total)[..., None]
+    return gain, unit
+
+
+def _signs(centroids: Array) -> Array:
+    """±1 per axis (…, 1, q): two classes, the second one's centroid positive; more, the farthest
+    centroid positive.
+
+    Of centroids equally far to within 1e-6 the last one counts, so that rounding does not choose
+    the direction.
+    """
+    xp = namespace(centroids)
+    c = centroids.shape[-2]
+    if c > 2:
+        numbers = xp.arange(c, dtype=centroids.dtype, device=device(centroids))
+        centroids = centroids * (1.0 + 1e-6 * numbers)[:, None]
+        highest = xp.max(centroids, axis=-2, keepdims=True)
+        positive = highest >= -xp.min(centroids, axis=-2, keepdims=True)
+    else:
+        positive = centroids[..., 1:, :] >= 0
+    ones = xp.ones_like(centroids[..., :1, :])
+    return xp.where(positive, ones, -ones)
+
+
+def completed_scatter(E: Array, n_classes: int) -> Array:
+    """E (…, c, c) from itself without the first class: rows and columns sum to zero."""
+    if E.shape[-1] == n_classes:
+        return E
+    xp = namespace(E)
+    E = xp.concat([-xp.sum(E, axis=-1, keepdims=True), E], axis=-1)
+    return xp.concat([-xp.sum(E, axis=-2, keepdims=True), E], axis=-2)
+
+
+def two_class_margins(P: Any, e: Any, sizes: Array, log_odds: float) -> tuple[Any, Any]:
+    """The LDA decision and half the squared distance of two classes' centroids, from the predicted
+    indicator P (n, 1) of the second class and its residual scatter e: numbers, or jets of them.
+
+    Γ of two classes is vvᵀ/e with v = (-π₁, π₀), and Θ = vvᵀ n/(n₀n₁).
+    """
+    n0, n1 = float(sizes[0]), float(sizes[1])
+    n = n0 + n1
+    gain, unit, dof = 1.0 / e, n / (n0 * n1), n - 2.0
+    middle = 0.5 * (n0 - n1) / n
+    decision = ((P - n1 / n) * gain - (gain - unit) * middle) * dof + log_odds
+    return decision, (gain - unit) * (0.5 * dof)
