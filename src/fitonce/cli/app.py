@@ -201,7 +201,7 @@ def predict(
     out: Annotated[str | None, output_option(TABLE_OUT, *OUT)] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="InputColumn of ROWS to copy beside the predictions; repeat for more."),
+        typer.Option(help="Column of ROWS to copy beside the predictions; repeat for more."),
     ] = None,
     reading: Reading,
     shown: Shown,

@@ -58,7 +58,7 @@ ModelFile = Annotated[
 Group = Annotated[
     str | None,
     column_option(
-        "InputColumn of groups (subjects, sites): rows of one group are tested together."
+        "Column of groups (subjects, sites): rows of one group are tested together."
     ),
 ]
 Folds = Annotated[
@@ -67,7 +67,7 @@ Folds = Annotated[
 ]
 Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", "--seed", min=0)]
 Weight = Annotated[
-    str | None, column_option("InputColumn of row weights; 2 counts like a repeated row.")
+    str | None, column_option("Column of row weights; 2 counts like a repeated row.")
 ]
 
 
@@ -121,7 +121,7 @@ class Request:
     ] = None
     categorical: Annotated[
         list[str] | None,
-        column_option("InputColumn of numbers that are names, such as codes; repeat for more."),
+        column_option("Column of numbers that are names, such as codes; repeat for more."),
     ] = None
 
     def read(self, reading: Reading) -> Table:
