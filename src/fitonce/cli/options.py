@@ -113,11 +113,11 @@ class Request:
     group: Group = None
     weight: Weight = None
     drop: Annotated[
-        list[str] | None, column_option("InputColumn to leave out; repeat for more.")
+        list[str] | None, column_option("Column to leave out; repeat for more.")
     ] = None
     keep: Annotated[
         list[str] | None,
-        column_option("InputColumn to use although it looks like an identifier; repeat for more."),
+        column_option("Column to use although it looks like an identifier; repeat for more."),
     ] = None
     categorical: Annotated[
         list[str] | None,

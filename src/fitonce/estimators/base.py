@@ -243,8 +243,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
         record.problem.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
+        parameters = other.get_params(deep=False)
         for name, value in vars(self).items():
-            if name not in other.get_params(deep=False):
+            if name not in parameters:
                 setattr(other, name, value)
         evaluated = record.tuner.judged(record.problem, candidates)
         perfect = record.tuner.specification.criterion.perfect
