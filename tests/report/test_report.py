@@ -516,6 +516,7 @@ def test_a_model_from_a_file_has_the_same_explorer(few_stops, tmp_path):
     "kind",
     [
         "sparse",
+        "sparse plane",
         "precomputed",
         "callable",
         "list",
@@ -538,6 +539,8 @@ def test_every_kind_of_model_has_a_page(kind, few_stops, tmp_path):
     fisher = fitonce.KernelFisherDiscriminant
     if kind == "sparse":
         model, X = fisher(gamma=0.1, alpha=0.1), sp.csr_array(np.where(X > 0, X, 0.0))
+    elif kind == "sparse plane":
+        model, X = fisher(gamma=0.1, alpha=0.1), sp.csr_array(X[:, :2])
     elif kind == "precomputed":
         model, X = fisher("precomputed", alpha=0.1), X @ X.T
     elif kind == "callable":

@@ -108,7 +108,8 @@ def _steps(results: Results, room: float) -> tuple[int, int] | None:
     """
     subject = results.subject
     n, rank = subject.n_samples, _rank(subject)
-    reading, fitting = 2.5e-8 * n * rank, 2e-10 * n * rank**2  # seconds on one core
+    reading = 2.5e-8 * n * rank + 1.2e-7 * n * len(subject.class_names) ** 2  # seconds on one core
+    fitting = 2e-10 * n * rank**2
     has_gamma = hasattr(subject.model, "gamma_") and not too_heavy(subject)
     found = None
     for gamma_steps, alpha_steps in LADDER:

@@ -142,7 +142,8 @@ class Results:
         if self.view == "axes":
             values["x"], values["y"] = held_out_projection(model)[:, :2].T
         if self.plane is not None:
-            grid = asarray_like(self.plane.grid, model.X_fit_)
+            rows, grid = model.X_fit_, self.plane.grid
+            grid = grid if hasattr(rows, "toarray") else asarray_like(grid, rows)
             values |= boundary(np.asarray(to_numpy(model.decision_function(grid))))
         for name, channel in self.channels.items():
             channel.append(values[name])
