@@ -21,7 +21,7 @@ def badges() -> dict[str, tuple[str, str]]:
     project = settings["project"]
     (version,) = re.findall(
         r'__version__ = "(.+)"',
-        (ROOT / "src" / "fitonce" / "__init__.py").read_text(encoding="utf-8"),
+        (ROOT / "src" / "fitonce" / "core" / "version.py").read_text(encoding="utf-8"),
     )
     (sklearn,) = (
         entry.removeprefix("scikit-learn>=")

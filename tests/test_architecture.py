@@ -60,7 +60,25 @@ def imported(module: Path) -> set[str]:
             base = package[: len(package) - node.level + 1] if node.level else []
             prefix = ".".join([*base, *([node.module] if node.module else [])])
             names |= {f"{prefix}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Call) and called(node) in ("import_module", "__import__"):
+            names |= by_string(node, package)
     return names
+
+
+def called(node: ast.Call) -> str:
+    """The last part of the name of what is called."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def by_string(node: ast.Call, package: list[str]) -> set[str]:
+    """The name that a call imports; of one that is put together, the part that is written there."""
+    given = node.args[0]
+    text = given.values[0] if isinstance(given, ast.JoinedStr) and given.values else given
+    if not (isinstance(text, ast.Constant) and isinstance(text.value, str)):
+        return set()
+    level = len(text.value) - len(text.value.lstrip("."))
+    base = package[: len(package) - level + 1] if level else []
+    return {".".join([*base, text.value.strip(".")]).rstrip(".")}
 
 
 def layer(name: str) -> str | None:
@@ -78,6 +96,25 @@ def layer_of(module: Path) -> str | None:
 def test_the_parser_sees_relative_imports():
     assert any(name.startswith("fitonce.core.") for name in imported(Path("estimators/base.py")))
     assert {layer_of(module) for module in MODULES} >= set(LAYERS)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        'importlib.import_module("fitonce.report")',
+        'importlib.import_module("..report", __package__)',
+        'import_module(f"fitonce.report.{name}")',
+        '__import__("fitonce.report")',
+    ],
+)
+def test_imports_by_string_are_seen(planted, tmp_path, monkeypatch):
+    module = Path("estimators/base.py")
+    (tmp_path / "estimators").mkdir()
+    source = (PACKAGE / module).read_text(encoding="utf-8")
+    (tmp_path / module).write_text(f"{source}\n\ndef planted(name):\n    return {planted}\n")
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    with pytest.raises(AssertionError, match=r"imports fitonce\.report"):
+        test_imports_point_one_way(module)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

@@ -9,10 +9,11 @@ refitted.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .core.version import __version__
+
 if TYPE_CHECKING:
     from ._public import *
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Accumulation",

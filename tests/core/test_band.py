@@ -10,6 +10,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from fitonce.core.derivatives import held_out_jets
+from fitonce.core.smoother import FunctionNorm, Smoother, unpenalised_coef
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +24,6 @@ from fitonce.core.arrays import (
     subtract_product,
 )
 from fitonce.core.band import Band, BandNorm, band_of, largest_eigenvalue
-from fitonce.core.derivatives import held_out_jets
 from fitonce.core.memory import (
     Memory,
     NotEnoughMemoryError,
@@ -31,7 +32,6 @@ from fitonce.core.memory import (
     out_of_memory_explained,
     rows_that_fit,
 )
-from fitonce.core.smoother import FunctionNorm, Smoother, unpenalised_coef
 from fitonce.core.spectrum import orthonormal, spectrum_of_kernel
 from problems import KERNELS, SETTINGS, Case, features, kernel, make_case, no_columns, rbf
 

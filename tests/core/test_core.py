@@ -7,17 +7,17 @@ import pytest
 import scipy.interpolate
 import scipy.optimize
 import scipy.special
+from fitonce.core.discriminant import discriminant, scatter, scatter_without, scatter_without_each
+from fitonce.core.smoother import unpenalised_coef
+from fitonce.estimators.problem import Problem, decompose, decompose_at
 
 import reference
 from conftest import require
 from fitonce import held_out
 from fitonce.core.arrays import spd_solver
 from fitonce.core.criteria import calibrate, class_scores, inverse_temperatures, probabilities
-from fitonce.core.discriminant import discriminant, scatter, scatter_without, scatter_without_each
 from fitonce.core.holdout import check_test_sets, checked_splits, complement
-from fitonce.core.smoother import unpenalised_coef
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
-from fitonce.estimators.problem import Problem, decompose, decompose_at
 from fitonce.kernels import Kernel
 from problems import (
     EPS,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
+from ..core.doubt import caught_warnings
 from ..core.progress import Report, listening
 from ..inference import PermutationTest
 from . import chance, scores
@@ -108,8 +109,7 @@ def assess(
     data = AssessedRows.of(estimator, X, y, groups, sample_weight)
     cvs = splitters(cv, data, repeats, random_state)
     told = nullcontext() if progress is None else listening(progress)
-    with told, warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with told, caught_warnings() as caught:
         before = time.perf_counter()
         rounds = rounds_of(estimator, data, cvs)
         cv_seconds = (time.perf_counter() - before) / repeats

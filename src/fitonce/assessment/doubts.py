@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable
 
@@ -18,15 +17,10 @@ Doubt = tuple[str, type[Warning]]
 
 def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
     """Warnings that differ in more than numbers, with how often each came."""
-    found: dict[tuple[type[Warning], str], list[str]] = {}
-    for warning in caught:
-        message = str(warning.message)
-        if not issubclass(warning.category, IGNORED):
-            alike = warning.category, re.sub(r"[-+0-9.e]+", "#", message)
-            found.setdefault(alike, []).append(message)
+    said = ((w.category, str(w.message)) for w in caught if not issubclass(w.category, IGNORED))
     return [
-        (m[0] if len(m) == 1 else f"{m[0]} ({len(m)} times)", category)
-        for (category, _), m in found.items()
+        (texts[0] if len(texts) == 1 else f"{texts[0]} ({len(texts)} times)", category)
+        for category, texts in kinds_of(said)
     ]
 
 

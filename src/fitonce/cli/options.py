@@ -57,9 +57,7 @@ ModelFile = Annotated[
 ]
 Group = Annotated[
     str | None,
-    column_option(
-        "Column of groups (subjects, sites): rows of one group are tested together."
-    ),
+    column_option("Column of groups (subjects, sites): rows of one group are tested together."),
 ]
 Folds = Annotated[
     int | None,
@@ -112,9 +110,7 @@ class Request:
     ] = "auto"
     group: Group = None
     weight: Weight = None
-    drop: Annotated[
-        list[str] | None, column_option("Column to leave out; repeat for more.")
-    ] = None
+    drop: Annotated[list[str] | None, column_option("Column to leave out; repeat for more.")] = None
     keep: Annotated[
         list[str] | None,
         column_option("Column to use although it looks like an identifier; repeat for more."),

@@ -15,6 +15,7 @@ from ..assessment import Assessment, assess, choice_of, compare, significance
 from ..assessment.doubts import warned
 from ..assessment.result import plain, summary_of
 from ..assessment.words import MODELS, listed
+from ..core.doubt import caught_warnings
 from ..io.saving import save
 from . import answers
 from .columns import TableDesign, design
@@ -113,8 +114,7 @@ def permute_table(
     parts = design(table, **request.roles)
     estimator, _ = pipeline(parts, settings, permuting.random_state)
     announce("permute", screen, table, parts, estimator, parts.notes)
-    with screen.bars() as bars, threads_for(parts), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with screen.bars() as bars, threads_for(parts), caught_warnings() as caught:
         bars(0, permuting.permutations, "permutations")
         test, said = significance(
             estimator, parts.X, parts.y, groups=parts.groups, **vars(permuting)
@@ -185,8 +185,7 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> list[str
 
     Returns what was warned of.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         if judged is not parts:
             _fit(estimator, judged)
             gamma = getattr(estimator[-1], "gamma_", None)

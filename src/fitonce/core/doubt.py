@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 # our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
@@ -34,13 +35,31 @@ def warn_constant() -> None:
     )
 
 
+def kinds_of(
+    complaints: Iterable[tuple[type[Warning], str]],
+) -> list[tuple[type[Warning], list[str]]]:
+    """Warnings of one kind together: those that differ in nothing but numbers."""
+    kinds: dict[tuple[type[Warning], str], list[str]] = {}
+    for category, text in complaints:
+        alike = re.sub(r"[-+]?\d[\d.e+-]*", "#", text)
+        kinds.setdefault((category, alike), []).append(text)
+    return [(category, texts) for (category, _), texts in kinds.items()]
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Every warning raised inside is in the list instead of being given."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
 @contextmanager
 def repeated_warnings_once() -> Iterator[None]:
     """Warnings raised again and again inside, such as one per kernel tried, are given once, after
     it.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         yield
     for warning in {(str(item.message), item.category): item for item in caught}.values():
         warnings.warn_explicit(

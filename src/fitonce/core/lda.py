@@ -40,12 +40,18 @@ NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are
 class Rule:
     """Outputs P @ weights + offsets for predicted targets P (…, k, t): weights (…, t, c).
 
-    `separation` (…, c, c) is half the squared distance of the class centroids.
+    `spread` is ν(Γ - Θ) (…, c, c), the scalar products of the class centroids.
     """
 
     weights: Array
     offsets: Array
-    separation: Array
+    spread: Array
+
+    @property
+    def separation(self) -> Array:
+        """Half the squared distances of the class centroids (…, c, c)."""
+        own = namespace(self.spread).linalg.diagonal(self.spread)
+        return 0.5 * (own[..., :, None] + own[..., None, :]) - self.spread
 
     def decide(self, P: Array) -> Array:
         """Class scores (…, k, c)."""
@@ -56,27 +62,25 @@ class Rule:
         xp = namespace(self.weights)
         offset = self.offsets[..., 1:] - self.offsets[..., :1]
         offset = xp.where(xp.isfinite(offset), offset, xp.nan * xp.ones_like(offset))
-        return Rule(self.weights[..., 1:] - self.weights[..., :1], offset, self.separation)
+        return Rule(self.weights[..., 1:] - self.weights[..., :1], offset, self.spread)
 
     def take(self, rows: np.ndarray) -> Rule:
         """The rules of some members of a batch."""
-        parts = (take(part, rows) for part in (self.weights, self.offsets, self.separation))
+        parts = (take(part, rows) for part in (self.weights, self.offsets, self.spread))
         return Rule(*parts)
 
     def reduced(self) -> Rule:
         """For indicators without the first class, which follows from their sum of one."""
         first = self.weights[..., :1, :]
         offsets = self.offsets + first[..., 0, :]
-        return Rule(self.weights[..., 1:, :] - first, offsets, self.separation)
+        return Rule(self.weights[..., 1:, :] - first, offsets, self.spread)
 
 
 def lda_rule(gain: Array, unit: Array, sizes: Array, dof: Array, log_priors: Array) -> Rule:
     """The rule from Γ, Θ (…, c, c), class sizes (…, c), ν (…) and log priors, absent classes -inf."""
-    xp = namespace(gain)
     spread = dof[..., None, None] * (gain - unit)
-    own = xp.linalg.diagonal(spread)
-    separation = 0.5 * (own[..., :, None] + own[..., None, :]) - spread
-    return Rule(dof[..., None, None] * gain, log_priors - 0.5 * own, separation)
+    own = namespace(gain).linalg.diagonal(spread)
+    return Rule(dof[..., None, None] * gain, log_priors - 0.5 * own, spread)
 
 
 @dataclass(frozen=True)

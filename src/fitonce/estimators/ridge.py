@@ -116,6 +116,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         `criterion` (what it returned, for a callable).
     best_score_ : float
         The score of the chosen values, after refinement.
+    best_params_ : dict
+        The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
         With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
         gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.

@@ -136,6 +136,8 @@ class LeastSquaresSVC(KernelClassifier):
         `criterion` (what it returned, for a callable).
     best_score_ : float
         The score of the chosen values, after refinement.
+    best_params_ : dict
+        The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
         With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
         gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.

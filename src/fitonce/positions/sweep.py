@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import sys
 import time
 import warnings
@@ -19,7 +18,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.doubt import depth_inside_package
+from ..core.doubt import caught_warnings, depth_inside_package, kinds_of
 from ..inference import checkpoint as checkpoints
 from ..inference.run import LONG, duration
 from .slices import Slices
@@ -131,8 +130,7 @@ def _at(work: Work, slices: Slices, number: int, position: int) -> np.ndarray:
 @contextmanager
 def _caught(complaints: list[Complaint]) -> Iterator[None]:
     """Warnings are added to the complaints instead of being given."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with caught_warnings() as caught:
         yield
     complaints += [(item.category, str(item.message)) for item in caught]
 
@@ -142,10 +140,7 @@ def _complain(complaints: list[Complaint]) -> None:
 
     Warnings are of one kind if only the numbers in them differ.
     """
-    kinds: dict[Complaint, list[str]] = {}
-    for category, text in complaints:
-        kinds.setdefault((category, re.sub(r"[-+]?\d[\d.e+-]*", "#", text)), []).append(text)
-    for (category, _), texts in kinds.items():
+    for category, texts in kinds_of(complaints):
         more = f" ({len(texts) - 1} more like this one, at other positions too.)"
         text = texts[0] + (more if len(set(texts)) > 1 else "")
         warnings.warn(category(text), stacklevel=depth_inside_package())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.atomic import write_atomically
+from ..core.version import __version__
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer
 from .figures import rounded
@@ -216,7 +217,7 @@ def _context(
     return {
         "title": shortened(title or _default_title(subject), 200),
         "today": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-        "version": str(importlib.import_module("fitonce").__version__),
+        "version": __version__,
         "css": _resource("page.css"),
         "script": script,
         "script_hash": f"sha256-{digest}",

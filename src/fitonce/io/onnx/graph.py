@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +63,7 @@ class Graph:
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
             producer_name="fitonce",
-            producer_version=importlib.import_module("fitonce").__version__,
+            producer_version=__version__,
         )
         helper.set_model_props(proto, properties)
         return proto
