@@ -9,7 +9,7 @@ refitted.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .core.version import __version__
+from .core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ._public import *

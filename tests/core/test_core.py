@@ -12,13 +12,13 @@ from fitonce.core.smoother import unpenalised_coef
 from fitonce.estimators.problem import Problem, decompose, decompose_at
 
 import reference
-from conftest import require
 from fitonce import held_out
 from fitonce.core.arrays import spd_solver
 from fitonce.core.criteria import calibrate, class_scores, inverse_temperatures, probabilities
 from fitonce.core.holdout import check_test_sets, checked_splits, complement
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 from fitonce.kernels import Kernel
+from optional import require
 from problems import (
     EPS,
     KERNELS,

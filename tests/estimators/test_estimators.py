@@ -925,7 +925,7 @@ def test_callable_kernels(estimator):
         return np.exp(-np.sum((A[:, None] - B) ** 2, axis=2) / width) + offset
 
     X, y = problem(estimator)
-    model = estimator(shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
+    model = estimator(kernel=shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
     named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
     close(output(model, X[:5]), output(named, X[:5]))
     close(held_out(model), held_out(named))

@@ -7,10 +7,10 @@ import pytest
 import scipy.stats
 from sklearn.model_selection import KFold
 
-from conftest import require
 from fitonce import KernelFisherDiscriminant
 from fitonce.plotting import GeneralizationDisplay, TimeCourseDisplay
 from fitonce.positions import cross_val_score, generalize, group_test, permutation_test
+from optional import require
 
 MODEL = KernelFisherDiscriminant("linear", alpha=1.0)
 

@@ -22,7 +22,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fitonce
-from conftest import require
 from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
@@ -33,6 +32,7 @@ from fitonce import (
     positions,
 )
 from fitonce.positions import cross_val_score, generalize, permutation_test
+from optional import require
 
 N, FEATURES, POSITIONS = 36, 4, 5
 LINEAR = KernelFisherDiscriminant("linear", alpha=1.0)

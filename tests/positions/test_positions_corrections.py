@@ -406,7 +406,7 @@ def test_clusters_of_a_group_as_in_mne():
     """The same clusters, masses and, to Monte-Carlo error of none (all flips), p-values as MNE's
     one-sample cluster test.
     """
-    from conftest import require
+    from optional import require
 
     stats = require("mne.stats")
     rng = np.random.default_rng(3)

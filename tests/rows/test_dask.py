@@ -17,8 +17,8 @@ from sklearn.base import clone
 from test_rows import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 import fitonce
-from conftest import require
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from optional import require
 
 da = require("dask.array")
 SETTINGS = {"landmarks": 25, "random_state": 0}

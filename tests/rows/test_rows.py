@@ -14,7 +14,6 @@ import sklearn.model_selection as sk
 from sklearn.base import clone
 
 import fitonce
-from conftest import require
 from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.core.moments import Moments, merge
@@ -22,6 +21,7 @@ from fitonce.estimators import guidance
 from fitonce.estimators.fitted import held_out_output
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
+from optional import require
 
 N, P, M = 400, 3, 25
 TOLERANCE = 1e-10

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ..core.doubt import kinds_of
 from .data import AssessedRows
 from .folds import Round
 from .words import listed

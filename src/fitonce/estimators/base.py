@@ -12,6 +12,7 @@ from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.doubt import warn_numerical
 from ..core.holdout import Fitted, Path
+from ..core.readout import Readout
 from ..kernels import Kernel
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
@@ -63,11 +64,13 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """How y of the active rows is read; errors where it cannot be."""
         raise NotImplementedError
 
-    def _set_model(self, solution: Solution, E: Array, sizes: Array, dof: Array) -> None:
+    def _set_model(
+        self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
+    ) -> None:
         """The attributes of a model of targets, given their residual scatter, class sizes and
         degrees of freedom (None for the usual ones).
         """
-        self._set_solution(solution)
+        self._set_solution(solution, readout)
 
     def _set_held_out(self, held_out: Array) -> None:
         """The held-out outputs, and what is made of them."""
@@ -139,7 +142,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
-        self._readout = labels.readout
         if labels.classes is not None:
             self.classes_ = labels.classes
         if not callable(self.kernel):
@@ -154,7 +156,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns, self.penalty_ = None, self.penalty
         self.n_features_in_ = features.landmarks.shape[1]
         self.X_fit_ = self.landmarks_ = features.landmarks
-        self._set_model(solution, E, sizes, None)
+        self._set_model(solution, labels.readout, E, sizes, None)
         if getattr(self, "default_temperature", None) is not None:
             self.temperature_ = self.default_temperature
 
@@ -179,16 +181,16 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
         E, sizes = fitted.Y.T @ fitted.residual, problem.sizes
         dof = problem.degrees_of_freedom(sizes)
-        self._set_model(problem.solution(fitted, mu), E, sizes, dof)
+        self._set_model(problem.solution(fitted, mu), record.readout, E, sizes, dof)
         self._set_held_out(record.held_out(path))
 
     # ---- predict -------------------------------------------------------------------------------
 
-    def _set_solution(self, solution: Solution) -> None:
+    def _set_solution(self, solution: Solution, readout: Readout) -> None:
         """The public attributes dual_coef_, intercept_ and coef_; without their second axis where
         there is one output.
         """
-        shaped = self._readout.shaped
+        shaped = readout.shaped
         self.dual_coef_ = shaped(solution.dual_coef)
         intercept = shaped(solution.intercept[None, :])[0, ...]
         self.intercept_ = intercept if intercept.ndim else float(intercept)
@@ -209,7 +211,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _predicted(self, X: Any, method: str) -> Array:
         """The main output for new rows."""
         X, _ = self._new_rows(X, method)
-        return self._readout.shaped(self._values(X, self._solution()))
+        values = self._values(X, self._solution())
+        return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
     def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
         """Validated rows, and their dtype; of a precomputed kernel only the columns that trained."""

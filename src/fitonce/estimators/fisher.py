@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.lda import Axes
-from ..core.readout import Indicators
+from ..core.readout import Indicators, Readout
 from ..tuning.problem import Solution
 from .blockwise import blockwise
 from .classifier import KernelClassifier
@@ -241,15 +241,17 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"{limit + 1} class centroids span {limit} axes."
             )
 
-    def _set_model(self, solution: Solution, E: Array, sizes: Array, dof: Array) -> None:
+    def _set_model(
+        self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
+    ) -> None:
         """The LDA rule on the axes of all rows, folded into the coefficients."""
         _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
-        readout = cast(Indicators, self._readout)
-        rule = readout.rule(E, sizes, dof=dof)
+        indicators = cast(Indicators, readout)
+        rule = indicators.rule(E, sizes, dof=dof)
         rule = rule.difference() if readout.n_classes == 2 else rule
-        self._set_solution(solution.readout(rule.weights, rule.offsets))
-        self.priors_ = namespace(E).exp(readout.log_priors(sizes))
-        self._set_axes(solution, readout.axes(E, sizes, dof))
+        self._set_solution(solution.readout(rule.weights, rule.offsets), readout)
+        self.priors_ = namespace(E).exp(indicators.log_priors(sizes))
+        self._set_axes(solution, indicators.axes(E, sizes, dof))
 
     def _set_axes(self, solution: Solution, solved: Axes) -> None:
         xp = namespace(solved.axes)

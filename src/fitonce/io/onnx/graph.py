@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from onnx import helper, numpy_helper
 
+from ...core.version import __version__
+
 OPSET = 19  # the first with comparisons of texts; onnxruntime 1.15 and later
 IR_VERSION = 9
 MOST_BYTES = 2**31 - 2**20  # protobuf's limit, with room for the nodes
