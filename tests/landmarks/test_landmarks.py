@@ -28,9 +28,8 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 import reference
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.core.moments import Moments, merge
-from fitonce.estimators.validation import NumericalWarning
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 
