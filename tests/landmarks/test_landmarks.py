@@ -170,9 +170,8 @@ def make(
 ):
     if estimator in WITH_INTERCEPT:
         options["fit_intercept"] = intercept
-    return estimator(
-        kernel, alpha=mu, penalty=penalty, landmarks=landmarks, **KERNELS[kernel], **options
-    )
+    settings = {"alpha": mu, "penalty": penalty, "landmarks": landmarks, **KERNELS[kernel]}
+    return estimator(kernel=kernel, **settings, **options)
 
 
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))

@@ -396,7 +396,7 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
     blocks.
     """
     from fitonce.landmarks.features import LandmarkMap
-    from fitonce.rows import blocks as module
+    from fitonce.core import rows
 
     seen = []
     original = LandmarkMap.__call__
@@ -405,7 +405,7 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
         "__call__",
         lambda self, block: seen.append(block.shape[0]) or original(self, block),
     )
-    monkeypatch.setattr(module, "HOST_ELEMENTS", 100 * M)
+    monkeypatch.setattr(rows, "HOST_ELEMENTS", 100 * M)
     fitted(ESTIMATORS[0][0], open_rows([X]), LABELS)
     assert max(seen) <= 100
 
