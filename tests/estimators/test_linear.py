@@ -275,7 +275,9 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
     X = X[:, :p]
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
-    by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(X, y, sample_weight=weights)
+    by_features = estimator(kernel="linear", alpha=[0.3, 3.0], cv=cv).fit(
+        X, y, sample_weight=weights
+    )
     by_kernel = estimator(kernel="precomputed", alpha=[0.3, 3.0], cv=cv).fit(
         X @ X.T, y, sample_weight=weights
     )
@@ -341,7 +343,9 @@ def test_redundant_features(estimator):
 def test_sparse_features(estimator):
     X, y = problem(estimator)
     X = np.where(X > 3, X, 0.0)
-    dense, sparse = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, sp.csr_array(X)))
+    dense, sparse = (
+        estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, sp.csr_array(X))
+    )
     close(np.asarray(sparse.coef_), dense.coef_)
     np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
     close(sparse.predict(sp.csr_array(X)), dense.predict(X))

@@ -395,8 +395,8 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
     """Features are computed for at most so many entries at a time, whatever the source's own
     blocks.
     """
-    from fitonce.landmarks.features import LandmarkMap
     from fitonce.core import rows
+    from fitonce.landmarks.features import LandmarkMap
 
     seen = []
     original = LandmarkMap.__call__

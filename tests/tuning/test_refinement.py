@@ -58,9 +58,9 @@ def test_held_out_jets_have_the_slopes_of_finite_differences(
         jets = case.smoother.jets(targets, mu)
         check_jet(
             jets.held_out,
-            lambda t, targets=targets: (
-                case.smoother.leave_one_out(targets, np.exp([t])).residual[0]
-            ),
+            lambda t, targets=targets: case.smoother.leave_one_out(targets, np.exp([t])).residual[
+                0
+            ],
             t,
         )
         check_jet(
@@ -301,7 +301,7 @@ def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(
     assert around[1.0, 1.0] == pytest.approx(refined.best_score_, rel=1e-8)
 
 
-@pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc"])
+@pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc", "roc_auc"])
 def test_refinement_of_criteria_without_derivatives_never_loses(criterion: str) -> None:
     X, y = make_torus(50, random_state=3)
     lattice = KernelFisherDiscriminant(criterion=criterion).fit(X, y)
@@ -387,6 +387,18 @@ def test_widths_that_are_kept_have_the_better_criterion(options: dict[str, Any])
     assert ard.best_score_ >= plain.best_score_
     again = KernelRidge(gamma=ard.gamma_, alpha=ard.alpha_, **options).fit(X, y)
     assert again.best_score_ == pytest.approx(ard.best_score_, rel=1e-6)
+
+
+def test_widths_that_are_kept_are_the_best_parameters_whatever_the_criterion() -> None:
+    """They are kept for their squared error, which this criterion wants large."""
+    X, y = two_of_five(seed=1)
+    model = KernelRidge(
+        gamma="ard", alpha=0.05, criterion=lambda y, output: float(np.mean((y - output) ** 2))
+    ).fit(X, y)
+    assert np.shape(model.gamma_) == (5,)
+    np.testing.assert_array_equal(model.best_params_["gamma"], model.gamma_)
+    assert model.best_score_ == model.at(0.05).best_score_
+    assert model.best_score_ < model.cv_results_["mean_test_score"].max()
 
 
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])
