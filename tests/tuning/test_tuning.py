@@ -369,7 +369,7 @@ def test_best_params_are_the_row_of_rank_one_and_those_of_the_model(
     results = model.cv_results_
     for number in np.flatnonzero(results["rank_test_score"] == 1):
         np.testing.assert_equal(results["params"][number], model.best_params_)
-        assert results["mean_test_score"][number] == model.best_score_
+        assert results["mean_test_score"][number] == pytest.approx(model.best_score_, rel=1e-12)
     assert "alpha" in model.best_params_
     for name, value in model.best_params_.items():
         np.testing.assert_array_equal(value, getattr(model, f"{name}_"))
