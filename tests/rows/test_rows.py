@@ -605,30 +605,30 @@ def test_moments_merge_in_any_order_and_come_apart():
 # ---- a GPU's decomposition, on whatever there is -------------------------------------------------
 
 
-@pytest.mark.torch
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize(
     "settings",
     [{"gamma": 0.5, "alpha": 0.2}, {"cv": 4, "gamma": 0.5}, {}, {"gamma": 0.5, "refine": True}],
     ids=str,
 )
 @pytest.mark.parametrize("weights", [None, WEIGHTS[:90]], ids=["plain", "weighted"])
-def test_estimators_on_the_band_form(monkeypatch, settings, weights):
+def test_estimators_on_the_band_form(monkeypatch, settings, weights, library):
     """What CUDA tensors of many rows go through, tried on the host.
 
     The same choices and numbers as from eigenvectors.
     """
-    torch = require("torch")
     rows, y = X[:90], LABELS[:90]
+    own = require(library).asarray(rows)
     reference = KernelFisherDiscriminant(**settings).fit(rows, y, sample_weight=weights)
     monkeypatch.setattr(decompose, "on_gpu", lambda K: True)
     monkeypatch.setattr(decompose, "BAND_FROM", 10)
-    model = KernelFisherDiscriminant(**settings).fit(torch.asarray(rows), y, sample_weight=weights)
+    model = KernelFisherDiscriminant(**settings).fit(own, y, sample_weight=weights)
     assert isinstance(record_of(model, "this test").problem.smoother, BandNorm)
     np.testing.assert_allclose(model.alpha_, reference.alpha_, rtol=1e-6)
     np.testing.assert_allclose(
-        model.held_out_decision_.numpy(), reference.held_out_decision_, atol=1e-8
+        np.asarray(model.held_out_decision_), reference.held_out_decision_, atol=1e-8
     )
-    decision = model.at(1.0).decision_function(torch.asarray(rows)).numpy()
+    decision = np.asarray(model.at(1.0).decision_function(own))
     np.testing.assert_allclose(decision, reference.at(1.0).decision_function(rows), atol=1e-8)
 
 
