@@ -105,15 +105,10 @@ def literal(model, kernel, X, y, weights, blocks, new, intercept=True):
             if inner.penalty == "function"
             else reference.ridge_dual_norm
         )
+        padded = np.vstack([Y, np.zeros((len(new), Y.shape[1]))])
+        weights = np.concatenate([total, np.ones(len(new))])
         values = reference.refit_held_out(
-            solve,
-            K,
-            np.vstack([Y, np.zeros((len(new), Y.shape[1]))]),
-            inner.alpha,
-            train,
-            test,
-            np.concatenate([total, np.ones(len(new))]),
-            intercept,
+            solve, K, padded, inner.alpha, train, test, weights, intercept
         )
         return values[:, 0] if values.shape[1] == 1 else values
     every = np.concatenate([labels, np.zeros(len(new), dtype=int)])

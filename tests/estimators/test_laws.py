@@ -35,8 +35,9 @@ def problems(draw, kinds=KERNELS, sets=SETTINGS) -> tuple[dict, np.ndarray, floa
 
 def answers(case: Case, rows: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fitted values, leave-one-out values, and held-out values of the rows, as predictions of Y."""
-    fitted = case.smoother.fit(case.scaled_Y, mu)
-    loo = case.smoother.leave_one_out(case.scaled_Y, np.array([mu])).residual[0]
+    targets = case.smoother.project(case.scaled_Y)
+    fitted = case.smoother.fit(targets, mu)
+    loo = case.smoother.leave_one_out(targets, np.array([mu])).residual[0]
     held = case.smoother.leave_out(rows, mu).held_out(fitted).residual
     return fitted.values / case.s, case.Y - loo / case.s, case.Y[rows] - held / case.s[rows]
 
@@ -101,7 +102,7 @@ def test_weight_two_is_a_repeated_row(norm, problem, data):
     )
     mu = weighted.mus((factor,))[0]
     values, single, held = answers(weighted, rows, mu)
-    fitted = repeated.smoother.fit(repeated.Y, mu)
+    fitted = repeated.smoother.fit(repeated.smoother.project(repeated.Y), mu)
     weighted.close(values[copies], fitted.values, mu, np.abs(case.Y).max())
     for leaving, expected in [(rows, held)] + [
         (np.array([row]), single[[row]]) for row in range(case.n)
@@ -166,8 +167,9 @@ def test_sets_of_one_row_are_leave_one_out(norm, problem):
     arguments, _, factor = problem
     case = make_case(norm, **arguments)
     mu = case.mus((factor,))[0]
-    fitted = case.smoother.fit(case.scaled_Y, mu)
-    held = case.smoother.leave_one_out(case.scaled_Y, np.array([mu]))
+    targets = case.smoother.project(case.scaled_Y)
+    fitted = case.smoother.fit(targets, mu)
+    held = case.smoother.leave_one_out(targets, np.array([mu]))
     sets = [case.smoother.leave_out(np.array([row]), mu).held_out(fitted) for row in range(case.n)]
     pairs = [(np.vstack([one.residual for one in sets]), held.residual[0])]
     if norm == "dual":

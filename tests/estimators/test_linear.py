@@ -282,12 +282,14 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
         X @ X.T, y, sample_weight=weights
     )
     assert by_features.alpha_ == by_kernel.alpha_
+    assert by_features.best_params_ == by_kernel.best_params_ == {"alpha": by_kernel.alpha_}
     skipped = {
         "coef_",
         "X_fit_",
         "scalings_",
         "n_features_in_",
         "cv_results_",
+        "best_params_",
         "penalty_",
         "classes_",
     }

@@ -28,9 +28,8 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 import reference
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.core.moments import Moments, merge
-from fitonce.estimators.validation import NumericalWarning
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 
@@ -171,9 +170,8 @@ def make(
 ):
     if estimator in WITH_INTERCEPT:
         options["fit_intercept"] = intercept
-    return estimator(
-        kernel, alpha=mu, penalty=penalty, landmarks=landmarks, **KERNELS[kernel], **options
-    )
+    settings = {"alpha": mu, "penalty": penalty, "landmarks": landmarks, **KERNELS[kernel]}
+    return estimator(kernel=kernel, **settings, **options)
 
 
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))

@@ -15,12 +15,13 @@ from sklearn.base import clone
 
 import fitonce
 from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.core.band_norm import BandNorm
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.core.moments import Moments, merge
-from fitonce.estimators import guidance
-from fitonce.estimators.fitted import held_out_output
+from fitonce.estimators.fitted import held_out_output, record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
+from fitonce.tuning import costs, decompose
 from optional import require
 
 N, P, M = 400, 3, 25
@@ -117,7 +118,7 @@ def test_a_memory_map_is_not_copied(tmp_path):
     mapped = np.memmap(tmp_path / "X", dtype=np.float64, mode="w+", shape=X.shape)
     mapped[:] = X
     model = fitted(ESTIMATORS[0][0], mapped, LABELS)
-    assert np.shares_memory(model._kept.training.X, mapped)
+    assert np.shares_memory(record_of(model, "this test").training.X, mapped)
 
 
 def table(tmp_path, kind):
@@ -394,8 +395,8 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
     """Features are computed for at most so many entries at a time, whatever the source's own
     blocks.
     """
+    from fitonce.core import rows
     from fitonce.landmarks.features import LandmarkMap
-    from fitonce.rows import blocks as module
 
     seen = []
     original = LandmarkMap.__call__
@@ -404,7 +405,7 @@ def test_no_block_is_larger_than_the_budget(monkeypatch):
         "__call__",
         lambda self, block: seen.append(block.shape[0]) or original(self, block),
     )
-    monkeypatch.setattr(module, "HOST_ELEMENTS", 100 * M)
+    monkeypatch.setattr(rows, "HOST_ELEMENTS", 100 * M)
     fitted(ESTIMATORS[0][0], open_rows([X]), LABELS)
     assert max(seen) <= 100
 
@@ -425,13 +426,13 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
         raise AssertionError("the kernel was computed")
 
     rows = np.zeros((6000, 2))
-    monkeypatch.setattr(guidance, "memory_of", lambda like: Memory("this machine", 2**20, 2**30))
+    monkeypatch.setattr(costs, "memory_of", lambda like: Memory("this machine", 2**20, 2**30))
     with pytest.raises(NotEnoughMemoryError, match="6,000 rows"):
         KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 
 
 def test_the_advice_names_what_would_fit():
-    text = explanation(100_000, 3.2, guidance.memory_of(np.empty(0)))
+    text = explanation(100_000, 3.2, costs.memory_of(np.empty(0)))
     assert "About" in text and "rows would fit" in text
 
 
@@ -604,33 +605,30 @@ def test_moments_merge_in_any_order_and_come_apart():
 # ---- a GPU's decomposition, on whatever there is -------------------------------------------------
 
 
-@pytest.mark.torch
+@pytest.mark.parametrize("library", ["numpy", pytest.param("torch", marks=pytest.mark.torch)])
 @pytest.mark.parametrize(
     "settings",
     [{"gamma": 0.5, "alpha": 0.2}, {"cv": 4, "gamma": 0.5}, {}, {"gamma": 0.5, "refine": True}],
     ids=str,
 )
 @pytest.mark.parametrize("weights", [None, WEIGHTS[:90]], ids=["plain", "weighted"])
-def test_estimators_on_the_band_form(monkeypatch, settings, weights):
+def test_estimators_on_the_band_form(monkeypatch, settings, weights, library):
     """What CUDA tensors of many rows go through, tried on the host.
 
     The same choices and numbers as from eigenvectors.
     """
-    torch = require("torch")
-    from fitonce.core.band import BandNorm
-    from fitonce.estimators import problem
-
     rows, y = X[:90], LABELS[:90]
+    own = require(library).asarray(rows)
     reference = KernelFisherDiscriminant(**settings).fit(rows, y, sample_weight=weights)
-    monkeypatch.setattr(problem, "on_gpu", lambda K: True)
-    monkeypatch.setattr(problem, "BAND_FROM", 10)
-    model = KernelFisherDiscriminant(**settings).fit(torch.asarray(rows), y, sample_weight=weights)
-    assert isinstance(model._kept.problem.smoother, BandNorm)
+    monkeypatch.setattr(decompose, "on_gpu", lambda K: True)
+    monkeypatch.setattr(decompose, "BAND_FROM", 10)
+    model = KernelFisherDiscriminant(**settings).fit(own, y, sample_weight=weights)
+    assert isinstance(record_of(model, "this test").problem.smoother, BandNorm)
     np.testing.assert_allclose(model.alpha_, reference.alpha_, rtol=1e-6)
     np.testing.assert_allclose(
-        model.held_out_decision_.numpy(), reference.held_out_decision_, atol=1e-8
+        np.asarray(model.held_out_decision_), reference.held_out_decision_, atol=1e-8
     )
-    decision = model.at(1.0).decision_function(torch.asarray(rows)).numpy()
+    decision = np.asarray(model.at(1.0).decision_function(own))
     np.testing.assert_allclose(decision, reference.at(1.0).decision_function(rows), atol=1e-8)
 
 

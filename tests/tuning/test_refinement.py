@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from fitonce.core.derivatives import Jet, held_out_jets, kernel_gradient
-from fitonce.core.smoother import FunctionNormAt
-from fitonce.estimators.problem import Problem
-from fitonce.estimators.refinement import smoothed_loss, squared_loss
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import KFold
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.core.criteria import criterion_of
+from fitonce.core.jets import Jet
+from fitonce.core.smoothers import FunctionNormAt
 from fitonce.datasets import make_torus
-from fitonce.tuning import KernelObjective, newton
+from fitonce.estimators.setup import setup_of
+from fitonce.tuning import Tuner, newton
+from fitonce.tuning.gradient import KernelObjective, kernel_gradient
+from fitonce.tuning.problem import Problem
+from fitonce.tuning.refinement import loss_and_slope, loss_jet, smoothed_loss, squared_loss
 from problems import make_case
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
@@ -53,14 +54,19 @@ def test_held_out_jets_have_the_slopes_of_finite_differences(
     case = make_case(norm, kind, setting, thin=kind == "singular")
     lowest = case.mus((1e-3,))[0]
     for mu in lowest * np.exp(np.random.default_rng(1).uniform(0.5, 6.0, size=2)):
-        jets, t = held_out_jets(case.smoother, case.scaled_Y, mu), np.log(mu)
+        targets, t = case.smoother.project(case.scaled_Y), np.log(mu)
+        jets = case.smoother.jets(targets, mu)
         check_jet(
             jets.held_out,
-            lambda t: case.smoother.leave_one_out(case.scaled_Y, np.exp([t])).residual[0],
+            lambda t, targets=targets: case.smoother.leave_one_out(targets, np.exp([t])).residual[
+                0
+            ],
             t,
         )
         check_jet(
-            jets.residual, lambda t: case.smoother.fit(case.scaled_Y, float(np.exp(t))).residual, t
+            jets.residual,
+            lambda t, targets=targets: case.smoother.fit(targets, float(np.exp(t))).residual,
+            t,
         )
 
 
@@ -92,11 +98,9 @@ SMOOTH = [
 
 def problem_of(
     model: Any, X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, gamma: float
-) -> tuple[Any, Problem]:
-    prepared = model._prepare(model._training(X, y, weights, None))
-    return prepared, model._problem(
-        prepared, model._kernel(prepared, {"gamma": gamma}), model.penalty
-    )
+) -> tuple[Tuner, Problem]:
+    tuner = setup_of(model, X, y, weights).tuner()
+    return tuner, tuner.problem({"gamma": gamma})
 
 
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
@@ -108,21 +112,20 @@ def test_loss_jets_are_the_criterion_and_its_slopes(
     model, X, y = model_and_data(estimator, criterion, penalty=penalty)
     if estimator is KernelFisherDiscriminant:
         model.set_params(priors=[0.4, 0.6])
-    prepared, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
-    loss = criterion_of(criterion, getattr(model, "compression", 1.0), True)
+    tuner, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
     for t in np.random.default_rng(2).uniform(-4.0, 3.0, size=3):
-        jet = model._loss_jet(problem, prepared, float(np.exp(t)))
-        check_jet(jet, lambda t: model._losses(problem, prepared, np.exp([t]), None, loss)[0], t)
+        jet = loss_jet(tuner, problem, float(np.exp(t)))
+        assert jet is not None
+        check_jet(jet, lambda t: tuner.losses(problem, np.exp([t]))[0], t)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_criteria_without_derivatives_have_no_jet(estimator: type) -> None:
     model, X, y = model_and_data(estimator, "squared_error", pooled=False)
-    prepared, problem = problem_of(model, X, y, None, 0.4)
-    assert model._loss_jet(problem, prepared, 1.0) is None
-    if estimator is not KernelRidge:
-        model.set_params(criterion="brier", pooled=True)
-        assert model._loss_jet(problem, prepared, 1.0) is None
+    assert loss_jet(*problem_of(model, X, y, None, 0.4), 1.0) is None
+    other = "r2" if estimator is KernelRidge else "brier"
+    model.set_params(criterion=other, pooled=True)
+    assert loss_jet(*problem_of(model, X, y, None, 0.4), 1.0) is None
 
 
 # ---- derivatives in the kernel -------------------------------------------------------------------
@@ -164,12 +167,13 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     X = rng.normal(size=(25, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=25) > 0, 1, -1)
     model = LeastSquaresSVC(kernel=kernel, criterion=criterion, compression=3.0)
-    prepared, problem = problem_of(model, X, y, weights_for(25, weighted), 0.4)
-    loss = model._loss_and_slope(problem, prepared)
+    tuner, problem = problem_of(model, X, y, weights_for(25, weighted), 0.4)
+    loss = loss_and_slope(tuner, problem)
+    assert loss is not None
     start = np.append(rng.normal(size=3 if per_feature else 1), -0.5)
     objective = KernelObjective(
-        lambda gamma: model._kernel(prepared, {"gamma": gamma})(X, X),
-        *(X, problem.scaled_targets, problem.smoother.Q0, problem.row_scale, loss, start),
+        lambda gamma: tuner.specification.kernel_at(tuner.data, {"gamma": gamma})(X, X),
+        *(X, problem.projected.Y, problem.smoother.Q0, problem.row_scale, loss, start),
         pull=pull,
         per_feature=per_feature,
     )
@@ -182,10 +186,7 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=1e-9)
     if pull == 0.0:
         gamma = np.exp(theta[:-1]) if per_feature else float(np.exp(theta[0]))
-        at_gamma = model._problem(prepared, model._kernel(prepared, {"gamma": gamma}), "function")
-        direct = model._losses(
-            at_gamma, prepared, np.exp(theta[-1:]), None, criterion_of(criterion, 3.0, True)
-        )[0]
+        direct = tuner.losses(tuner.problem({"gamma": gamma}), np.exp(theta[-1:]))[0]
         assert value == pytest.approx(direct, rel=1e-9)
     low, high = np.exp(start[-1]) * np.array([0.01, 100])
     assert objective(objective.minimise((low, high)))[0] <= objective(start)[0]
@@ -300,7 +301,7 @@ def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(
     assert around[1.0, 1.0] == pytest.approx(refined.best_score_, rel=1e-8)
 
 
-@pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc"])
+@pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc", "roc_auc"])
 def test_refinement_of_criteria_without_derivatives_never_loses(criterion: str) -> None:
     X, y = make_torus(50, random_state=3)
     lattice = KernelFisherDiscriminant(criterion=criterion).fit(X, y)
@@ -386,6 +387,18 @@ def test_widths_that_are_kept_have_the_better_criterion(options: dict[str, Any])
     assert ard.best_score_ >= plain.best_score_
     again = KernelRidge(gamma=ard.gamma_, alpha=ard.alpha_, **options).fit(X, y)
     assert again.best_score_ == pytest.approx(ard.best_score_, rel=1e-6)
+
+
+def test_widths_that_are_kept_are_the_best_parameters_whatever_the_criterion() -> None:
+    """They are kept for their squared error, which this criterion wants large."""
+    X, y = two_of_five(seed=1)
+    model = KernelRidge(
+        gamma="ard", alpha=0.05, criterion=lambda y, output: float(np.mean((y - output) ** 2))
+    ).fit(X, y)
+    assert np.shape(model.gamma_) == (5,)
+    np.testing.assert_array_equal(model.best_params_["gamma"], model.gamma_)
+    assert model.best_score_ == model.at(0.05).best_score_
+    assert model.best_score_ < model.cv_results_["mean_test_score"].max()
 
 
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])

@@ -21,6 +21,7 @@ from sklearn.base import clone
 from sklearn.metrics import (
     accuracy_score,
     log_loss,
+    make_scorer,
     mean_squared_error,
     r2_score,
     recall_score,
@@ -79,9 +80,8 @@ class Setting:
     folds: int | None = None
 
     def __str__(self) -> str:
-        weights = "w" if self.weighted else "u"
-        name = f"{self.estimator.__name__}-{self.classes}-{self.penalty}"
-        return f"{name}-{weights}-{self.folds or 'loo'}"
+        weights, folds = "w" if self.weighted else "u", self.folds or "loo"
+        return f"{self.estimator.__name__}-{self.classes}-{self.penalty}-{weights}-{folds}"
 
     @property
     def data(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
@@ -345,6 +345,41 @@ def test_results_have_the_shape_of_scikit_learns_and_the_winner_is_their_best(
     )
 
 
+CHOICES: dict[str, dict[str, Any]] = {
+    "gamma and alpha": {},
+    "candidates": {"gamma": 0.3, "alpha": [0.01, 0.1, 1.0, 10.0]},
+    "nothing": {"gamma": 0.3, "alpha": 0.5},
+    "penalty": {"gamma": 0.3, "penalty": "tune"},
+    "polynomial": {"kernel": "poly", "degree": "tune", "coef0": "tune"},
+    "folds": {"cv": 3, "pooled": False},
+    "landmarks": {"landmarks": 12, "random_state": 0},
+    "refined": {"refine": True},
+    "Newton": {"refine": True, "gamma": 0.3, "criterion": "squared_error"},
+    "one width per feature": {"gamma": "ard"},
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("choice", CHOICES)
+def test_best_params_are_the_row_of_rank_one_and_those_of_the_model(
+    estimator: type, choice: str
+) -> None:
+    X, y = data_for(estimator)
+    model = estimator(**CHOICES[choice]).fit(X, y)
+    results = model.cv_results_
+    for number in np.flatnonzero(results["rank_test_score"] == 1):
+        np.testing.assert_equal(results["params"][number], model.best_params_)
+        assert results["mean_test_score"][number] == pytest.approx(model.best_score_, rel=1e-12)
+    assert "alpha" in model.best_params_
+    for name, value in model.best_params_.items():
+        np.testing.assert_array_equal(value, getattr(model, f"{name}_"))
+    other = model.at(2.5)
+    assert other.best_params_ == {"alpha": 2.5} == other.cv_results_["params"][0]
+    assert list(other.cv_results_["rank_test_score"]) == [1]
+    assert list(other.cv_results_["mean_test_score"]) == [other.best_score_]
+    assert model.best_params_["alpha"] == model.alpha_  # as it was
+
+
 def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
     alphas = np.array([1.0, 2.0, 4.0])
     close = 0.5 * (1 + 5e-10)
@@ -375,6 +410,7 @@ def test_ties_of_an_estimator_that_always_errs_alike() -> None:
     assert len(perfect) > 10
     assert model.alpha_ == max(p["alpha"] for p in perfect)
     assert model.gamma_ == min(p["gamma"] for p in perfect if p["alpha"] == model.alpha_)
+    assert model.best_params_ == {"gamma": model.gamma_, "alpha": model.alpha_}
 
 
 @pytest.mark.parametrize(
@@ -640,6 +676,8 @@ NESTED: dict[str, tuple[Any, ...]] = {
     ),
     "given values, isotonic": (LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration="isotonic"), 2),
     "inner folds": (LeastSquaresSVC(cv=3, pooled=False, criterion="auc"), 2),
+    "scorer by name": (LeastSquaresSVC(criterion="balanced_accuracy"), 3),
+    "scorer": (KernelRidge(criterion=make_scorer(r2_score), refine=True), 1),
     "one width per feature": (KernelRidge(gamma="ard"), 1),
 }
 

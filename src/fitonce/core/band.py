@@ -234,7 +234,7 @@ def _symmetric(A: Array) -> Array:
 
 
 def transposed(A: Array) -> Array:
-    return namespace(A).matrixtransposed(A)
+    return namespace(A).matrix_transpose(A)
 
 
 def largest_eigenvalue(A: Array, Q0: Array) -> float:

@@ -22,7 +22,7 @@ class HeldOutScores:
     `predicted` (m, k, t) are targets, `decision` (m, k, c) class scores (None for regression),
     `separation` (m, c, c) half the squared distance between class centroids on the discriminant
     axes, or 2 where classes are coded ±1: in units of it, the margin of a row at its class centroid
-    is one.
+    is one. `class_names` are all classes, tested here or not.
     """
 
     predicted: np.ndarray
@@ -33,6 +33,7 @@ class HeldOutScores:
     labels: np.ndarray | None = None
     separation: np.ndarray | None = None
     y: np.ndarray | None = None
+    class_names: np.ndarray | None = None
 
     def select(self, rows: np.ndarray) -> HeldOutScores:
         """The same candidates at some of the tested rows."""
@@ -45,6 +46,7 @@ class HeldOutScores:
             None if self.labels is None else self.labels[rows],
             self.separation,
             None if self.y is None else self.y[rows],
+            self.class_names,
         )
 
     def candidates(self, which: slice) -> HeldOutScores:

@@ -108,7 +108,8 @@ class Numbers(Readout):
     single: bool = True
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        return y.astype(np.float64).reshape(len(y), -1)
+        numbers = y.astype(np.float64)
+        return numbers[:, None] if y.ndim == 1 else numbers
 
     def kept_targets(self, values: Array) -> Array:
         return values

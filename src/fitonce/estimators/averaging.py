@@ -212,8 +212,9 @@ class KernelAveraging(ReducedTraining):
         model.draw = BlockDraw(int(self.n_average), self.by, self.random_state)
         model.fit(X, y, sample_weight=sample_weight, groups=groups)
         self.estimator_ = model
-        self.blocks_ = np.full(len(model.held_out_decision_), -1)
-        self.blocks_[record_of(model, "averaging").training.active] = model.block_
+        training = record_of(model, "averaging").training
+        self.blocks_ = np.full(training.n_samples, -1)
+        self.blocks_[training.active] = model.block_
         self.n_averages_ = int(model.block_.max()) + 1
         return self
 

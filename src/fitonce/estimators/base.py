@@ -19,7 +19,7 @@ from ..landmarks.features import LandmarkMap
 from ..tuning.costs import SearchProgress
 from ..tuning.problem import Problem, Solution
 from ..tuning.refinement import refine
-from ..tuning.search import Search
+from ..tuning.search import Search, Trial
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
 from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, record_of
@@ -131,7 +131,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """What was chosen, and what was tried."""
         training = setup.training
         self._set_labels(setup.labels, tuned.problem.kernel)
-        self._record(tuned.found, setup.specification.criterion.perfect)
+        self._record(tuned.found, tuned.winner, setup.specification.criterion.perfect)
         self.penalty_ = tuned.winner.parameters.get("penalty", self.penalty)
         landmarks = setup.data.landmarks
         if landmarks is not None:
@@ -160,9 +160,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if getattr(self, "default_temperature", None) is not None:
             self.temperature_ = self.default_temperature
 
-    def _record(self, found: Search, perfect: float) -> None:
-        """What was tried, as scores: minus the losses, and for AUC and R² what is left to one."""
-        winner = found.winner
+    def _record(self, found: Search, winner: Trial, perfect: float) -> None:
+        """What was tried, as scores: minus the losses, and for AUC and R² what is left to one; and
+        what the model is: not always the best of them, where widths per feature were kept.
+        """
         self.cv_results_ = found.cv_results(perfect)
         self.best_score_ = perfect - winner.loss
         self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
@@ -252,7 +253,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 setattr(other, name, value)
         evaluated = record.tuner.judged(record.problem, candidates)
         perfect = record.tuner.specification.criterion.perfect
-        other._record(Search([evaluated.trial]), perfect)
+        other._record(Search([evaluated.trial]), evaluated.trial, perfect)
         other._solve(float(alpha), evaluated.path)
         return other
 

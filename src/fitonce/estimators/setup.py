@@ -146,7 +146,15 @@ def setup_of(
     targets = labels.readout.targets(coded)
     X_active = training.active_X()
     row_scale = row_scale_of(labels.weights, X_active)
-    data = Data(X_active, y_active, labels.codes, targets, labels.weights, row_scale)
+    data = Data(
+        X_active,
+        y_active,
+        labels.codes,
+        targets,
+        labels.weights,
+        row_scale,
+        classes=labels.classes,
+    )
     if estimator.landmarks is not None:
         data = replace(data, landmarks=_landmarks(estimator, specification, data))
     return Setup(training, labels, data, specification)

@@ -185,12 +185,13 @@ class TrainedFold:
 
     def _relabelled(self, labels: np.ndarray) -> Tuner:
         data = self.setup.data
-        if self.readout.n_classes:
-            y, codes = labels, labels
+        if data.classes is None:
+            y = labels[0] if len(labels) == 1 else labels.T
+            relabelled = data.relabelled(y, None, self.readout.targets(y))
         else:
-            y, codes = labels[0] if len(labels) == 1 else labels.T, None
-        targets = self.readout.targets(y)
-        return replace(self.tuner, data=data.relabelled(y, codes, targets))
+            y = data.classes[labels]
+            relabelled = data.relabelled(y, labels, self.readout.targets(labels))
+        return replace(self.tuner, data=relabelled)
 
     def _judge_together(self, Y: Array) -> Any:
         """Trials by squared error, all labellings of a kernel in one batch of products."""
@@ -279,7 +280,7 @@ class TrainedEngine:
             X_test = steps.transform(X_test)
         y = subset(self.y, train)
         if self.n_classes:
-            y = np.arange(len(train)) % self.n_classes
+            y = np.unique(self.y)[np.arange(len(train)) % self.n_classes]
         weights = None if self.weights is None else self.weights[train]
         setup = setup_of(model, X_train, y, weights)
         X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)

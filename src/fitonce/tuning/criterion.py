@@ -78,7 +78,8 @@ def _scored(scorer: Any, scores: HeldOutScores, j: int) -> float:
     if scores.labels is None:
         stub = HeldOutRegressor(scores.output(j))
     else:
-        stub = HeldOutClassifier(np.unique(y), scores.output(j), lambda: scores.probabilities(j))
+        classes, output = np.asarray(scores.class_names), scores.output(j)
+        stub = HeldOutClassifier(classes, output, lambda: scores.probabilities(j))
     weights = {} if np.all(scores.weights == 1.0) else {"sample_weight": scores.weights}
     value: float = scorer(stub, np.zeros((len(y), 1)), y, **weights)
     return value

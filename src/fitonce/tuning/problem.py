@@ -35,7 +35,7 @@ PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
 class Data:
     """The rows that train: features (or kernel), y as given, targets, weights and their roots.
 
-    `codes` are class numbers, None for regression.
+    `codes` are class numbers and `classes` the labels they stand for, None for regression.
     """
 
     X: Any
@@ -46,6 +46,7 @@ class Data:
     row_scale: Array | None
     landmarks: Landmarks | None = None
     block: np.ndarray | None = None  # of rows that are averaged, where they are
+    classes: np.ndarray | None = None
 
     def rows(self, rows: np.ndarray) -> Data:
         """Some of the rows."""

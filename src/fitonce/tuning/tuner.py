@@ -146,6 +146,7 @@ class Tuner:
             codes,
             separation,
             data.y[rows],
+            data.classes,
         )
 
     def class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Any) -> Any:
