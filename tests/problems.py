@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 
 import reference
-from fitonce.core.smoother import DualNorm, FunctionNorm, FunctionNormAt
+from fitonce.core.dual import DualNorm
+from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
 EPS = float(np.finfo(np.float64).eps)
