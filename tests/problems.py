@@ -12,6 +12,7 @@ import numpy as np
 
 import reference
 from fitonce.core.dual import DualNorm
+from fitonce.core.holdout import Fitted, Smoother, Targets
 from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
@@ -38,6 +39,18 @@ def kernel(kind: str, X: np.ndarray) -> np.ndarray:
 
 def no_columns(n: int) -> np.ndarray:
     return np.zeros((n, 0))
+
+
+def leverage(smoother: Smoother, targets: Targets, mu: float) -> np.ndarray:
+    """The diagonal of H at one mu, where any targets of the smoother are at hand."""
+    return 1.0 - smoother.path(targets, np.array([mu])).one_minus_h[0, ...]
+
+
+def refit_without(smoother: Smoother, targets: Targets, rows: np.ndarray, mu: float) -> Fitted:
+    """The fit without some rows, by all steps that lead there."""
+    removal = smoother.leave_out(rows, mu)
+    held_out = removal.held_out(smoother.fit(targets, mu))
+    return smoother.refit_without(targets, removal, held_out, mu)
 
 
 @dataclass(frozen=True)
@@ -81,6 +94,10 @@ class Case:
         if self.norm == "function":
             return FunctionNorm(self._spectrum(self.Q0), KQ0)
         return DualNorm(self._spectrum(no_columns(self.n)), self.Q0, KQ0)
+
+    @cached_property
+    def targets(self) -> Targets:
+        return self.smoother.project(self.scaled_Y)
 
     def single(self, mu: float) -> FunctionNormAt:
         """The function norm at one mu, without a decomposition."""

@@ -226,11 +226,15 @@ def test_refusals(estimator, xp):
             "square kernel matrix",
         ),
         (
-            lambda: estimator(kernel="precomputed").fit(xp.asarray(np.triu(X @ X.T)), xp.asarray(y)),
+            lambda: estimator(kernel="precomputed").fit(
+                xp.asarray(np.triu(X @ X.T)), xp.asarray(y)
+            ),
             "must be symmetric",
         ),
         (
-            lambda: estimator(kernel="poly", gamma=1e9, degree=60).fit(xp.asarray(X), xp.asarray(y)),
+            lambda: estimator(kernel="poly", gamma=1e9, degree=60).fit(
+                xp.asarray(X), xp.asarray(y)
+            ),
             "overflow",
         ),
         (
