@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matrices import every_namespace, same, symmetric
 
 from conftest import require
 from fitonce.core.arrays import spd_solver, subtract_product
-from matrices import every_namespace, same, symmetric
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from matrices import every_namespace, same, symmetric
 
 from conftest import require
 from fitonce.core.arrays import NotPositiveDefiniteError, householder, reflection_factor
 from fitonce.core.band import band_of, largest_eigenvalue
 from fitonce.core.spectrum import orthonormal
-from matrices import every_namespace, same, symmetric
 from problems import KERNELS, features, kernel, no_columns, rbf
 
 SIZES = [

@@ -11,7 +11,6 @@ from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.core.spectrum import spectrum_of_kernel
 from problems import EPS, KERNELS, NORMS, SETTINGS, Case, leverage, make_case, refit_without
 
-
 every_case = pytest.mark.parametrize(
     ("norm", "kind", "setting"),
     [(norm, kind, setting) for norm in NORMS for kind in KERNELS for setting in SETTINGS],
