@@ -182,3 +182,19 @@ def make_case(
     if "confounds" in setting:
         case = replace(case, unpenalised=rng.normal(size=(n, 2)))
     return case
+
+
+def classes_case(
+    norm: str, sizes: tuple[int, ...], weighted: bool = False, seed: int = 0
+) -> tuple[Case, np.ndarray]:
+    """Unbalanced, overlapping classes as indicator targets, and the class of each row."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    X = rng.normal(size=(len(y), 3)) + np.eye(len(sizes), 3)[y] * 1.5
+    weights = rng.uniform(0.3, 2.5, size=len(y)) if weighted else None
+    return Case(norm, X, rbf(X), np.eye(len(sizes))[y], weights), y
+
+
+def scatter_of(case: Case, mu: float) -> np.ndarray:
+    """The residual scatter E (t, t) of all rows."""
+    return case.smoother.residual_scatter(case.targets, np.array([mu]))[0]
