@@ -34,8 +34,9 @@ import numpy as np
 import torch
 
 from fitonce import KernelRidge, LeastSquaresSVC
-from fitonce.core.band import WIDTH, BandNorm
-from fitonce.core.smoother import FunctionNorm
+from fitonce.core.band import WIDTH
+from fitonce.core.band_norm import BandNorm
+from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectrum import spectrum_of_kernel
 
 SIZES = {
@@ -104,16 +105,25 @@ def bias(n: int, device: Device) -> torch.Tensor:
     return torch.full((n, 1), n**-0.5, dtype=torch.float64, device=device.name)
 
 
+def check(smoother: BandNorm | FunctionNorm) -> None:
+    """As a fit does it: the band form makes its factors here."""
+    if not smoother.admits(ALPHAS):
+        raise ValueError(f"there is no model at an alpha of {ALPHAS[0]:g}")
+
+
+def leave_one_out(smoother: BandNorm | FunctionNorm, Y: torch.Tensor) -> torch.Tensor:
+    """Held-out residuals at every alpha."""
+    check(smoother)
+    return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
+
+
 def band_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
-    smoother = BandNorm.of_kernel(K, Q0)
-    smoother.check(ALPHAS)
-    return smoother.leave_one_out(Y, ALPHAS).residual
+    return leave_one_out(BandNorm.of_kernel(K, Q0), Y)
 
 
 def eigen_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> tuple[torch.Tensor, float]:
     smoother = FunctionNorm(spectrum_of_kernel(K, Q0), K @ Q0)
-    smoother.check(ALPHAS)
-    return smoother.leave_one_out(Y, ALPHAS).residual, smoother.largest
+    return leave_one_out(smoother, Y), smoother.largest
 
 
 def path(n: int, device: Device, repeats: int) -> dict[str, Any]:
@@ -159,12 +169,12 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     alpha = float(ALPHAS[len(ALPHAS) // 2])
     tenth = np.arange(n - n // 10, n)
     smoother = BandNorm.of_kernel(kernel_of(X), Q0)
-    leave_one_out = float(
-        Y[-1, 0] - smoother.leave_one_out(Y, np.array([alpha])).residual[0, -1, 0]
-    )
-    removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(Y, alpha)
+    targets = smoother.project(Y)
+    residual = smoother.leave_one_out(targets, np.array([alpha])).residual
+    held_out = float(Y[-1, 0] - residual[0, -1, 0])
+    removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(targets, alpha)
     fold = Y[tenth] - removal.held_out(fitted).residual
-    del smoother, removal, fitted
+    del smoother, targets, removal, fitted
     device.forget()
     K = kernel_of(X)
     K.diagonal().add_(alpha)
@@ -174,7 +184,7 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     scale = float(y.abs().max())
     return {
         "alpha": alpha,
-        "leave-one-out, last row, error": abs(leave_one_out - without_one) / scale,
+        "leave-one-out, last row, error": abs(held_out - without_one) / scale,
         "fold of the last tenth, error": float((fold[:, 0] - without_fold).abs().max()) / scale,
     }
 
@@ -207,10 +217,11 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
     tests = np.array_split(np.random.default_rng(0).permutation(n), 10)
 
     def held_out(smoother: BandNorm | FunctionNorm) -> torch.Tensor:
-        smoother.check(ALPHAS)
+        check(smoother)
+        targets = smoother.project(Y)
         parts = []
         for alpha in ALPHAS.tolist():
-            fitted = smoother.fit(Y, alpha)
+            fitted = smoother.fit(targets, alpha)
             parts.append(
                 torch.cat(
                     [smoother.leave_out(test, alpha).held_out(fitted).residual for test in tests]

@@ -20,9 +20,10 @@ import common
 import numpy as np
 import torch
 
-import fitonce.estimators.problem as problem
+import fitonce.tuning.decompose as decompose
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.arrays import to_numpy
+from fitonce.estimators.fitted import held_out_output
 
 N = 300
 
@@ -77,7 +78,7 @@ def compare(move: Callable[[np.ndarray], Any]) -> dict[str, Any]:
         )
         error = max(
             difference(output(there, move(X)), output(host, X)),
-            difference(to_numpy(there._held_out), to_numpy(host._held_out)),
+            difference(held_out_output(there), held_out_output(host)),
         )
         worst[name] = max(worst.get(name, 0.0), error)
     return {"models": count, "another alpha chosen": other_alpha, "largest difference": worst}
@@ -85,7 +86,7 @@ def compare(move: Callable[[np.ndarray], Any]) -> dict[str, Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    problem.BAND_FROM = 100
+    decompose.BAND_FROM = 100
     results: dict[str, Any] = {"device": torch.cuda.get_device_name(), "rows": N}
     results["torch"] = compare(lambda A: torch.asarray(A, device="cuda"))
     try:

@@ -13,9 +13,9 @@ import common
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from fitonce.core.smoother import Smoother
-from fitonce.estimators.problem import decompose
+from fitonce.core.holdout import Smoother
 from fitonce.kernels import Kernel
+from fitonce.tuning.decompose import decompose
 
 SIZES = (256, 512, 1024, 2048, 4096)
 ALPHAS = 2.0 ** np.arange(-10, 11)
@@ -39,7 +39,8 @@ def measure(n: int, penalty: str, repeats: int) -> dict[str, float]:
 
 def best_alpha(smoother: Smoother, Y: np.ndarray) -> float:
     """The alpha with the least leave-one-out squared error."""
-    errors = np.mean(smoother.leave_one_out(Y, ALPHAS).residual ** 2, axis=(1, 2))
+    residual = smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
+    errors = np.mean(residual**2, axis=(1, 2))
     return float(ALPHAS[np.argmin(errors)])
 
 

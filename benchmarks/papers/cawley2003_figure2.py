@@ -65,7 +65,7 @@ def causes(n: int, trial: int, mu: float, gamma: float) -> dict[str, float]:
     dropped = shared.direct_leave_one_out(K, Y, mu)
     kept = shared.direct_leave_one_out_basis_kept(K, Y, mu)
     smoother = shared.dual_norm(K)
-    exact = Y - smoother.leave_one_out(Y, np.array([mu])).residual[0]
+    exact = Y - smoother.leave_one_out(smoother.project(Y), np.array([mu])).residual[0]
     Z = shared.with_ones(K)
     C_inverse = scipy.linalg.inv(shared.bordered_normal_equations(Z, mu))
     one_minus_h = 1.0 - np.einsum("ij,ij->i", Z @ C_inverse, Z)

@@ -70,9 +70,10 @@ class Projection:
             (np.finfo(float).eps if ridge == "none" else float(ridge) / len(K)) * smoother.trace,
             np.finfo(float).tiny,
         )
-        fitted = smoother.fit(targets, mu)
+        projected = smoother.project(targets)
+        fitted = smoother.fit(projected, mu)
         alpha = fitted.dual[:, 0]
-        held_out = targets - smoother.leave_one_out(targets, np.array([mu])).residual[0]
+        held_out = targets - smoother.leave_one_out(projected, np.array([mu])).residual[0]
         return cls(
             alpha, float(np.mean(targets[:, 0] - K @ alpha)), fitted.values[:, 0], held_out[:, 0]
         )

@@ -29,7 +29,7 @@ def criteria(
     Y = shared.indicators(y)
     exponents = np.linspace(*log2_mu, steps)
     smoother = shared.dual_norm(K)
-    held_out = Y - smoother.leave_one_out(Y, 2.0**exponents).residual
+    held_out = Y - smoother.leave_one_out(smoother.project(Y), 2.0**exponents).residual
     counts = Y.sum(axis=0) - Y
     scores = (n - 1) / counts * np.array([1.0, -1.0])
     margin = y * np.sum(held_out * scores, axis=2)

@@ -119,7 +119,7 @@ def fitonce(K: np.ndarray, y: np.ndarray, mus: np.ndarray) -> tuple[float, float
     clock = time.process_time()
     smoother = shared.dual_norm(K)
     prepared = time.process_time()
-    residuals = smoother.leave_one_out(y[:, None], mus).residual[:, :, 0]
+    residuals = smoother.leave_one_out(smoother.project(y[:, None]), mus).residual[:, :, 0]
     return prepared - clock, time.process_time() - prepared, residuals
 
 

@@ -52,7 +52,9 @@ def errors(n: int, trial: int, mu: float, gamma: float) -> dict[str, float]:
     dropped = shared.direct_leave_one_out(K, y[:, None], mu)[:, 0]
     kept = shared.direct_leave_one_out_basis_kept(K, y[:, None], mu)[:, 0]
     canonical = orkfd(K, y, [mu])[-1]
-    exact = shared.dual_norm(K).leave_one_out(y[:, None], np.array([mu])).residual[0, :, 0]
+    smoother = shared.dual_norm(K)
+    targets = smoother.project(y[:, None])
+    exact = smoother.leave_one_out(targets, np.array([mu])).residual[0, :, 0]
     return {
         "as published": shared.relative_error(y - dropped, y - canonical),
         "rounding": shared.relative_error(y - kept, y - canonical),

@@ -28,10 +28,10 @@ import scipy.linalg  # noqa: E402
 import sklearn  # noqa: E402
 from sklearn.metrics.pairwise import rbf_kernel  # noqa: E402
 
-from fitonce.core.smoother import Smoother  # noqa: E402
+from fitonce.core.smoothers import KernelSmoother  # noqa: E402
 from fitonce.datasets import make_torus  # noqa: E402
-from fitonce.estimators.problem import decompose  # noqa: E402
 from fitonce.kernels import Kernel  # noqa: E402
+from fitonce.tuning.decompose import decompose  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results" / "papers"
@@ -308,7 +308,7 @@ def direct_leave_one_out_basis_kept(K: np.ndarray, Y: np.ndarray, mu: float) -> 
     return values
 
 
-def dual_norm(K: np.ndarray) -> Smoother:
+def dual_norm(K: np.ndarray) -> KernelSmoother:
     """fitonce's decomposition of the same model (penalty μ‖α‖², free bias), for any μ.
 
     K is left as it is.

@@ -25,8 +25,9 @@ import scipy.linalg
 import shared
 from sklearn.metrics.pairwise import rbf_kernel
 
-from fitonce.core.discriminant import discriminant, scatter, scatter_without
-from fitonce.core.smoother import FunctionNormAt
+from fitonce.core.holdout import scatter_without
+from fitonce.core.readout import axes_of
+from fitonce.core.smoothers import FunctionNormAt
 from fitonce.core.spectrum import spectrum_of_features
 
 FULL = {
@@ -80,7 +81,7 @@ def held_out_of(settings: dict[str, Any], test_sets: list[np.ndarray], c: int) -
     mu, n = settings["mu"], settings["held"]["n"]
     K, Y = problem(n, c)
     smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
-    fitted = smoother.fit(Y, mu)
+    fitted = smoother.fit(smoother.project(Y), mu)
     return best(
         lambda: [smoother.leave_out(rows, mu).held_out(fitted) for rows in test_sets],
         settings["repeats"],
@@ -107,19 +108,14 @@ def discriminant_step(c: int, settings: dict[str, Any]) -> float:
     mu, n = settings["mu"], settings["held"]["n"]
     K, Y = problem(n, c)
     smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
-    fitted = smoother.fit(Y, mu)
+    fitted = smoother.fit(smoother.project(Y), mu)
     rows = test_set(settings["held"]["n_Te"], 0, settings)
-    held_out, removed, A = (
-        smoother.leave_out(rows, mu).held_out(fitted),
-        fitted.rows(rows),
-        scatter(fitted),
-    )
-    sizes = (Y.sum(axis=0) - removed.Y.sum(axis=0)).astype(float)
+    held_out = smoother.leave_out(rows, mu).held_out(fitted)
+    residual, E = fitted.residual[rows], Y.T @ fitted.residual
+    sizes, dof = Y.sum(axis=0) - Y[rows].sum(axis=0), np.asarray(float(n - len(rows) - c))
 
     def step() -> None:
-        discriminant(
-            scatter_without(A, removed, held_out), sizes, np.asarray(float(n - len(rows) - c))
-        )
+        axes_of(scatter_without(E, residual, held_out, None), sizes, dof)
 
     return best(lambda: [step() for _ in range(10)], settings["repeats"]) / 10
 
