@@ -162,12 +162,13 @@ class Refits:
         return basis.predictions(case.Y, mu, train, case.weights)
 
 
-def setup(name: str, kernel: str, intercept: bool | str, weighted: bool) -> tuple[Model, Refits]:
+def setup(
+    name: str, kernel: str, intercept: bool | str, weighted: bool, n: int = 24
+) -> tuple[Model, Refits]:
     model = MODELS[name]
     setting = "weights" if weighted else "bias"
-    case = replace(
-        make_case(model.norm, kernel, setting, thin=model.thin, seed=3), intercept=intercept
-    )
+    case = make_case(model.norm, kernel, setting, n=n, thin=model.thin, seed=3)
+    case = replace(case, intercept=intercept)
     return model, Refits(model, case)
 
 
@@ -249,3 +250,50 @@ def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, wei
         assert values.shape == (len(mus), len(tested), 2)
         expected = np.concatenate([refits(rows, mu)[rows[test]] for rows, test in parts])
         case.close(values[-1] / case.s[tested], expected, mu, np.abs(case.Y).max())
+
+
+@pytest.mark.parametrize("name", ["landmarks", "dropped"])
+def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
+    model, refits = setup(name, "rbf", True, weighted=True)
+    case = refits.case
+    smoother, targets = model.make(case, 1.0)
+    mus, parts = case.mus(), deletions(case.n)
+    together = smoother.held_out_folds(targets, mus, parts)
+    monkeypatch.setattr("fitonce.core.fold_moments.FOLD_ELEMENTS", 1)
+    alone = smoother.held_out_folds(targets, mus, parts)
+    np.testing.assert_allclose(alone, together, rtol=1e-12, atol=1e-12)
+
+
+@with_and_without_weights
+@every_bias
+@pytest.mark.parametrize("dense_up_to", [0, 500], ids=["thin", "dense"])
+@pytest.mark.parametrize(("name", "kernel"), [case for case in CASES if case[1] != "duplicated"])
+def test_residual_map_is_that_of_the_literal_hat_matrix(
+    name, kernel, dense_up_to, intercept, weighted, monkeypatch
+):
+    """As a matrix or by thin factors, in the order of the rows or in another."""
+    monkeypatch.setattr("fitonce.core.smoothers.DENSE_UP_TO", dense_up_to)
+    model, refits = setup(name, kernel, intercept, weighted, n=40)
+    case, everything = refits.case, np.arange(40)
+    rng = np.random.default_rng(8)
+    Y, order = rng.normal(size=(3, 40)), rng.permutation(40)
+    for mu in case.mus((1e-3, 0.1)):
+        smoother, _ = model.make(case, mu)
+        hat = model.basis(case, everything).predictions(np.eye(40), mu, everything, case.weights)
+        expected = Y - Y @ (case.s * hat / case.s.T).T
+        residual_map = smoother.residual_map(mu)
+        low_rank = model.thin or model.kind is FeatureNorm
+        assert (residual_map.dense is None) == (low_rank and dense_up_to == 0)
+        case.close(residual_map(Y), expected, mu)
+        case.close(residual_map.reordered(order)(Y[:, order]), expected[:, order], mu)
+
+
+def test_a_path_gives_the_part_of_each_mu():
+    case = make_case("dual", "rbf", "weights")
+    mus = case.mus()
+    path = case.smoother.path(case.targets, mus)
+    whole = path.leave_one_out()
+    for number, mu in enumerate(mus):
+        part = path.at(mu).leave_one_out()
+        np.testing.assert_array_equal(part.residual[0], whole.residual[number])
+        np.testing.assert_array_equal(part.force[0], whole.force[number])
