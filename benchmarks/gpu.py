@@ -14,7 +14,7 @@ the kernel matrix on the device:
 - `fit`: `LeastSquaresSVC.fit` from the rows, kernel matrix and everything after it included;
 - `landmarks`: `KernelRidge(landmarks=4096)` on 1,000,000 rows of 20 features.
 
-    python benchmarks/gpu.py                       # what results/gpu.json does not have yet
+    python benchmarks/gpu.py                                  # what results/gpu.json does not have yet
     python benchmarks/gpu.py --parts path --n 4096 --again
 
 Each row is written as soon as it is known. `--device cpu` with a small --n tries the script out.
@@ -105,16 +105,25 @@ def bias(n: int, device: Device) -> torch.Tensor:
     return torch.full((n, 1), n**-0.5, dtype=torch.float64, device=device.name)
 
 
-def band_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
-    smoother = BandNorm.of_kernel(K, Q0)
-    assert smoother.admits(ALPHAS)
+def check(smoother: BandNorm | FunctionNorm) -> None:
+    """As a fit does it: the band form makes its factors here."""
+    if not smoother.admits(ALPHAS):
+        raise ValueError(f"there is no model at an alpha of {ALPHAS[0]:g}")
+
+
+def leave_one_out(smoother: BandNorm | FunctionNorm, Y: torch.Tensor) -> torch.Tensor:
+    """Held-out residuals at every alpha."""
+    check(smoother)
     return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
+
+
+def band_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
+    return leave_one_out(BandNorm.of_kernel(K, Q0), Y)
 
 
 def eigen_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> tuple[torch.Tensor, float]:
     smoother = FunctionNorm(spectrum_of_kernel(K, Q0), K @ Q0)
-    assert smoother.admits(ALPHAS)
-    return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual, smoother.largest
+    return leave_one_out(smoother, Y), smoother.largest
 
 
 def path(n: int, device: Device, repeats: int) -> dict[str, Any]:
@@ -162,10 +171,10 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     smoother = BandNorm.of_kernel(kernel_of(X), Q0)
     targets = smoother.project(Y)
     residual = smoother.leave_one_out(targets, np.array([alpha])).residual
-    leave_one_out = float(Y[-1, 0] - residual[0, -1, 0])
+    held_out = float(Y[-1, 0] - residual[0, -1, 0])
     removal, fitted = smoother.leave_out(tenth, alpha), smoother.fit(targets, alpha)
     fold = Y[tenth] - removal.held_out(fitted).residual
-    del smoother, removal, fitted, targets, residual
+    del smoother, targets, removal, fitted
     device.forget()
     K = kernel_of(X)
     K.diagonal().add_(alpha)
@@ -175,7 +184,7 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     scale = float(y.abs().max())
     return {
         "alpha": alpha,
-        "leave-one-out, last row, error": abs(leave_one_out - without_one) / scale,
+        "leave-one-out, last row, error": abs(held_out - without_one) / scale,
         "fold of the last tenth, error": float((fold[:, 0] - without_fold).abs().max()) / scale,
     }
 
@@ -208,8 +217,9 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
     tests = np.array_split(np.random.default_rng(0).permutation(n), 10)
 
     def held_out(smoother: BandNorm | FunctionNorm) -> torch.Tensor:
-        assert smoother.admits(ALPHAS)
-        targets, parts = smoother.project(Y), []
+        check(smoother)
+        targets = smoother.project(Y)
+        parts = []
         for alpha in ALPHAS.tolist():
             fitted = smoother.fit(targets, alpha)
             parts.append(

@@ -39,7 +39,8 @@ def measure(n: int, penalty: str, repeats: int) -> dict[str, float]:
 
 def best_alpha(smoother: Smoother, Y: np.ndarray) -> float:
     """The alpha with the least leave-one-out squared error."""
-    errors = np.mean(smoother.leave_one_out(smoother.project(Y), ALPHAS).residual ** 2, axis=(1, 2))
+    residual = smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
+    errors = np.mean(residual**2, axis=(1, 2))
     return float(ALPHAS[np.argmin(errors)])
 
 

@@ -12,7 +12,7 @@ from sklearn.base import is_regressor
 
 import reference
 from fitonce.core.dual import DualNorm
-from fitonce.core.holdout import Targets
+from fitonce.core.holdout import Fitted, Smoother, Targets
 from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
@@ -39,6 +39,18 @@ def kernel(kind: str, X: np.ndarray) -> np.ndarray:
 
 def no_columns(n: int) -> np.ndarray:
     return np.zeros((n, 0))
+
+
+def leverage(smoother: Smoother, targets: Targets, mu: float) -> np.ndarray:
+    """The diagonal of H at one mu, where any targets of the smoother are at hand."""
+    return 1.0 - smoother.path(targets, np.array([mu])).one_minus_h[0, ...]
+
+
+def refit_without(smoother: Smoother, targets: Targets, rows: np.ndarray, mu: float) -> Fitted:
+    """The fit without some rows, by all steps that lead there."""
+    removal = smoother.leave_out(rows, mu)
+    held_out = removal.held_out(smoother.fit(targets, mu))
+    return smoother.refit_without(targets, removal, held_out, mu)
 
 
 @dataclass(frozen=True)
@@ -171,6 +183,22 @@ def make_case(
     if "confounds" in setting:
         case = replace(case, unpenalised=rng.normal(size=(n, 2)))
     return case
+
+
+def classes_case(
+    norm: str, sizes: tuple[int, ...], weighted: bool = False, seed: int = 0
+) -> tuple[Case, np.ndarray]:
+    """Unbalanced, overlapping classes as indicator targets, and the class of each row."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    X = rng.normal(size=(len(y), 3)) + np.eye(len(sizes), 3)[y] * 1.5
+    weights = rng.uniform(0.3, 2.5, size=len(y)) if weighted else None
+    return Case(norm, X, rbf(X), np.eye(len(sizes))[y], weights), y
+
+
+def scatter_of(case: Case, mu: float) -> np.ndarray:
+    """The residual scatter E (t, t) of all rows."""
+    return case.smoother.residual_scatter(case.targets, np.array([mu]))[0]
 
 
 # ---- rows with labels or numbers -----------------------------------------------------------------

@@ -142,6 +142,34 @@ def fixed_basis_held_out(K: np.ndarray, Y: np.ndarray, mu: float) -> np.ndarray:
     return np.array(values)
 
 
+@dataclass(frozen=True)
+class Basis:
+    """Functions of the rows that a model combines, Z (n, p), and their penalty μ xᵀRx."""
+
+    Z: np.ndarray
+    R: np.ndarray
+
+    def with_bias(self, intercept: bool | str) -> Basis:
+        """One more function, the constant: free or, where penalised, with a penalty of one."""
+        if intercept is False:
+            return self
+        penalty = 1.0 if intercept == "penalized" else 0.0
+        Z = np.hstack([self.Z, np.ones((len(self.Z), 1))])
+        return Basis(Z, scipy.linalg.block_diag(self.R, penalty))
+
+    def predictions(
+        self, Y: np.ndarray, mu: float, train: np.ndarray, weights: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Values (n, t) at all rows of the model that the training rows alone determine.
+
+        argmin Σ w (y - Zx)² + μ xᵀRx by (ZᵀWZ + μR) x = ZᵀWY; any x where there are many.
+        """
+        Z = self.Z[train]
+        w = np.ones((len(train), 1)) if weights is None else weights[train, None]
+        normal = Z.T @ (w * Z) + mu * self.R
+        return self.Z @ np.linalg.lstsq(normal, Z.T @ (w * Y[train]), rcond=1e-14)[0]
+
+
 def complement(rows: np.ndarray, n: int) -> np.ndarray:
     return np.setdiff1d(np.arange(n), rows)
 

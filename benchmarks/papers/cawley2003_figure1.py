@@ -50,8 +50,9 @@ def analytic(
 def exact(K: np.ndarray, y: np.ndarray, mu: float) -> np.ndarray:
     """fitonce: one decomposition of K, then the exact leave-one-out of the dual norm."""
     smoother = shared.dual_norm(K)
-    targets = smoother.project(y[:, None])
-    return y - smoother.leave_one_out(targets, np.array([mu])).residual[0, :, 0]
+    return (
+        y - smoother.leave_one_out(smoother.project(y[:, None]), np.array([mu])).residual[0, :, 0]
+    )
 
 
 def measure(n: int, trial: int, gamma: float, mu: float) -> dict[str, float]:

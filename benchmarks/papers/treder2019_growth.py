@@ -110,12 +110,12 @@ def discriminant_step(c: int, settings: dict[str, Any]) -> float:
     smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
     fitted = smoother.fit(smoother.project(Y), mu)
     rows = test_set(settings["held"]["n_Te"], 0, settings)
-    held_out, E = smoother.leave_out(rows, mu).held_out(fitted), Y.T @ fitted.residual
-    sizes = Y.sum(axis=0) - Y[rows].sum(axis=0)
-    dof = np.asarray(float(n - len(rows) - c))
+    held_out = smoother.leave_out(rows, mu).held_out(fitted)
+    residual, E = fitted.residual[rows], Y.T @ fitted.residual
+    sizes, dof = Y.sum(axis=0) - Y[rows].sum(axis=0), np.asarray(float(n - len(rows) - c))
 
     def step() -> None:
-        axes_of(scatter_without(E, fitted.residual[rows], held_out, None), sizes, dof)
+        axes_of(scatter_without(E, residual, held_out, None), sizes, dof)
 
     return best(lambda: [step() for _ in range(10)], settings["repeats"]) / 10
 

@@ -16,8 +16,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
+from fitonce.core.calibration import even_odds
 from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
-from fitonce.estimators.classifier import even_odds, isotonic_steps
+from fitonce.estimators.classifier import isotonic_steps
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 CALIBRATIONS = ("temperature", "sigmoid", "isotonic", None)
@@ -122,12 +123,21 @@ def test_temperature_and_sigmoid_minimise_the_cross_entropy_of_held_out_decision
         X, y, sample_weight=weights
     )
     plain = raw(model, X, y, sample_weight=weights)
-    np.testing.assert_allclose(model.held_out_decision_, plain.held_out_decision_, rtol=1e-9)
     labels = np.searchsorted(model.classes_, y)
     w = np.ones(50) if weights is None else weights
     beta, offsets = minimised(plain.held_out_decision_, labels, w, calibration == "sigmoid")
     assert 1 / model.temperature_ == pytest.approx(beta, rel=1e-4)
     fresh = overlapping(30, classes, seed=3)[0]
+    moved = model.decision_function(fresh) - plain.decision_function(fresh)
+    np.testing.assert_allclose(  # held-out decisions carry the threshold of the others
+        model.held_out_decision_, plain.held_out_decision_ + moved[0], rtol=1e-9, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        moved,
+        np.broadcast_to((offsets[1] if classes == 2 else offsets) / beta, moved.shape),
+        rtol=1e-3,
+        atol=1e-5,
+    )
     expected = scipy.special.softmax(
         beta * columns(plain.decision_function(fresh)) + offsets, axis=1
     )
@@ -147,6 +157,11 @@ def test_isotonic_is_scikit_learns_on_held_out_decisions(estimator: type) -> Non
     knots = np.clip(steps.y_thresholds_, least, 1 - least)  # half a row's worth off certainty
     expected = np.interp(plain.decision_function(fresh), steps.X_thresholds_, knots)
     np.testing.assert_allclose(model.predict_proba(fresh)[:, 1], expected, rtol=1e-6)
+    moved = model.decision_function(fresh) - plain.decision_function(fresh)
+    np.testing.assert_allclose(moved, moved[0], rtol=1e-9)
+    np.testing.assert_allclose(
+        model.held_out_decision_, plain.held_out_decision_ + moved[0], rtol=1e-9, atol=1e-9
+    )
     order = np.argsort(model.decision_function(fresh))
     assert np.all(np.diff(model.predict_proba(fresh)[order, 1]) >= 0)
 

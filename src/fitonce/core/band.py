@@ -46,9 +46,6 @@ from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
 PANELS_TOGETHER = 4  # where their reflections are multiplied to Q
-WORKSPACE = (
-    2**31
-)  # bytes that a batch of mu may use, or as much as one n×n matrix where that is more
 DIRECT = 512  # rows up to which the largest eigenvalue comes from all of them
 KRYLOV_COLUMNS, KRYLOV_STEPS = 8, 24
 

@@ -1,0 +1,299 @@
+"""Every smoother's deletions against a literal refit by normal equations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+import reference
+from fitonce.core.band_norm import BandNorm
+from fitonce.core.dual import DualNorm
+from fitonce.core.features import FeatureNorm
+from fitonce.core.holdout import Smoother, Targets, scatter_without
+from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
+from fitonce.kernels import Kernel
+from fitonce.landmarks.dropping import DroppedLandmarks
+from fitonce.landmarks.features import landmark_map
+from fitonce.rows import ArrayRows
+from problems import Case, make_case, rbf
+
+LANDMARKS = np.array([0, 18, 3, 7, -1, 12, 21])  # rows, repeated ones of some kernels; -1: no row
+ELSEWHERE = np.array([[0.3, -0.4, 0.8]])  # where that landmark is
+
+Made = tuple[Smoother, Targets]
+
+
+def prepared(smoother: Smoother, case: Case) -> Made:
+    return smoother, smoother.project(case.scaled_Y)
+
+
+# ---- the smoothers -------------------------------------------------------------------------------
+
+
+def at_one_mu(case: Case, mu: float) -> Made:
+    return prepared(case.single(mu), case)
+
+
+def of_spectrum(case: Case, mu: float) -> Made:
+    return prepared(case.smoother, case)
+
+
+def of_band(case: Case, mu: float) -> Made:
+    return prepared(BandNorm.of_kernel(case.scaled_K.copy(), case.Q0, 5), case)
+
+
+def landmark_points(case: Case) -> np.ndarray:
+    return np.vstack([case.X, ELSEWHERE])[LANDMARKS]
+
+
+def of_landmarks(case: Case, dropping: bool) -> Made:
+    """Through blocks of seven rows; targets come projected from the first pass."""
+    features = landmark_map(
+        Kernel("rbf", {"gamma": 0.3}), landmark_points(case), case.norm, case.intercept
+    )
+    dropped = DroppedLandmarks(LANDMARKS, features.coordinates, features.eigenvectors)
+    return FeatureNorm.of(
+        ArrayRows(case.X, 7),
+        features,
+        None if case.weights is None else case.s,
+        case.intercept is True,
+        case.scaled_Y,
+        dropped if dropping else None,
+    )
+
+
+def kept_landmarks(case: Case, mu: float) -> Made:
+    return of_landmarks(case, dropping=False)
+
+
+def dropped_landmarks(case: Case, mu: float) -> Made:
+    return of_landmarks(case, dropping=True)
+
+
+# ---- the same models as combinations of functions of the rows, given the rows that train ---------
+
+
+def feature_space(case: Case, train: np.ndarray) -> reference.Basis:
+    """K = ΦΦᵀ: the function norm is that of the coefficients of Φ."""
+    Z = reference.explicit_features(case.K)
+    return reference.Basis(Z, np.eye(Z.shape[1])).with_bias(case.intercept)
+
+
+def kernels_at_training_rows(case: Case, train: np.ndarray) -> reference.Basis:
+    """A penalised bias is the sum of α: that of the kernel k + 1."""
+    K = reference.penalise_bias(case.K, case.intercept)[:, train]
+    w = np.ones(len(train)) if case.weights is None else case.weights[train]
+    return reference.Basis(K, np.diag(1.0 / w)).with_bias(case.intercept is True)
+
+
+def kernels_at(case: Case, points: np.ndarray) -> reference.Basis:
+    everywhere = rbf(np.vstack([case.X, points]))
+    K, own = everywhere[: case.n, case.n :], everywhere[case.n :, case.n :]
+    if case.norm == "function":
+        return reference.Basis(K, own).with_bias(case.intercept)
+    K = reference.penalise_bias(K, case.intercept)
+    return reference.Basis(K, np.eye(len(points))).with_bias(case.intercept is True)
+
+
+def kernels_at_landmarks(case: Case, train: np.ndarray) -> reference.Basis:
+    return kernels_at(case, landmark_points(case))
+
+
+def kernels_at_landmarks_that_train(case: Case, train: np.ndarray) -> reference.Basis:
+    kept = (LANDMARKS < 0) | np.isin(LANDMARKS, train)
+    return kernels_at(case, landmark_points(case)[kept])
+
+
+# ---- every one of them ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Model:
+    """A smoother, what it is called, and the same model by its definition."""
+
+    make: Callable[[Case, float], Made]
+    kind: type[Smoother]
+    basis: Callable[[Case, np.ndarray], reference.Basis]
+    norm: str = "function"
+    kernels: tuple[str, ...] = ("rbf", "duplicated")
+    thin: bool = False
+
+
+MODELS = {
+    "kernel": Model(of_spectrum, FunctionNorm, feature_space),
+    "features of low rank": Model(
+        of_spectrum, FunctionNorm, feature_space, kernels=("singular",), thin=True
+    ),
+    "one mu": Model(at_one_mu, FunctionNormAt, feature_space),
+    "band": Model(of_band, BandNorm, feature_space),
+    "dual": Model(of_spectrum, DualNorm, kernels_at_training_rows, norm="dual"),
+    "landmarks": Model(kept_landmarks, FeatureNorm, kernels_at_landmarks),
+    "landmarks, dual": Model(kept_landmarks, FeatureNorm, kernels_at_landmarks, norm="dual"),
+    "dropped": Model(dropped_landmarks, FeatureNorm, kernels_at_landmarks_that_train),
+    "dropped, dual": Model(
+        dropped_landmarks, FeatureNorm, kernels_at_landmarks_that_train, norm="dual"
+    ),
+}
+CASES = [(name, kernel) for name, model in MODELS.items() for kernel in model.kernels]
+
+every_model = pytest.mark.parametrize(("name", "kernel"), CASES)
+every_bias = pytest.mark.parametrize(
+    "intercept", [True, False, "penalized"], ids=["free", "none", "penalised"]
+)
+with_and_without_weights = pytest.mark.parametrize(
+    "weighted", [False, True], ids=["unweighted", "weighted"]
+)
+
+
+@dataclass(frozen=True)
+class Refits:
+    """The literal side: models of the rows that are left, solved one by one."""
+
+    model: Model
+    case: Case
+
+    def __call__(self, rows: np.ndarray, mu: float) -> np.ndarray:
+        """Values (n, t) at all rows of the model without some of them."""
+        case, train = self.case, reference.complement(rows, self.case.n)
+        basis = self.model.basis(case, train)
+        return basis.predictions(case.Y, mu, train, case.weights)
+
+
+def setup(
+    name: str, kernel: str, intercept: bool | str, weighted: bool, n: int = 24
+) -> tuple[Model, Refits]:
+    model = MODELS[name]
+    setting = "weights" if weighted else "bias"
+    case = make_case(model.norm, kernel, setting, n=n, thin=model.thin, seed=3)
+    case = replace(case, intercept=intercept)
+    return model, Refits(model, case)
+
+
+@with_and_without_weights
+@every_bias
+@every_model
+def test_leave_one_out_is_a_refit_without_each_row(name, kernel, intercept, weighted):
+    model, refits = setup(name, kernel, intercept, weighted)
+    case = refits.case
+    for mu in case.mus((1e-3, 0.1, 10.0)):
+        smoother, targets = model.make(case, mu)
+        assert type(smoother) is model.kind and smoother.n_samples == case.n
+        mus = np.array([mu]) if model.kind is FunctionNormAt else np.array([3.0 * mu, mu])
+        residual = smoother.leave_one_out(targets, mus).residual
+        assert residual.shape == (len(mus), case.n, 2)
+        expected = np.stack([refits(np.array([row]), mu)[row] for row in range(case.n)])
+        case.close(case.Y - residual[-1] / case.s, expected, mu)
+
+
+def deletions(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Rows deleted together, in no order, and which of them are tested.
+
+    The first three cover all rows; the last overlaps them, and leaves few.
+    """
+    folds = np.array_split(np.random.default_rng(5).permutation(n), 3)
+    tested = [np.arange(len(folds[0])), np.array([4, 0, 2]), np.array([1])]
+    most = np.random.default_rng(6).permutation(n)[: n - 9]
+    return [*zip(folds, tested, strict=True), (most, np.array([3, 11]))]
+
+
+@with_and_without_weights
+@every_bias
+@every_model
+def test_sets_of_rows_leave_as_if_they_had_never_been(name, kernel, intercept, weighted):
+    """Held-out values, the fit that is left at all rows, its α and its residual scatter."""
+    model, refits = setup(name, kernel, intercept, weighted)
+    case, scale = refits.case, np.abs(refits.case.Y).max()
+    for mu in case.mus((1e-3, 0.1, 10.0)):
+        smoother, targets = model.make(case, mu)
+        fitted = smoother.fit(targets, mu)
+        case.close(fitted.values / case.s, refits(np.array([], dtype=int), mu), mu, scale)
+        E = smoother.residual_scatter(targets, np.array([mu]))[0]
+        for rows, _ in [*deletions(case.n), (np.array([18]), None)]:
+            expected = refits(rows, mu)
+            removal = smoother.leave_out(rows, mu)
+            held_out = removal.held_out(fitted)
+            case.close(case.Y[rows] - held_out.residual / case.s[rows], expected[rows], mu, scale)
+            left = smoother.refit_without(targets, removal, held_out, mu)
+            case.close(left.values / case.s, expected, mu, scale)
+            dual = None
+            if smoother.has_duals:
+                dual, gone = fitted.dual[rows], left.dual[rows]
+                if name == "dropped" and kernel == "duplicated":
+                    gone = removal.pairs.lift.T @ gone  # the other copy stands in for the rest
+                size = max(np.abs(fitted.dual).max(), np.abs(left.dual).max())
+                assert np.abs(gone).max(initial=0.0) <= case.tolerance(mu) * size
+            train = reference.complement(rows, case.n)
+            remaining = case.scaled_Y[train]
+            error = remaining - case.s[train] * expected[train]
+            case.close(
+                scatter_without(E, fitted.residual[rows], held_out, dual),
+                remaining.T @ error,
+                mu,
+                np.abs(E).max(),
+            )
+
+
+@with_and_without_weights
+@every_bias
+@every_model
+def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, weighted):
+    model, refits = setup(name, kernel, intercept, weighted)
+    case, parts = refits.case, deletions(refits.case.n)
+    tested = np.concatenate([rows[test] for rows, test in parts])
+    for mu in case.mus((1e-3, 0.1, 10.0)):
+        smoother, targets = model.make(case, mu)
+        mus = np.array([mu]) if model.kind is FunctionNormAt else np.array([3.0 * mu, mu])
+        values = smoother.held_out_folds(targets, mus, parts)
+        assert values.shape == (len(mus), len(tested), 2)
+        expected = np.concatenate([refits(rows, mu)[rows[test]] for rows, test in parts])
+        case.close(values[-1] / case.s[tested], expected, mu, np.abs(case.Y).max())
+
+
+@pytest.mark.parametrize("name", ["landmarks", "dropped"])
+def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
+    model, refits = setup(name, "rbf", True, weighted=True)
+    case = refits.case
+    smoother, targets = model.make(case, 1.0)
+    mus, parts = case.mus(), deletions(case.n)
+    together = smoother.held_out_folds(targets, mus, parts)
+    monkeypatch.setattr("fitonce.core.fold_moments.FOLD_ELEMENTS", 1)
+    alone = smoother.held_out_folds(targets, mus, parts)
+    np.testing.assert_allclose(alone, together, rtol=1e-12, atol=1e-12)
+
+
+@with_and_without_weights
+@every_bias
+@pytest.mark.parametrize("dense_up_to", [0, 500], ids=["thin", "dense"])
+@pytest.mark.parametrize(("name", "kernel"), [case for case in CASES if case[1] != "duplicated"])
+def test_residual_map_is_that_of_the_literal_hat_matrix(
+    name, kernel, dense_up_to, intercept, weighted, monkeypatch
+):
+    """As a matrix or by thin factors, in the order of the rows or in another."""
+    monkeypatch.setattr("fitonce.core.smoothers.DENSE_UP_TO", dense_up_to)
+    model, refits = setup(name, kernel, intercept, weighted, n=40)
+    case, everything = refits.case, np.arange(40)
+    rng = np.random.default_rng(8)
+    Y, order = rng.normal(size=(3, 40)), rng.permutation(40)
+    for mu in case.mus((1e-3, 0.1)):
+        smoother, _ = model.make(case, mu)
+        hat = model.basis(case, everything).predictions(np.eye(40), mu, everything, case.weights)
+        expected = Y - Y @ (case.s * hat / case.s.T).T
+        residual_map = smoother.residual_map(mu)
+        low_rank = model.thin or model.kind is FeatureNorm
+        assert (residual_map.dense is None) == (low_rank and dense_up_to == 0)
+        case.close(residual_map(Y), expected, mu)
+        case.close(residual_map.reordered(order)(Y[:, order]), expected[:, order], mu)
+
+
+def test_a_path_gives_the_part_of_each_mu():
+    case = make_case("dual", "rbf", "weights")
+    mus = case.mus()
+    path = case.smoother.path(case.targets, mus)
+    whole = path.leave_one_out()
+    for number, mu in enumerate(mus):
+        part = path.at(mu).leave_one_out()
+        np.testing.assert_array_equal(part.residual[0], whole.residual[number])
+        np.testing.assert_array_equal(part.force[0], whole.force[number])

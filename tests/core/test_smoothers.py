@@ -1,0 +1,263 @@
+"""Smoothers of a kernel matrix against models solved from their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reference
+from fitonce.core.arrays import NotPositiveDefiniteError
+from fitonce.core.spectrum import spectrum_of_kernel
+from optional import require
+from problems import EPS, KERNELS, NORMS, SETTINGS, Case, leverage, make_case, refit_without
+
+every_case = pytest.mark.parametrize(
+    ("norm", "kind", "setting"),
+    [(norm, kind, setting) for norm in NORMS for kind in KERNELS for setting in SETTINGS],
+)
+every_thin_case = pytest.mark.parametrize(
+    ("norm", "setting"), [(norm, setting) for norm in NORMS for setting in SETTINGS]
+)
+
+
+def check_fit(case: Case, single: bool = False) -> None:
+    for mu in case.mus():
+        smoother = case.single(mu) if single else case.smoother
+        targets = smoother.project(case.scaled_Y)
+        fitted, model = smoother.fit(targets, mu), case.reference_fit(mu)
+        scale = np.abs(case.Y).max()
+        case.close(fitted.values / case.s, model.predict(case.K, case.unpenalised), mu, scale)
+        dual = smoother.dual_coef(fitted, mu)
+        case.close(case.s * dual, model.alpha, mu)
+        beta = smoother.bias_coef(case.scaled_Y, dual)
+        columns = reference.unpenalised_columns(case.n, case.intercept, case.unpenalised)
+        if columns.shape[1]:
+            case.close(
+                case.Q0 @ beta / case.s,
+                columns @ model.beta,
+                mu,
+                max(scale, np.abs(case.K @ model.alpha).max()),
+            )
+        H = smoother.fit(smoother.project(np.eye(case.n)), mu).values
+        case.close(leverage(smoother, targets, mu), np.diag(H), mu, 1.0)
+        path = smoother.path(targets, np.array([mu]))
+        case.close(smoother.fitted(targets, path).values, fitted.values, mu, scale)
+        rows = np.random.default_rng(3).normal(size=(4, case.n))
+        case.close(smoother.residual_map(mu)(rows), rows - rows @ H, mu)
+
+
+def check_leave_one_out(case: Case) -> None:
+    mus = case.mus()
+    held = case.smoother.leave_one_out(case.targets, mus)
+    assert held.residual.shape == (len(mus), case.n, 2)
+    for number, mu in enumerate(mus):
+        expected = np.vstack(
+            [case.reference_held_out(np.array([row]), mu) for row in range(case.n)]
+        )
+        case.close(case.Y - held.residual[number] / case.s, expected, mu)
+
+
+def overlapping_sets(n: int) -> list[np.ndarray]:
+    """Some rows, some of the same again in another order, more than half, and nearly all."""
+    rng = np.random.default_rng(5)
+    return [
+        np.array([4, 1]),
+        np.array([6, 4, 11, 2, 9]),
+        rng.permutation(n)[: n // 2 + 3],
+        rng.permutation(n)[: n - 7],
+    ]
+
+
+def check_leave_out(case: Case, single: bool = False) -> None:
+    for mu in case.mus((1e-6, 1e-2, 1e4)):
+        smoother = case.single(mu) if single else case.smoother
+        targets = smoother.project(case.scaled_Y)
+        fitted = smoother.fit(targets, mu)
+        for test in overlapping_sets(case.n):
+            removal = smoother.leave_out(test, mu)
+            got = case.Y[test] - removal.held_out(fitted).residual / case.s[test]
+            case.close(got, case.reference_held_out(test, mu), mu, np.abs(case.Y).max())
+            check_refit_without(case, smoother, test, mu)
+
+
+def check_refit_without(case: Case, smoother, rows: np.ndarray, mu: float) -> None:
+    """Values of the remaining rows, their α, zero α of the removed rows, and β."""
+    train = reference.complement(rows, case.n)
+    model = case.reference_refit(train, mu)
+    new = refit_without(smoother, smoother.project(case.scaled_Y), rows, mu)
+    scale = np.abs(case.Y).max()
+    predicted = model.predict(case.K[:, train], case.unpenalised)
+    case.close(new.values / case.s, predicted, mu, max(scale, np.abs(predicted).max()))
+    dual = case.s * smoother.dual_coef(new, mu)
+    alpha = np.zeros_like(case.Y)
+    alpha[train] = model.alpha
+    case.close(dual, alpha, mu)
+
+
+@every_case
+def test_fit(norm, kind, setting):
+    check_fit(make_case(norm, kind, setting))
+
+
+@every_case
+def test_leave_one_out(norm, kind, setting):
+    check_leave_one_out(make_case(norm, kind, setting))
+
+
+@every_case
+def test_leave_out(norm, kind, setting):
+    check_leave_out(make_case(norm, kind, setting))
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_function_norm_at_one_mu(kind, setting):
+    """By Cholesky, without a decomposition."""
+    case = make_case("function", kind, setting)
+    check_fit(case, single=True)
+    check_leave_out(case, single=True)
+
+
+@every_thin_case
+def test_thin_decompositions(norm, setting):
+    """Features fewer than rows; sets larger than the rank go through the low-rank solver."""
+    case = make_case(norm, "singular", setting, thin=True)
+    assert not case.smoother.spectrum.complete
+    for check in (check_fit, check_leave_one_out, check_leave_out):
+        check(case)
+
+
+@pytest.mark.parametrize("setting", ["bias", "weights and confounds"])
+def test_low_rank_solver_equals_the_dense_one(setting):
+    case = make_case("function", "singular", setting, thin=True)
+    full = make_case("function", "singular", setting)
+    test = np.arange(0, case.n, 2)
+    assert len(test) > case.smoother.spectrum.rank + case.Q0.shape[1]
+    for mu in case.mus():
+        low, dense = (
+            c.smoother.leave_out(test, mu).held_out(c.smoother.fit(c.targets, mu)).residual
+            for c in (case, full)
+        )
+        case.close(low, dense, mu)
+
+
+def test_low_rank_solver_is_used_only_where_it_is_smaller(monkeypatch):
+    case = make_case("function", "singular", thin=True)
+    used = []
+    monkeypatch.setattr(
+        "fitonce.core.smoothers.complement_solver", lambda L: used.append(L.shape[0])
+    )
+    for size in (4, 5):
+        case.smoother.leave_out(np.arange(size), 1.0)
+    assert used == [5]  # rank 3 and a bias
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_trace_and_conditioning(norm):
+    case = make_case(norm, "rbf", "weights")
+    centred = case.scaled_K - case.Q0 @ (case.Q0.T @ case.scaled_K)
+    gram = centred - (centred @ case.Q0) @ case.Q0.T if norm == "function" else centred @ centred.T
+    assert case.smoother.trace == pytest.approx(np.trace(gram), rel=1e-10)
+    assert case.smoother.conditioning == pytest.approx(EPS * case.spectrum_bounds[1], rel=1e-8)
+
+
+def test_function_norm_refuses_a_mu_below_the_spectrum_and_the_dual_norm_takes_any():
+    case = make_case("function", "indefinite")
+    lowest = case.spectrum_bounds[0]
+    assert case.smoother.lower_bound == pytest.approx(-lowest, rel=1e-10)
+    assert case.smoother.admits(np.array([-1.01 * lowest, 1e3]))
+    assert not case.smoother.admits(np.array([1e3, -0.99 * lowest]))
+    with pytest.raises(NotPositiveDefiniteError):
+        case.single(-0.99 * lowest)
+    dual = make_case("dual", "indefinite").smoother
+    assert dual.lower_bound == 0.0
+    assert dual.admits(np.array([1e-6]))
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_fixed_basis_is_the_row_deleted_and_its_basis_function_kept(kind):
+    case = make_case("dual", kind)
+    mus = case.mus((1e-4, 1e-1, 10.0))
+    residual = case.smoother.leave_one_out_fixed_basis(case.targets, mus)
+    exact = case.smoother.leave_one_out(case.targets, mus).residual
+    for number, mu in enumerate(mus):
+        case.close(
+            case.Y - residual[number], reference.fixed_basis_held_out(case.K, case.Y, mu), mu
+        )
+    assert np.abs(residual - exact).max() > 1e-3  # and is another thing
+
+
+@pytest.mark.parametrize("kind", ["rbf", "singular", "duplicated"])
+@pytest.mark.parametrize("norm", NORMS)
+def test_tiny_mu_against_fifty_digits(norm, kind):
+    """At a mu that double precision hardly carries.
+
+    Within the promise, and no worse than refitting in float64.
+    """
+    case = make_case(norm, kind, n=10, seed=2)
+    y = case.Y[:, 0]
+    for mu in case.mus((1e-8, 1e-10, 1e-12)):
+        fitted = case.smoother.fit(case.targets, mu)
+        single = y - case.smoother.leave_one_out(case.targets, np.array([mu])).residual[0, :, 0]
+        errors = dict.fromkeys(("leave one out", "leave out", "at one mu", "refit"), 0.0)
+        for test in [np.array([row]) for row in range(case.n)] + [np.array([2, 5, 9])]:
+            exact = reference.held_out_exactly(
+                case.K, y, mu, reference.complement(test, case.n), test, norm
+            )
+            values = {
+                "leave out": y[test]
+                - case.smoother.leave_out(test, mu).held_out(fitted).residual[:, 0],
+                "leave one out": single[test] if len(test) == 1 else exact,
+                "refit": case.reference_held_out(test, mu)[:, 0],
+            }
+            if norm == "function":
+                single_mu = case.single(mu)
+                values["at one mu"] = (
+                    y[test]
+                    - single_mu.leave_out(test, mu)
+                    .held_out(single_mu.fit(single_mu.project(case.Y), mu))
+                    .residual[:, 0]
+                )
+            for name, value in values.items():
+                errors[name] = max(errors[name], np.abs(value - exact).max() / np.abs(y).max())
+        limit = min(1e3 * EPS * case.spectrum_bounds[1] / mu, 100 * max(errors["refit"], EPS))
+        assert all(error <= limit for error in errors.values()), (mu, limit, errors)
+
+
+@pytest.mark.parametrize(
+    "backend", ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
+)
+@pytest.mark.parametrize("norm", NORMS)
+def test_other_array_libraries_give_the_same_numbers(norm, backend):
+    xp = require(backend)
+    case = make_case(norm, "rbf", "confounds")
+    K, Y, Q0 = (xp.asarray(A.copy()) for A in (case.K, case.Y, case.Q0))
+    excluded = Q0 if norm == "function" else Q0[:, :0]
+    spectrum = spectrum_of_kernel(xp.asarray(case.K.copy()), excluded)
+    smoother = (
+        type(case.smoother)(spectrum, K @ Q0)
+        if norm == "function"
+        else type(case.smoother)(spectrum, Q0, K @ Q0)
+    )
+    mus, rows = case.mus((1e-2, 1.0)), np.array([9, 2, 5])
+    mu = float(mus[0])
+    targets = smoother.project(Y)
+    loo = smoother.leave_one_out(targets, mus).residual
+    fitted = smoother.fit(targets, mu)
+    removal = smoother.leave_out(rows, mu)
+    new = refit_without(smoother, targets, rows, mu)
+    plain = case.smoother.fit(case.targets, mu)
+    plain_removal = case.smoother.leave_out(rows, mu)
+    plain_new = refit_without(case.smoother, case.targets, rows, mu)
+    for got, expected in (
+        (loo, case.smoother.leave_one_out(case.targets, mus).residual),
+        (fitted.values, plain.values),
+        (removal.held_out(fitted).residual, plain_removal.held_out(plain).residual),
+        (new.values, plain_new.values),
+        (
+            smoother.residual_scatter(targets, mus),
+            case.smoother.residual_scatter(case.targets, mus),
+        ),
+    ):
+        assert type(got).__module__.split(".")[0] == backend
+        np.testing.assert_allclose(np.asarray(got), expected, rtol=1e-9, atol=1e-10)

@@ -1,0 +1,122 @@
+"""Temperatures of class scores against direct minimisation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.special
+
+from fitonce.core.calibration import (
+    calibrate,
+    class_scores,
+    inverse_temperatures,
+    probabilities,
+)
+
+
+def log_loss(
+    scores: np.ndarray, labels: np.ndarray, beta: float, weights: np.ndarray | None = None
+) -> float:
+    """Cross-entropy with Platt's targets, (N + 1)/(N + c) for the own class of N rows.
+
+    Classes without a score take no part.
+    """
+    logits = beta * class_scores(scores)
+    c = logits.shape[1]
+    weights = np.ones(len(labels)) if weights is None else weights
+    sizes = np.array([weights[labels == j].sum() for j in range(c)])[labels]
+    targets = (
+        np.where(np.arange(c) == labels[:, None], (sizes + 1)[:, None], 1.0) / (sizes + c)[:, None]
+    )
+    with np.errstate(invalid="ignore"):
+        terms = np.where(np.isfinite(logits), targets * logits, 0.0)
+    return float(
+        np.average(scipy.special.logsumexp(logits, axis=1) - terms.sum(axis=1), weights=weights)
+    )
+
+
+def inverse_temperature(
+    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray | None
+) -> float:
+    return calibrate(
+        scores, labels, np.ones(len(labels)) if weights is None else weights, offsets=False
+    ).beta
+
+
+def noisy_scores(columns: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(7)
+    labels = rng.integers(max(columns, 2), size=n)
+    if columns == 1:
+        return 3.0 * (2.0 * labels - 1.0) + 6.0 * rng.normal(size=n), labels
+    return 4.0 * np.eye(columns)[labels] + 3.0 * rng.normal(size=(n, columns)), labels
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
+    scores, labels = noisy_scores(columns)
+    weights = np.random.default_rng(8).uniform(0.1, 4.0, size=len(labels)) if weighted else None
+    best = scipy.optimize.minimize_scalar(
+        lambda t: log_loss(scores, labels, np.exp(t), weights),
+        bounds=(-8, 8),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    beta = inverse_temperature(scores, labels, weights)
+    batched = inverse_temperatures(
+        class_scores(scores)[None], labels, np.ones(len(labels)) if weights is None else weights
+    )
+    assert np.log(batched) == pytest.approx([np.log(beta)], abs=1e-5)
+    assert np.log(beta) == pytest.approx(best.x, abs=1e-6)
+    assert log_loss(scores, labels, beta, weights) <= best.fun + 1e-15
+
+
+def test_inverse_temperature_is_finite_for_separable_scores_and_stops_at_its_bounds():
+    labels = np.array([0, 1, 1, 0])
+    separable = np.array([-2.0, 1.0, 3.0, -0.5])
+    assert 0.1 < inverse_temperature(separable, labels, None) < 10.0  # Platt's targets hold it
+    assert inverse_temperature(1e-7 * separable, labels, None) == pytest.approx(np.exp(10.0))
+    assert inverse_temperature(-separable, labels, None) == pytest.approx(np.exp(-10.0))
+    assert inverse_temperature(np.zeros(4), labels, None) > 0.0
+
+
+def test_weights_of_the_temperature_are_repetitions():
+    scores, labels = noisy_scores(3, n=40)
+    weights = np.random.default_rng(9).integers(1, 4, size=40)
+    repeated = np.repeat(np.arange(40), weights)
+    expected = inverse_temperature(scores[repeated], labels[repeated], None)
+    assert inverse_temperature(scores, labels, weights.astype(float)) == pytest.approx(
+        expected, rel=1e-10
+    )
+
+
+def test_rows_without_a_score_of_their_class_are_left_out_of_the_temperature():
+    scores, labels = noisy_scores(3)
+    spoilt = np.vstack([scores, [[-np.inf, 0.0, 1.0], [np.nan, 1.0, 2.0]]])
+    expected = inverse_temperature(scores, labels, None)
+    assert inverse_temperature(spoilt, np.append(labels, [0, 1]), np.ones(62)) == pytest.approx(
+        expected, rel=1e-12
+    )
+    assert inverse_temperature(np.full((2, 2), np.nan), np.array([0, 1]), None) == 1.0
+    absent = scores.copy()
+    absent[
+        np.flatnonzero(labels != 2)[:9], 2
+    ] = -np.inf  # a class absent from the training rows has probability 0
+    beta = inverse_temperature(absent, labels, None)
+    assert log_loss(absent, labels, beta) <= min(
+        log_loss(absent, labels, factor * beta) for factor in (0.99, 1.01)
+    )
+
+
+def test_probabilities_are_a_softmax_of_the_class_scores():
+    scores, _ = noisy_scores(1)
+    np.testing.assert_allclose(
+        probabilities(scores, 0.7)[:, 1], scipy.special.expit(0.7 * scores), rtol=1e-12
+    )
+    scores, _ = noisy_scores(3)
+    scores[0, 1] = -np.inf
+    P = probabilities(scores, 0.5)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
+    assert P[0, 1] == 0.0
+    np.testing.assert_array_equal(P.argmax(axis=1), scores.argmax(axis=1))
