@@ -280,9 +280,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         record = record_of(self, "verify")
-        calibrated = self.held_out_prediction_ if self.multi_output else self.held_out_decision_
-        held_out = to_numpy(calibrated) - self._shift
-        return compare_with_refits(self, record, held_out, n_refits, X, random_state)
+        return compare_with_refits(self, record, uncalibrated(self), n_refits, X, random_state)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the decomposition: n×n numbers that only `at`, `verify` and displays need."""
@@ -295,6 +293,17 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.array_api_support = True
         return tags
+
+
+def held_out_output(model: Any) -> np.ndarray:
+    """`held_out_decision_` or `held_out_prediction_`, on the host."""
+    output = model.held_out_prediction_ if model.multi_output else model.held_out_decision_
+    return to_numpy(output)
+
+
+def uncalibrated(model: Any) -> np.ndarray:
+    """Held-out outputs before calibration has moved their threshold."""
+    return np.asarray(held_out_output(model) - model._shift)
 
 
 def fitted_kernel(model: Any) -> Kernel:

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.arrays import to_numpy
 from ..tuning.outputs import axes_of_fit
 from ..tuning.problem import Solution
-from .base import KernelModel, fitted_kernel
+from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .record import record_of
 
 
@@ -35,12 +35,6 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
         )
     check_is_fitted(model)
     return model
-
-
-def held_out_output(model: Any) -> np.ndarray:
-    """`held_out_decision_` or `held_out_prediction_`, on the host."""
-    regression = is_regressor(model)
-    return to_numpy(model.held_out_prediction_ if regression else model.held_out_decision_)
 
 
 def is_regressor(model: Any) -> bool:
@@ -99,4 +93,5 @@ __all__ = [
     "record_of",
     "solution_of",
     "trained_columns",
+    "uncalibrated",
 ]

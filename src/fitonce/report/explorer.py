@@ -16,7 +16,7 @@ from sklearn.base import clone
 
 from ..core.arrays import to_numpy
 from ..estimators import NumericalWarning
-from ..estimators.fitted import held_out_output, record_of
+from ..estimators.fitted import record_of, uncalibrated
 from .results import Results
 from .subject import Subject, calibrated, training_of
 
@@ -136,7 +136,7 @@ def _chosen(subject: Subject) -> Any | None:
             "model's own settings to them gives another model: a report explains the training "
             "rows. Pass the same rows in the same order, or fit the model to these."
         )
-    same = _dropping(model) or _close(subject.held_out, held_out_output(fitted))
+    same = _dropping(model) or _close(uncalibrated(model), uncalibrated(fitted))
     return fitted if same else None
 
 
