@@ -1,7 +1,7 @@
 """Where the public names live. `fitonce` itself imports them when the first is asked for."""
 
 from .assessment import Assessment, assess
-from .core.holdout import held_out
+from .core.hat_matrix import held_out
 from .crossval import (
     CrossValidation,
     Optimism,

@@ -239,6 +239,23 @@ def test_sets_of_rows_leave_as_if_they_had_never_been(name, kernel, intercept, w
 @with_and_without_weights
 @every_bias
 @every_model
+def test_nested_deletion_is_a_refit_without_the_set_and_each_other_row(
+    name, kernel, intercept, weighted
+):
+    model, refits = setup(name, kernel, intercept, weighted)
+    case, rows = refits.case, np.array([12, 3, 20, 8, 18])
+    others = reference.complement(rows, case.n)
+    for mu in case.mus((1e-3, 0.1, 10.0)):
+        smoother, targets = model.make(case, mu)
+        inner = smoother.leave_one_out_within(targets, smoother.leave_out(rows, mu), mu).residual
+        expected = np.stack([refits(np.append(rows, row), mu)[row] for row in others])
+        got = case.Y[others] - inner[others] / case.s[others]
+        case.close(got, expected, mu, np.abs(case.Y).max())
+
+
+@with_and_without_weights
+@every_bias
+@every_model
 def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, weighted):
     model, refits = setup(name, kernel, intercept, weighted)
     case, parts = refits.case, deletions(refits.case.n)

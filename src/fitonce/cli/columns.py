@@ -51,7 +51,7 @@ GROUP_NAME = re.compile(  # what an experiment repeats itself in: a subject's ro
 
 
 @dataclass(frozen=True)
-class InputColumn:
+class FeatureColumn:
     """A feature: its name and whether it holds numbers or categories."""
 
     name: str
@@ -68,7 +68,7 @@ class TableDesign:
     weights: np.ndarray | None
     task: str
     target: str
-    columns: list[InputColumn]
+    columns: list[FeatureColumn]
     notes: list[str] = field(default_factory=list)
     group: str | None = None
     weight: str | None = None
@@ -145,7 +145,7 @@ def design(
     return TableDesign(X, y, groups, weights, task, target, columns, notes, group, weight)
 
 
-def features_of(table: Table, columns: Sequence[InputColumn]) -> tuple[pl.DataFrame, list[str]]:
+def features_of(table: Table, columns: Sequence[FeatureColumn]) -> tuple[pl.DataFrame, list[str]]:
     """The features of new rows, read as those of a model were."""
     frame, notes = table.frame, list[str]()
     missing = [column.name for column in columns if column.name not in frame.columns]
@@ -295,11 +295,11 @@ def _weights(series: pl.Series) -> np.ndarray:
 
 def _features(
     frame: pl.DataFrame, keep: Sequence[str], categorical: Sequence[str], notes: list[str]
-) -> tuple[list[InputColumn], list[pl.Series]]:
+) -> tuple[list[FeatureColumn], list[pl.Series]]:
     """The columns that are of use, with their values as floats or strings."""
     kinds = {v.name: CATEGORY if v.name in categorical else kind_of(v) for v in frame}
     _refuse_others(kinds)
-    columns: list[InputColumn] = []
+    columns: list[FeatureColumn] = []
     series: list[pl.Series] = []
     useless: dict[str, list[str]] = {}
     for values in frame:
@@ -314,7 +314,7 @@ def _features(
         if reason and values.name not in keep:
             useless.setdefault(reason, []).append(values.name)
         else:
-            columns.append(InputColumn(values.name, kind if kind != EMPTY else NUMBERS))
+            columns.append(FeatureColumn(values.name, kind if kind != EMPTY else NUMBERS))
             series.append(typed)
     notes.extend(f"left out: {_listed(names)} ({reason})" for reason, names in useless.items())
     gaps = sum(int((v == ABSENT).sum()) if v.dtype == pl.String else v.null_count() for v in series)

@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from .columns import InputColumn, TableDesign
+from .columns import FeatureColumn, TableDesign
 from .errors import UserError
 from .options import Settings
 from .values import CATEGORY
@@ -56,7 +56,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     return Pipeline(steps), notes
 
 
-def preprocessing(columns: Sequence[InputColumn]) -> Any:
+def preprocessing(columns: Sequence[FeatureColumn]) -> Any:
     """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column
     each, rare and unknown ones together.
     """

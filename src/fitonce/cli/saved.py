@@ -11,7 +11,7 @@ import polars as pl
 
 from ..io.onnx import to_onnx
 from ..io.saving import load, read_metadata
-from .columns import InputColumn, check_columns, design, features_of
+from .columns import FeatureColumn, check_columns, design, features_of
 from .errors import UserError
 from .files import beside, check_folder, write_table
 from .options import Check, Reading, Request
@@ -100,13 +100,13 @@ def report_page(
     screen.paths([str(path)])
 
 
-def columns_of(model: str, estimator: Any) -> tuple[list[InputColumn], str | None]:
+def columns_of(model: str, estimator: Any) -> tuple[list[FeatureColumn], str | None]:
     """The columns a model file was fitted on, from its metadata or, for models saved from Python,
     its feature names; and its target.
     """
     known = read_metadata(model)
     if "columns" in known:
-        columns = [InputColumn(str(c["name"]), str(c["kind"])) for c in known["columns"]]
+        columns = [FeatureColumn(str(c["name"]), str(c["kind"])) for c in known["columns"]]
         return columns, known.get("target")
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
@@ -114,7 +114,7 @@ def columns_of(model: str, estimator: Any) -> tuple[list[InputColumn], str | Non
             f"{model} does not say which columns it was fitted on: it was saved from Python "
             "without column names. Predict there, or fit it on a table with names."
         )
-    return [InputColumn(str(name), NUMBERS) for name in names], None
+    return [FeatureColumn(str(name), NUMBERS) for name in names], None
 
 
 def _unknown_categories(estimator: Any, X: pl.DataFrame) -> list[str]:

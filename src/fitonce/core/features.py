@@ -41,7 +41,17 @@ from .arrays import (
     zeros_like_shape,
 )
 from .fold_moments import FeatureMap, FoldModels, moments_job
-from .holdout import Deletion, Fitted, PairSystem, Path, Removal, ResidualMap, Smoother, Targets
+from .holdout import (
+    Deletion,
+    Fitted,
+    HeldOut,
+    PairSystem,
+    Path,
+    Removal,
+    ResidualMap,
+    Smoother,
+    Targets,
+)
 from .moments import MomentFit, Moments
 from .rows import Rows
 from .smoothers import complement_solver, thin_or_dense_map
@@ -79,6 +89,7 @@ class FeatureNorm(Smoother):
     largest: float
     trace: float
     dropping: Dropping | None = None
+    has_duals: bool = False
 
     @classmethod
     def of(
@@ -98,12 +109,9 @@ class FeatureNorm(Smoother):
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
         Q0 = orthonormal(ones) if free_bias else zeros_like_shape((data.n_samples, 0), Y)
         sizes = solved.conditioning, solved.largest, solved.trace
-        smoother = cls(data, features, row_scale, free_bias, solved, Q0, *sizes, dropping)
+        dropped = dropping, dropping is not None
+        smoother = cls(data, features, row_scale, free_bias, solved, Q0, *sizes, *dropped)
         return smoother, Targets(Y, solved.z)
-
-    @cached_property
-    def has_duals(self) -> bool:
-        return self.dropping is not None
 
     def can_leave_out(self, n_rows: int) -> bool:
         return True
@@ -260,6 +268,17 @@ class FeatureNorm(Smoother):
         zero = zeros_like_shape((len(rows), N.shape[0]), S)
         lift = replace_rows(zero, position[self.dropping.rows[landmarks]], E)
         return PairSystem(solve, (S * omega) @ N.T, solve_D, lift, S)
+
+    def leave_one_out_within(self, targets: Targets, removal: Removal, mu: float) -> HeldOut:
+        """Row by row where landmarks leave: one that others can replace may lose these others."""
+        if self.dropping is None:
+            return super().leave_one_out_within(targets, removal, mu)
+        fitted, xp = self.fit(targets, mu), namespace(targets.Y)
+        parts = []
+        for row in range(self.n_samples):
+            gone = np.append(removal.rows[removal.rows != row], row)
+            parts.append(self.leave_out(gone, mu).held_out(fitted).residual[-1:, :])
+        return HeldOut(xp.concat(parts, axis=0))
 
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]

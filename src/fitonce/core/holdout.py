@@ -30,17 +30,13 @@ A `Smoother` supplies a few primitives and inherits everything above. All formul
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from array_api_compat import is_array_api_obj
 
-from .arrays import Array, eye_like, namespace, replace_rows, square_block, take, zeros_like_shape
-from .splits import check_test_sets
-
-SINGULAR = 1e-11  # smallest singular value of I - H at which a test set can be held out
+from .arrays import Array, eye_like, namespace, replace_rows, take, zeros_like_shape
 
 Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
 Solver = Callable[[Array], Array]
@@ -260,6 +256,40 @@ class Smoother(ABC):
         zero = zeros_like_shape(tuple(changed.Y.shape), changed.Y)
         return self.fit(changed, mu, replace_rows(zero, removal.rows, held_out.force))
 
+    def leave_one_out_within(self, targets: Targets, removal: Removal, mu: float) -> HeldOut:
+        """Every other row without itself and without the removed rows (n, t): nested deletion.
+
+        The system of one more row is what elimination of the removed rows leaves of its own,
+
+            M_ii - M_i,Te M_Te⁻¹ M_Te,i,          with M = [I-H -B; Bᵀ D] as above,
+
+        and its right-hand side are r and α of the refit. Removed rows get no meaningful value.
+        """
+        held_out = removal.held_out(self.fit(targets, mu))
+        left = self.refit_without(targets, removal, held_out, mu)
+        path = self.path(targets, np.asarray([mu]))
+        Y, rows, k = targets.Y, removal.rows, len(removal.rows)
+        zero = zeros_like_shape((int(Y.shape[0]), k), Y)
+        unit = replace_rows(zero, rows, eye_like(k, Y))
+        of_row = self.fit(self.project(unit), mu)  # columns of I - H, and of Bᵀ
+        own = path.one_minus_h[0, :, None]
+        if of_row.dual is None or path.b is None or path.d is None:
+            eliminated = removal.pairs.solve(of_row.residual.T).T
+            own = own - _row_products(of_row.residual, eliminated)
+            return delete_each(left.residual, _without_zeros(own, rows))
+        of_force = self.fit(self.project(zero), mu, unit)  # columns of B, and of -D
+        H, B, Bt, D = of_row.residual, of_force.residual, of_row.dual, -of_force.dual  # type: ignore[operator]
+        first = removal.pairs.held_out(H.T, B.T)
+        second = removal.pairs.held_out(-Bt.T, D.T)
+        own = own - _row_products(H, first.residual.T) + _row_products(B, first.force.T)
+        b = path.b[0, :, None] - _row_products(Bt, first.residual.T)
+        b = b - _row_products(D, first.force.T)
+        d = path.d[0, :, None] - _row_products(Bt, second.residual.T)
+        d = d - _row_products(D, second.force.T)
+        return delete_each(
+            left.residual, *(_without_zeros(part, rows) for part in (own, left.dual, b, d))
+        )
+
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> Array:
@@ -276,6 +306,16 @@ class Smoother(ABC):
             rho = self.leave_out(deleted, mu).held_out(fitted).residual
             values.append(take(take(fitted.Y, deleted) - rho, tested))
         return namespace(fitted.Y).concat(values, axis=0)
+
+
+def _without_zeros(A: Array, rows: np.ndarray) -> Array:
+    """A with ones at some rows, where nothing but rounding is left to divide by."""
+    return replace_rows(A, rows, namespace(A).ones_like(A[: len(rows), :]))
+
+
+def _row_products(A: Array, B: Array) -> Array:
+    """The scalar products (n, 1) of the rows of A and B."""
+    return namespace(A).sum(A * B, axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -302,87 +342,6 @@ class ResidualMap:
         return ResidualMap(None, (take(V, rows), f, take(Q0, rows)))
 
 
-def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
-    """Held-out predictions of any linear smoother Ŷ = H Y, without refitting (Treder 2019,
-    algorithm 1).
-
-    For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values
-    are Y_Te - R. This equals deleting the rows and fitting again for every smoother that minimises
-    a sum of squared errors plus a quadratic penalty that does not depend on the rows: least
-    squares, ridge, kernel ridge, splines.
-
-    Parameters
-    ----------
-    H : array of shape (n_samples, n_samples)
-        The hat matrix of all rows, bias included.
-    Y : array of shape (n_samples,) or (n_samples, n_targets)
-        Targets; permuted copies of the labels may stand side by side as columns.
-    test_sets : iterable of index arrays or boolean masks
-        Any collection, overlapping or not.
-
-    Returns
-    -------
-    list of arrays
-        One per test set, in its row order, of shape (n_test,) or (n_test, n_targets).
-
-    Notes
-    -----
-    Exact. Cost: one product H Y, then O(m³ + m² t) for a test set of m rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fitonce import held_out
-    >>> X = np.column_stack([np.ones(6), np.arange(6.0)])
-    >>> H = X @ np.linalg.pinv(X)
-    >>> y = np.array([0.0, 1.2, 1.9, 3.2, 3.9, 5.1])
-    >>> [values.round(2).tolist() for values in held_out(H, y, [[0], [4, 5]])]
-    [[0.12], [4.15, 5.18]]
-    """
-    H, Y = (
-        array if is_array_api_obj(array) else np.asarray(array, dtype=np.float64)
-        for array in (H, Y)
-    )
-    xp = namespace(H, Y)
-    if H.ndim != 2 or H.shape[0] != H.shape[1]:
-        raise ValueError(
-            f"H must be a square hat matrix, got shape {tuple(H.shape)} instead: row i of H maps "
-            "all targets to the fitted value of row i."
-        )
-    if Y.ndim not in (1, 2) or Y.shape[0] != H.shape[0]:
-        raise ValueError(
-            f"Y must have one row per row of H ({H.shape[0]}) and at most two dimensions, got "
-            f"shape {tuple(Y.shape)} instead."
-        )
-    for name, array in (("H", H), ("Y", Y)):
-        if not bool(xp.all(xp.isfinite(array))):
-            raise ValueError(
-                f"{name} contains NaN or infinite values; remove or impute them first."
-            )
-    targets = xp.reshape(Y, (Y.shape[0], -1))
-    residual = targets - H @ targets
-    shape = tuple(Y.shape[1:])
-    results = []
-    for number, rows in enumerate(check_test_sets(test_sets, H.shape[0])):
-        block = eye_like(len(rows), H) - square_block(H, rows)
-        _check_determined(block, number)
-        solution = xp.linalg.solve(block, take(residual, rows))
-        results.append(xp.reshape(take(targets, rows) - solution, (len(rows), *shape)))
-    return results
-
-
-def _check_determined(block: Array, number: int) -> None:
-    """I - H_TeTe is singular where the rows that remain cannot determine the model."""
-    smallest = float(namespace(block).min(namespace(block).linalg.svdvals(block)))
-    if smallest < SINGULAR:
-        raise ValueError(
-            f"test set {number} cannot be held out: I - H is singular there (smallest singular "
-            f"value {smallest:.1g}), which means "
-            "that the rows that remain do not determine the smoother's fit. Leave out fewer rows, "
-            "or regularise."
-        )
-
-
 __all__ = [
     "Deletion",
     "Fitted",
@@ -394,6 +353,5 @@ __all__ = [
     "Smoother",
     "Targets",
     "delete_each",
-    "held_out",
     "scatter_without",
 ]

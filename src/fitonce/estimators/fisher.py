@@ -52,13 +52,14 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     penalty : {"function", "dual", "tune"}, default="function"
         "function" regularises S_w + alpha I in feature space; "dual" penalises the dual
         coefficients, as Mika et al. do; "tune" tries both.
-    criterion : str or callable, default="brier"
+    criterion : str, scorer or callable, default="brier"
         The held-out loss by which tuned parameters and candidates are chosen. "brier" and
         "log_loss": of class probabilities at the best temperature of each candidate;
         "smoothed_error": mean of σ(-compression · margin), margins in units in which the class
         centroids lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the
-        targets (PRESS); "auc": 1 less the area under the ROC curve. A callable ``criterion(y,
-        held_out_decision)`` returns a score, higher is better.
+        targets (PRESS); "auc": 1 less the area under the ROC curve. Or one of scikit-learn's
+        scorers, by name ("accuracy", "roc_auc", …) or as an object, or a callable ``criterion(y,
+        held_out_decision)`` that returns a score; higher is better for these.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
@@ -132,7 +133,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
         What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
         refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
-        times, NaN where it never is), before any calibration moves the threshold. Where leaving out
+        times, NaN where it never is), and, like `decision_function`, with the threshold that calibration moves. Where leaving out
         a row leaves its class empty, that class's decision is -inf (NaN for two classes).
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.

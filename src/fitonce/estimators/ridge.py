@@ -48,10 +48,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
-    criterion : {"squared_error", "r2"} or callable, default="squared_error"
+    criterion : {"squared_error", "r2"}, scorer or callable, default="squared_error"
         The held-out loss by which tuned parameters and candidates are chosen: the mean squared
-        error of the targets (PRESS), or 1 - R², averaged over targets. A callable ``criterion(y,
-        held_out_prediction)`` returns a score, higher is better.
+        error of the targets (PRESS), or 1 - R², averaged over targets. Or one of scikit-learn's
+        scorers, by name ("neg_mean_absolute_error", …) or as an object, or a callable
+        ``criterion(y, held_out_prediction)`` that returns a score; higher is better for these.
     pooled : bool, default=True
         Whether the criterion is computed once over all held-out rows, or within each split of `cv`
         and then averaged.

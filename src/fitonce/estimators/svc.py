@@ -47,13 +47,14 @@ class LeastSquaresSVC(KernelClassifier):
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
-    criterion : str or callable, default="brier"
+    criterion : str, scorer or callable, default="brier"
         The held-out loss by which tuned parameters and candidates are chosen. "brier" and
         "log_loss": of class probabilities at the best temperature of each candidate;
         "smoothed_error": mean of σ(-compression · margin), margins in units in which the class
         centroids lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the
-        targets (PRESS); "auc": 1 less the area under the ROC curve. A callable ``criterion(y,
-        held_out_decision)`` returns a score, higher is better.
+        targets (PRESS); "auc": 1 less the area under the ROC curve. Or one of scikit-learn's
+        scorers, by name ("accuracy", "roc_auc", …) or as an object, or a callable ``criterion(y,
+        held_out_decision)`` that returns a score; higher is better for these.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
@@ -120,7 +121,7 @@ class LeastSquaresSVC(KernelClassifier):
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
         What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
         refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
-        times, NaN where it never is), before any calibration moves the threshold.
+        times, NaN where it never is), and, like `decision_function`, with the threshold that calibration moves.
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float

@@ -18,6 +18,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from ..core.arrays import Array, namespace, to_numpy
+from ..core.criteria import LOSSES
 from ..core.rows import Rows, is_rows
 from ..kernels import PARAMETERS
 from ..rows.dask import DaskRows, gathered, is_dask
@@ -123,7 +124,8 @@ def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
 def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
     criterion = estimator.criterion
     ours = isinstance(criterion, str) and criterion in names
-    if not (ours or callable(criterion) or is_scorer_name(criterion)):
+    scorer = is_scorer_name(criterion) and criterion not in LOSSES
+    if not (ours or callable(criterion) or scorer):
         listed = ", ".join(map(repr, names))
         raise ValueError(
             f"criterion must be one of {listed}, a scorer of scikit-learn by name or as an object, "
