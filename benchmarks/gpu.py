@@ -14,7 +14,7 @@ the kernel matrix on the device:
 - `fit`: `LeastSquaresSVC.fit` from the rows, kernel matrix and everything after it included;
 - `landmarks`: `KernelRidge(landmarks=4096)` on 1,000,000 rows of 20 features.
 
-    python benchmarks/gpu.py                                  # what results/gpu.json does not have yet
+    python benchmarks/gpu.py                      # what results/gpu.json does not have yet
     python benchmarks/gpu.py --parts path --n 4096 --again
 
 Each row is written as soon as it is known. `--device cpu` with a small --n tries the script out.

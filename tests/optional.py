@@ -1,4 +1,7 @@
-"""Optional packages: skipped with a reason where missing, failed where FITONCE_REQUIRE names them."""
+"""Optional packages.
+
+Skipped with a reason where missing, failed where FITONCE_REQUIRE names them.
+"""
 
 from __future__ import annotations
 

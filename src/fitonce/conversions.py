@@ -7,13 +7,13 @@ names the model it converts. All return a dictionary of keyword arguments:
 
 | source | penalised | alpha |
 | --- | --- | --- |
-| papers of Cawley, Saadi and Talbot; Mika's KFD | dual coefficients, free bias | their μ, ``penalty="dual"`` |
+| Cawley, Saadi, Talbot; Mika's KFD | dual coefficients, free bias | μ, ``penalty="dual"`` |
 | LS-SVM, LS-SVMlab | function norm, free bias | 1/gam |
 | scikit-learn KernelRidge | function norm, no bias | its alpha |
 | scikit-learn Ridge, RidgeClassifier | function norm, linear kernel, free bias | its alpha |
-| scikit-learn LDA with shrinkage s | function norm, linear kernel | s/(1-s) · trace(S_w)/n_features |
+| scikit-learn LDA, shrinkage s | function norm, linear kernel | s/(1-s) · trace(S_w)/n_features |
 | MVPA-Light kernel FDA, ridge λ | dual coefficients | λ, ``penalty="dual"`` |
-| MVPA-Light kernel FDA, shrink λ | dual coefficients | λ/(1-λ) · trace(N)/n, N the dual within-class scatter |
+| MVPA-Light kernel FDA, shrink λ | dual coefficients | λ/(1-λ) · trace(N)/n, see below |
 """
 
 from __future__ import annotations

@@ -160,9 +160,10 @@ class BandNorm(KernelSmoother):
 
     def admits(self, mus: np.ndarray) -> bool:
         """The factors at the given mus come with the answer where they fit into one batch."""
-        if len(mus) <= self.factor.batch_size(self.n_samples) and np.min(mus) > self.noise:
-            if self.factor.exist(np.append(mus, self.noise or self.largest or 1.0)):
-                return True
+        together = len(mus) <= self.factor.batch_size(self.n_samples) and np.min(mus) > self.noise
+        noise = self.noise or self.largest or 1.0
+        if together and self.factor.exist(np.append(mus, noise)):
+            return True
         return super().admits(mus)
 
     def project(self, Y: Array) -> Targets:

@@ -10,7 +10,7 @@ have it. Both are one system on the (row, α) pairs of the deleted rows,
 with ρ the held-out residuals, so that Y - ρ are the held-out values, and ν the forces that hold α
 at zero. For the function norm the α part is empty and ρ = (I - H)⁻¹r. Without α for one row,
 
-    ρ = r / (1 - h)          with it          ρ = (d r + b α) / ((1 - h) d + b²),  ν = (α - b ρ) / d,
+    ρ = r / (1 - h)        with it        ρ = (d r + b α) / ((1 - h) d + b²),  ν = (α - b ρ) / d,
 
 and for a set
 

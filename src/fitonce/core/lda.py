@@ -14,8 +14,8 @@ rule, and only two c×c matrices of the axes enter it:
     = ν (P Γ)_j - ½ν (Γ - Θ)_jj + log π_j,          Γ = θ (1 - a²)⁻¹ θᵀ,   Θ = θθᵀ.
 
 Class centroids j, k lie ν[(Γ - Θ)_jj + (Γ - Θ)_kk - 2(Γ - Θ)_jk] apart (squared). Γ and Θ come from
-the axes (`axes_of`), which drops those with a² ≈ 0; or, with all axes kept, without any eigenproblem
-from an inverse: E1 = 0, so with E_r = E without the first class and Π = I - 1Nᵀ/n
+the axes (`axes_of`), which drops those with a² ≈ 0; or, with all axes kept, without any
+eigenproblem from an inverse: E1 = 0, so with E_r = E without the first class and Π = I - 1Nᵀ/n
 
     Γ = Π [0 0; 0 E_r⁻¹] Πᵀ,        Θ = N⁻¹ - 11ᵀ/n.
 
@@ -77,7 +77,9 @@ class Rule:
 
 
 def lda_rule(gain: Array, unit: Array, sizes: Array, dof: Array, log_priors: Array) -> Rule:
-    """The rule from Γ, Θ (…, c, c), class sizes (…, c), ν (…) and log priors, absent classes -inf."""
+    """The rule from Γ, Θ (…, c, c), class sizes (…, c), ν (…) and log priors, absent
+    classes -inf.
+    """
     spread = dof[..., None, None] * (gain - unit)
     own = namespace(gain).linalg.diagonal(spread)
     return Rule(dof[..., None, None] * gain, log_priors - 0.5 * own, spread)

@@ -9,7 +9,7 @@ other (`without`). They are all that a model needs: with the weighted means take
 is free,
 
     A = ZᵀWZ - (Σwz)(Σwz)ᵀ/Σw,   C = ZᵀWY - (Σwz)(Σwy)ᵀ/Σw,   A = W diag(λ) Wᵀ,
-    coefficients (A + μI)⁻¹C = W diag(1/(λ+μ)) WᵀC               for every μ from one decomposition of p×p.
+    coefficients (A + μI)⁻¹C = W diag(1/(λ+μ)) WᵀC          for every μ from one p×p decomposition.
 
 So the training moments of a fold are the total less the fold's own, whatever the fold.
 """

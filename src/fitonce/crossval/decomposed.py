@@ -78,7 +78,10 @@ class Decomposed:
         return all(bool(namespace(X).all(part)) for part in same)
 
     def _regular(self, train: np.ndarray) -> bool:
-        """Whether a refit on these rows has the shape of the whole: every class, and rows enough."""
+        """Whether a refit on these rows has the shape of the whole.
+
+        Every class, and rows enough.
+        """
         if self.codes is None:
             return len(train) > 1
         weights = self.row_weights[train]

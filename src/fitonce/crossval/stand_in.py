@@ -25,7 +25,10 @@ from .decomposed import Decomposed
 
 
 class Shared:
-    """What all folds have in common: the estimator, the data, and on route one the decomposition."""
+    """What all folds have in common.
+
+    The estimator, the data, and on route one the decomposition.
+    """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y

@@ -298,7 +298,8 @@ def cross_val_predict(
     >>> from sklearn.model_selection import LeaveOneOut
     >>> from fitonce import KernelFisherDiscriminant, cross_val_predict
     >>> X, y = load_iris(return_X_y=True)
-    >>> predicted = cross_val_predict(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=LeaveOneOut())
+    >>> model = KernelFisherDiscriminant(gamma=0.2, alpha=0.1)
+    >>> predicted = cross_val_predict(model, X, y, cv=LeaveOneOut())
     >>> int((predicted != y).sum())
     6
     """

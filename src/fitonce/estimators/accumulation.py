@@ -71,8 +71,10 @@ class Accumulation:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(600, 2))
     >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    >>> job = Accumulation(LeastSquaresSVC(gamma=0.5, calibration=None), X[:40], classes=["other", "same"])
-    >>> parts = [job.accumulate(X[i : i + 100], y[i : i + 100], fold=i // 100) for i in range(0, 600, 100)]
+    >>> model = LeastSquaresSVC(gamma=0.5, calibration=None)
+    >>> job = Accumulation(model, X[:40], classes=["other", "same"])
+    >>> blocks = [slice(i, i + 100) for i in range(0, 600, 100)]
+    >>> parts = [job.accumulate(X[b], y[b], fold=i) for i, b in enumerate(blocks)]
     >>> model = job.fit(parts)
     >>> print(f"{model.score(X, y):.2f}")
     0.98

@@ -172,7 +172,8 @@ class KernelAveraging(ReducedTraining):
     >>> from fitonce import KernelAveraging, KernelFisherDiscriminant
     >>> from fitonce.datasets import make_twonorm
     >>> X, y = make_twonorm(600, random_state=0)
-    >>> model = KernelAveraging(KernelFisherDiscriminant("linear"), n_average=6, random_state=0).fit(X[:300], y[:300])
+    >>> model = KernelAveraging(KernelFisherDiscriminant("linear"), n_average=6, random_state=0)
+    >>> model = model.fit(X[:300], y[:300])
     >>> model.n_averages_
     49
     >>> print(f"{model.score(X[300:], y[300:]):.2f}")

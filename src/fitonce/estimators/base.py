@@ -216,7 +216,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
     def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
-        """Validated rows, and their dtype; of a precomputed kernel only the columns that trained."""
+        """Validated rows, and their dtype.
+
+        Of a precomputed kernel only the columns that trained.
+        """
         check_is_fitted(self)
         X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
         return (X if self._columns is None else take(X.T, self._columns).T), dtype

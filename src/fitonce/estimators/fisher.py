@@ -133,8 +133,9 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
         What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
         refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
-        times, NaN where it never is), and, like `decision_function`, with the threshold that calibration moves. Where leaving out
-        a row leaves its class empty, that class's decision is -inf (NaN for two classes).
+        times, NaN where it never is). Like `decision_function`, it has the threshold that
+        calibration moves. Where leaving out a row leaves its class empty, that class's decision is
+        -inf (NaN for two classes).
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float
@@ -170,7 +171,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     >>> model = KernelFisherDiscriminant().fit(X, y)
     >>> model.transform(X).shape
     (178, 2)
-    >>> print(f"{(model.held_out_decision_.argmax(axis=1) == y).mean():.3f}")   # leave-one-out accuracy
+    >>> predicted = model.held_out_decision_.argmax(axis=1)
+    >>> print(f"{(predicted == y).mean():.3f}")   # leave-one-out accuracy
     0.983
     """
 

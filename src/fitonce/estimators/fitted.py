@@ -1,4 +1,7 @@
-"""What other rooms may ask of a fitted model: its decomposition, its outputs, its kernel, its axes."""
+"""What other rooms may ask of a fitted model.
+
+Its decomposition, its outputs, its kernel, its axes.
+"""
 
 from __future__ import annotations
 

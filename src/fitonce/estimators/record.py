@@ -1,4 +1,7 @@
-"""What a fit keeps: its rows, its decomposition and its splits; and every output that they hold out."""
+"""What a fit keeps: its rows, its decomposition and its splits.
+
+And every output that they hold out.
+"""
 
 from __future__ import annotations
 

@@ -131,7 +131,8 @@ class Subsampling(ReducedTraining):
     >>> from fitonce import LeastSquaresSVC, Subsampling
     >>> from fitonce.datasets import make_ringnorm
     >>> X, y = make_ringnorm(2000, random_state=0)
-    >>> model = Subsampling(LeastSquaresSVC(), max_samples=200, random_state=0).fit(X[:1000], y[:1000])
+    >>> model = Subsampling(LeastSquaresSVC(), max_samples=200, random_state=0)
+    >>> model = model.fit(X[:1000], y[:1000])
     >>> print(f"{model.score(X[1000:], y[1000:]):.2f}")
     0.98
     """

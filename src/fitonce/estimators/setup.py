@@ -65,7 +65,10 @@ class Training:
         return take(X.T, self.active) if self.precomputed else X  # a kernel is symmetric
 
     def inactive_rows(self, rows: np.ndarray) -> Array:
-        """The given rows as `predict` takes them: features, or their kernel with the active rows."""
+        """The given rows as `predict` takes them.
+
+        Features, or their kernel with the active rows.
+        """
         X = take(self.X, rows)
         return take(X.T, self.active).T if self.precomputed else X
 

@@ -121,7 +121,8 @@ class LeastSquaresSVC(KernelClassifier):
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
         What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
         refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
-        times, NaN where it never is), and, like `decision_function`, with the threshold that calibration moves.
+        times, NaN where it never is). Like `decision_function`, it has the threshold that
+        calibration moves.
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, bias included.
     effective_dof_ : float

@@ -174,7 +174,8 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
     if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
-            f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, "ard" or '
+            f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
+            '"ard" or '
             "one value per feature, "
             f"got {gamma!r} instead."
         )

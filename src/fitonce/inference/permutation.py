@@ -138,7 +138,8 @@ def permutation_test_score(
     >>> from fitonce.inference import permutation_test_score
     >>> X, y = load_iris(return_X_y=True)
     >>> model = KernelFisherDiscriminant(gamma=0.2, alpha=0.1)
-    >>> score, null, pvalue = permutation_test_score(model, X, y, cv=StratifiedKFold(5), n_permutations=199)
+    >>> cv = StratifiedKFold(5)
+    >>> score, null, pvalue = permutation_test_score(model, X, y, cv=cv, n_permutations=199)
     >>> print(f"{score:.3f} {null.max():.3f} {pvalue:.3f}")
     0.980 0.473 0.005
     """
@@ -173,9 +174,23 @@ def permutation_test_score(
     if checkpoint is not None:
         check_resumable(random_state, problem.cv, enumerated)
         mark = checkpoints.fingerprint(
-            estimator, X, problem.y, groups, problem.splits, [m.name for m in scoring_.measures], scoring, params, problem.mode,
-            problem.exchange_name, pooled, enumerated, stop_after, total, random_state, max_bytes,
-        )  # fmt: skip
+            estimator,
+            X,
+            problem.y,
+            groups,
+            problem.splits,
+            [m.name for m in scoring_.measures],
+            scoring,
+            params,
+            problem.mode,
+            problem.exchange_name,
+            pooled,
+            enumerated,
+            stop_after,
+            total,
+            random_state,
+            max_bytes,
+        )
     run = Draws(
         test,
         total,

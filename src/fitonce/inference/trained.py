@@ -177,7 +177,7 @@ class TrainedFold:
                 continue
 
             def evaluate(several: Sequence[Parameters], b: int = b) -> list[Trial]:
-                return [judge(parameters, b) for parameters in several]  # noqa: B023
+                return [judge(parameters, b) for parameters in several]
 
             found: Search = search(evaluate, others, lattice)
             winners.append(found.winner)

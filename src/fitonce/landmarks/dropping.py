@@ -1,4 +1,7 @@
-"""Landmarks that leave with their rows: what leaves with a set of them, and what the rest replaces."""
+"""Landmarks that leave with their rows.
+
+What leaves with a set of them, and what the rest replaces.
+"""
 
 from __future__ import annotations
 

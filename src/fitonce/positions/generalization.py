@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,10 +172,8 @@ class TrainedHere:
                 stacklevel=2,
             )
         if route.name == "one":
-            try:
+            with suppress(ValueError, TypeError):  # all rows are refused; some may be spared it
                 shared.decompose(fit_weights(self.estimator, self.params))
-            except (ValueError, TypeError):
-                pass  # all rows are refused; training sets may be spared it
         return shared
 
     @property

@@ -19,8 +19,14 @@ from .blocks import ArrayRows, BlockRows, checked_block
 BATCH_ROWS = 65_536  # rows read from a file at a time
 CSV_BLOCK_BYTES = 1 << 24
 KINDS = {
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".csv": "csv", ".tsv": "csv",
-}  # fmt: skip
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
 
 
 def open_rows(

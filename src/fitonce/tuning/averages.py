@@ -9,11 +9,11 @@ averages K Aᵀ, and a model α of the averages is Aᵀα on the rows:
 With s the square roots of the averages' weights, Q₀ = s/‖s‖ and a = α/s the coefficients that the
 smoother of the averages gives to scaled targets Y,
 
-    f(x) = P(x) a + Q₀ᵀY/‖s‖,    P(x) = s∘(k(x, X)Aᵀ) - (K_s Q₀)ᵀ/‖s‖,  K_s = diag(s) A K Aᵀ diag(s).
+    f(x) = P(x) a + Q₀ᵀY/‖s‖,   P(x) = s∘(k(x, X)Aᵀ) - (K_s Q₀)ᵀ/‖s‖,  K_s = diag(s) A K Aᵀ diag(s).
 
-**Held out.** A row is tested by the model without its block. Deleting block j changes the targets by
--e_jρ_j and, for the dual norm, pulls at a_j with ν_j (see `core.holdout`). f is linear in both, so
-with a = M Y
+**Held out.** A row is tested by the model without its block. Deleting block j changes the targets
+by -e_jρ_j and, for the dual norm, pulls at a_j with ν_j (see `core.holdout`). f is linear in both,
+so with a = M Y
 
     f₋ⱼ(x) = f(x) - (P(x)M_j + Q₀ⱼ/‖s‖) ρ_j - P(x)D_j ν_j
 

@@ -1,8 +1,8 @@
 r"""Kernel widths by gradient descent on a smooth held-out loss.
 
 For K = exp(-Σ_f γ_f d_f) (rbf: d_f squared differences; laplacian: absolute ones) the leave-one-out
-loss E of the function norm is differentiable in every log γ_f and in log μ. With M = I - H, e_i = (MY)_i / M_ii, dM = -M dK M/μ
-and ∂E/∂e = v,
+loss E of the function norm is differentiable in every log γ_f and in log μ. With M = I - H, e_i =
+(MY)_i / M_ii, dM = -M dK M/μ and ∂E/∂e = v,
 
     Γ = ∂E/∂K = -(1/μ) [ (Mu)(MY)ᵀ - M diag(z) M ],   u = v/o,  z = Σ_t v (MY)/o²,  o = diag M
 
