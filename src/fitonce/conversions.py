@@ -14,6 +14,8 @@ names the model it converts. All return a dictionary of keyword arguments:
 | scikit-learn LDA, shrinkage s | function norm, linear kernel | s/(1-s) · trace(S_w)/n_features |
 | MVPA-Light kernel FDA, ridge λ | dual coefficients | λ, ``penalty="dual"`` |
 | MVPA-Light kernel FDA, shrink λ | dual coefficients | λ/(1-λ) · trace(N)/n, see below |
+
+N is the dual within-class scatter.
 """
 
 from __future__ import annotations
