@@ -45,7 +45,7 @@ def compare(n: int, cv: object, repeats: int, classes: int) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=2000)
-    parser.add_argument("--n-leave-one-out", type=int, default=500)
+    parser.add_argument("--n-leave-one-out", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
     results = {

@@ -8,6 +8,8 @@ import pytest
 
 from optional import OPTIONAL, missing, require
 
+collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold no doctests
+
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in OPTIONAL:

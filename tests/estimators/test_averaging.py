@@ -29,7 +29,8 @@ from fitonce import (
     LeastSquaresSVC,
     Subsampling,
 )
-from fitonce.estimators.averaging import draw_blocks, shares
+from fitonce.estimators.averaging import draw_blocks
+from fitonce.estimators.reduced import shares
 from fitonce.rows import open_rows
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
