@@ -46,11 +46,6 @@ class Readout(ABC):
         return False
 
     @property
-    def n_outputs(self) -> int:
-        """Columns that an output has before its shape is made scikit-learn's."""
-        return self.n_targets
-
-    @property
     def n_kept(self) -> int:
         """Columns of targets that are worked with."""
         return self.n_targets - self.reduces
@@ -195,10 +190,6 @@ class Indicators(Readout):
     @property
     def n_targets(self) -> int:
         return self.n_classes
-
-    @property
-    def n_outputs(self) -> int:
-        return 1 if self.n_classes == 2 else self.n_classes
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         return indicators(y, self.n_classes)
