@@ -18,7 +18,9 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, conversions
 
 
-def data(n: int = 40, classes: int = 2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def overlapping_classes(
+    n: int = 40, classes: int = 2, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.arange(n) % (classes + 1) % classes)
     return rng.normal(size=(n, 4)) + np.eye(4)[y], y
@@ -34,11 +36,11 @@ def parallel(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 
 
-FRESH = data(12, seed=1)[0]
+FRESH = overlapping_classes(12, seed=1)[0]
 
 
 def test_widths() -> None:
-    X, _ = data()
+    X, _ = overlapping_classes()
     gamma = conversions.gamma_from_width(1.7)
     np.testing.assert_allclose(
         pairwise_kernels(X, FRESH, metric="rbf", gamma=gamma),
@@ -53,7 +55,7 @@ def test_papers_bordered_system(mu: float) -> None:
     """Cawley & Talbot, Saadi et al.: targets ℓ/ℓ₁ and -ℓ/ℓ₂ in
     [K'K + μI, K'1; 1'K, ℓ] [α; b] = [K'y; 1'y].
     """
-    X, y = data()
+    X, y = overlapping_classes()
     n, K, K_fresh = len(y), gaussian(X, X, 2 * 1.3**2), gaussian(FRESH, X, 2 * 1.3**2)
     target = np.where(y == 1, n / np.sum(y == 1), -n / np.sum(y == 0))
     one = np.ones((n, 1))
@@ -75,7 +77,7 @@ def test_ls_svm_bordered_system(gam: float) -> None:
 
     f(x) = Σ a_j y_j k(x, x_j) + b.
     """
-    X, labels = data()
+    X, labels = overlapping_classes()
     y, sig2 = 2.0 * labels - 1.0, 2.5
     omega = np.outer(y, y) * gaussian(X, X, sig2)
     system = np.block([[np.zeros((1, 1)), y[None]], [y[:, None], omega + np.eye(len(y)) / gam]])
@@ -95,7 +97,7 @@ def test_ls_svm_bordered_system(gam: float) -> None:
 
 
 def test_scikit_learns_kernel_ridge_and_ridge() -> None:
-    X, y = data()
+    X, y = overlapping_classes()
     t = np.sin(X[:, 0]) + y
     theirs = sklearn.kernel_ridge.KernelRidge(alpha=0.7, kernel="laplacian", gamma=0.2).fit(X, t)
     ours = KernelRidge(
@@ -116,7 +118,7 @@ def test_scikit_learns_shrinkage(shrinkage: float, classes: int, solver: str) ->
 
     Scikit-learn divides S_w by n, we by n - c, and its shrunk S_w is (1-s)(S_w + alpha I)/n.
     """
-    X, y = data(60, classes)
+    X, y = overlapping_classes(60, classes)
     X = X * [1.0, 2.0, 0.3, 5.0]
     theirs = LinearDiscriminantAnalysis(solver=solver, shrinkage=shrinkage).fit(X, y)
     settings = conversions.from_sklearn_lda(shrinkage, X, y)
@@ -157,7 +159,7 @@ def mvpa_light(K: np.ndarray, y: np.ndarray, reg: str, lambda_: float) -> np.nda
 )
 @pytest.mark.parametrize("classes", [2, 3])
 def test_mvpa_light(reg: str, lambda_: float, classes: int) -> None:
-    X, y = data(45, classes)
+    X, y = overlapping_classes(45, classes)
     K, K_fresh = (pairwise_kernels(Z, X, metric="rbf", gamma=0.3) for Z in (X, FRESH))
     theirs = mvpa_light(K, y, reg, lambda_)
     settings = conversions.from_mvpa_light(lambda_, K, y, reg=reg)
@@ -169,7 +171,7 @@ def test_mvpa_light(reg: str, lambda_: float, classes: int) -> None:
 
 
 def test_within_class_scatter_trace() -> None:
-    X, y = data(classes=3)
+    X, y = overlapping_classes(classes=3)
     expected = sum(np.sum((X[y == j] - X[y == j].mean(axis=0)) ** 2) for j in range(3))
     assert conversions.within_class_scatter_trace(X @ X.T, y) == pytest.approx(expected, rel=1e-12)
 
@@ -184,7 +186,7 @@ def test_within_class_scatter_trace() -> None:
         (conversions.from_lssvmlab, (np.inf,)),
         (conversions.to_lssvmlab, (0.0,)),
         (conversions.from_sklearn_kernel_ridge, (0.0,)),
-        (conversions.from_sklearn_lda, (1.0, *data())),
+        (conversions.from_sklearn_lda, (1.0, *overlapping_classes())),
         (conversions.from_mvpa_light, (0.0, np.eye(4), [0, 0, 1, 1])),
         (conversions.from_mvpa_light, (-1.0, np.eye(4), [0, 0, 1, 1], "ridge")),
         (conversions.from_mvpa_light, (0.5, np.eye(4), [0, 0, 1, 1], "lasso")),

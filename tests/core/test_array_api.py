@@ -19,6 +19,7 @@ from fitonce import (
     cross_validate,
     held_out,
 )
+from problems import labelled_rows, numbered_rows, rows_for
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 KERNELS = {
@@ -47,16 +48,6 @@ def xp(request):
     )
 
 
-def problem(estimator=LeastSquaresSVC, n_classes: int = 3) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(N, 3))
-    if estimator is KernelRidge:
-        return X, np.column_stack([X[:, 0] ** 2, X[:, 1] - 1])
-    y = np.arange(N) % 5 % n_classes
-    X[:, 0] += 1.5 * y
-    return X, y
-
-
 def on_host(array) -> np.ndarray:
     return np.asarray(array)
 
@@ -79,7 +70,7 @@ def same(array, expected: np.ndarray, xp, rtol: float = 1e-10) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_estimator
 def test_every_number_is_numpys(estimator, kernel, penalty, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     new = X[::4] + 0.1
     if kernel == "precomputed":
         X, new = (pairwise_kernels(rows, X, metric="rbf", gamma=0.2) for rows in (X, new))
@@ -109,7 +100,7 @@ def test_every_number_is_numpys(estimator, kernel, penalty, xp):
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @every_estimator
 def test_held_out_by_cv_with_rows_of_weight_zero(estimator, kernel, cv, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     X = X @ X.T if kernel == "precomputed" else X
     weights = np.where(np.arange(N) % 6 == 1, 0.0, 1.5)
     model = estimator(kernel=kernel, alpha=0.4, cv=cv)
@@ -125,7 +116,7 @@ def test_held_out_by_cv_with_rows_of_weight_zero(estimator, kernel, cv, xp):
 
 @every_estimator
 def test_tuned_parameters(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     ours, theirs = estimator().fit(X, y), estimator().fit(xp.asarray(X), xp.asarray(y))
     assert theirs.alpha_ == ours.alpha_ and theirs.gamma_ == pytest.approx(ours.gamma_, rel=1e-14)
     same(theirs.predict(xp.asarray(X)), ours.predict(X), xp, 1e-8)
@@ -138,7 +129,7 @@ def test_tuned_parameters(estimator, xp):
 @pytest.mark.parametrize("n_classes", [2, 3])
 @every_classifier
 def test_labels_come_back_as_they_went_in(estimator, n_classes, xp):
-    X, y = problem(estimator, n_classes)
+    X, y = rows_for(estimator, N, n_classes, n_targets=2)
     expected = estimator(alpha=0.4).fit(X, y).predict(X)
     for dtype in ("int64", "int32", "float64"):
         labels = xp.asarray(y, dtype=getattr(xp, dtype))
@@ -153,7 +144,7 @@ def test_labels_come_back_as_they_went_in(estimator, n_classes, xp):
 
 @every_estimator
 def test_float32_is_as_good_as_float64(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     single = X.astype(np.float32)
     setting = {"alpha": 1e-5, "gamma": 0.3}
     ours = estimator(**setting).fit(single.astype(np.float64), y)
@@ -167,7 +158,7 @@ def test_float32_is_as_good_as_float64(estimator, xp):
 
 @every_estimator
 def test_editing_the_input_after_fit_changes_nothing(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     rows = xp.asarray(X.copy())
     model = estimator(alpha=0.4).fit(rows, xp.asarray(y))
     before = on_host(model.predict(xp.asarray(X))).copy()
@@ -177,7 +168,7 @@ def test_editing_the_input_after_fit_changes_nothing(estimator, xp):
 
 @every_estimator
 def test_namespaces_do_not_mix(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     theirs = estimator(alpha=0.4).fit(xp.asarray(X), y)  # labels may stay on the host
     ours = estimator(alpha=0.4).fit(X, y)
     name = xp.__name__.split(".")[-1]
@@ -195,7 +186,7 @@ def test_namespaces_do_not_mix(estimator, xp):
 
 @every_estimator
 def test_refusals(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     bad = X.copy()
     bad[2, 1] = np.nan
     model = estimator(alpha=0.4).fit(xp.asarray(X), xp.asarray(y))
@@ -250,7 +241,7 @@ def test_refusals(estimator, xp):
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_constant_rows_warn_and_predict_the_mean(kernel, xp):
-    _, y = problem(KernelRidge)
+    _, y = numbered_rows(N, 2)
     rows = xp.asarray(np.full((N, 3), 2.0))
     with pytest.warns(NumericalWarning, match="look the same"):
         model = KernelRidge(kernel=kernel).fit(rows, xp.asarray(y))
@@ -262,7 +253,7 @@ def test_constant_rows_warn_and_predict_the_mean(kernel, xp):
 )
 @every_estimator
 def test_cross_validation_functions(estimator, kernel, penalty, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     X = X @ X.T if kernel == "precomputed" else X
     model = estimator(kernel=kernel, alpha=0.4, gamma=0.3, penalty=penalty)
     weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
@@ -305,7 +296,7 @@ def test_cross_validation_functions(estimator, kernel, penalty, xp):
 
 @every_estimator
 def test_cross_validation_of_a_tuned_estimator(estimator, xp):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N, n_targets=2)
     expected = cross_val_predict(estimator(), X, y, cv=3)
     same(cross_val_predict(estimator(), xp.asarray(X), xp.asarray(y), cv=3), expected, xp, 1e-7)
     if estimator is KernelFisherDiscriminant:
@@ -319,7 +310,7 @@ def test_cross_validation_of_a_tuned_estimator(estimator, xp):
 
 
 def test_held_out_of_a_hat_matrix(xp):
-    X = problem()[0]
+    X = labelled_rows(N)[0]
     H = X @ np.linalg.pinv(X)
     for got, expected in zip(
         held_out(xp.asarray(H), xp.asarray(X), [[0], [3, 5]]),
@@ -340,7 +331,7 @@ def test_a_second_device_is_respected():
     """
     xp = pytest.importorskip("array_api_strict")
     device = xp.Device("device1")
-    X, y = problem()
+    X, y = labelled_rows(N)
     for estimator in ESTIMATORS[:2]:
         ours = estimator(alpha=0.4).fit(X, y)
         theirs = estimator(alpha=0.4).fit(
@@ -367,7 +358,7 @@ def test_a_second_device_is_respected():
 def test_torch_tensors_that_need_gradients():
     import torch
 
-    X, y = problem()
+    X, y = labelled_rows(N)
     model = LeastSquaresSVC(alpha=0.4).fit(torch.asarray(X).requires_grad_(), torch.asarray(y))
     expected = LeastSquaresSVC(alpha=0.4).fit(X, y).decision_function(X)
     np.testing.assert_allclose(

@@ -32,6 +32,7 @@ from fitonce import (
 from fitonce.estimators.averaging import draw_blocks
 from fitonce.estimators.reduced import shares
 from fitonce.rows import open_rows
+from reference import assert_close
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 PENALTIES = ("function", "dual")
@@ -45,7 +46,7 @@ every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 
 
-def problem(n_classes: int = 3, n: int = N) -> tuple[np.ndarray, np.ndarray]:
+def repeated_rows(n_classes: int = 3, n: int = N) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 3)) + 0.7
     labels = rng.permutation(
@@ -63,13 +64,6 @@ def weights_with_zeros(n: int = N) -> np.ndarray:
     weights = np.random.default_rng(1).uniform(0.3, 3.0, size=n)
     weights[[3, 10, 11]] = 0.0
     return weights
-
-
-def close(got, expected, tolerance: float = 1e-8) -> None:
-    got, expected = np.asarray(got), np.asarray(expected)
-    assert got.shape == expected.shape
-    error = np.abs(got - expected).max() / np.abs(expected).max()
-    assert error <= tolerance, f"relative error {error:.2e}"
 
 
 # ---- by hand -------------------------------------------------------------------------------------
@@ -158,13 +152,13 @@ every_setting = pytest.mark.parametrize(("estimator", "intercept"), list(setting
 def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
     new = np.random.default_rng(5).normal(size=(6, 3))
     for n_classes in (2, 3):
-        X, y = problem(n_classes)
+        X, y = repeated_rows(n_classes)
         weights = weights_with_zeros() if weighted else None
         model = make(estimator, penalty, kernel, intercept=intercept).fit(
             X, y, sample_weight=weights
         )
         assert model.n_averages_ < N // 2
-        close(
+        assert_close(
             model.decision_function(new),
             literal(model, kernel, X, y, weights, model.blocks_, new, intercept),
         )
@@ -177,7 +171,7 @@ def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
 def test_single_rows_are_held_out_by_the_model_without_their_block(
     estimator, intercept, penalty, kernel, weighted
 ):
-    X, y = problem()
+    X, y = repeated_rows()
     weights = weights_with_zeros() if weighted else None
     model = make(estimator, penalty, kernel, intercept=intercept).fit(X, y, sample_weight=weights)
     expected = []
@@ -186,7 +180,7 @@ def test_single_rows_are_held_out_by_the_model_without_their_block(
         if blocks[row] >= 0:  # rows of weight zero are in no block
             blocks[blocks == blocks[row]] = -1
         expected.append(literal(model, kernel, X, y, weights, blocks, X[[row]], intercept)[0])
-    close(model.held_out_decision_, expected)
+    assert_close(model.held_out_decision_, expected)
 
 
 @every_classifier
@@ -194,7 +188,7 @@ def test_single_rows_are_held_out_by_the_model_without_their_block(
 @weighted_or_not
 @pytest.mark.parametrize("how", ["k-fold", "groups", "by group"])
 def test_splits_leave_whole_blocks_out(estimator, penalty, weighted, how):
-    X, y = problem()
+    X, y = repeated_rows()
     weights = weights_with_zeros() if weighted else None
     options = {
         "k-fold": {"cv": KFold(3, shuffle=True, random_state=0)},
@@ -219,13 +213,13 @@ def test_splits_leave_whole_blocks_out(estimator, penalty, weighted, how):
     for test in tests:
         blocks = np.where(np.isin(np.arange(N), test), -1, model.blocks_)
         expected[test] = literal(model, "rbf", X, y, weights, blocks, X[test])
-    close(model.held_out_decision_, expected)
+    assert_close(model.held_out_decision_, expected)
 
 
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(3, shuffle=True, random_state=0)])
 def test_tuning_tests_single_rows(penalty, cv):
-    X, y = problem(2)
+    X, y = repeated_rows(2)
     alphas = np.array([1e-2, 0.4, 30.0])
     model = make(LeastSquaresSVC, penalty, alpha=alphas, cv=cv, criterion="squared_error").fit(X, y)
     losses = []
@@ -243,7 +237,7 @@ def test_tuning_tests_single_rows(penalty, cv):
                 (2.0 * y[test] - 1.0 - literal(fixed, "rbf", X, y, None, blocks, X[test])) ** 2
             )
         losses.append(error / N)
-    close(-model.estimator_.cv_results_["mean_test_score"], losses)
+    assert_close(-model.estimator_.cv_results_["mean_test_score"], losses)
     assert model.estimator_.alpha_ == alphas[np.argmin(losses)]
 
 
@@ -251,21 +245,21 @@ def test_tuning_tests_single_rows(penalty, cv):
 @every_penalty
 @weighted_or_not
 def test_averages_of_one_row_are_the_rows(estimator, penalty, weighted):
-    X, y = problem()
+    X, y = repeated_rows()
     weights = weights_with_zeros() if weighted else None
     for options in ({}, {"alpha": "tune", "gamma": "tune"}, {"cv": KFold(4)}):
         model = make(estimator, penalty, n_average=1, **options).fit(X, y, sample_weight=weights)
         plain = clone(model.estimator).fit(X, y, sample_weight=weights)
         assert model.estimator_.alpha_ == plain.alpha_ and model.estimator_.gamma_ == plain.gamma_
-        close(model.decision_function(X), plain.decision_function(X), 1e-7)
-        close(model.held_out_decision_, plain.held_out_decision_, 1e-7)
-        close(model.predict_proba(X), plain.predict_proba(X), 1e-6)
+        assert_close(model.decision_function(X), plain.decision_function(X), 1e-7)
+        assert_close(model.held_out_decision_, plain.held_out_decision_, 1e-7)
+        assert_close(model.predict_proba(X), plain.predict_proba(X), 1e-6)
 
 
 @every_classifier
 @every_penalty
 def test_precomputed_and_sparse(estimator, penalty):
-    X, y = problem()
+    X, y = repeated_rows()
     weights = weights_with_zeros()
     K = gram("rbf", X, X)
     by_name = make(estimator, penalty).fit(X, y, sample_weight=weights)
@@ -275,14 +269,14 @@ def test_precomputed_and_sparse(estimator, penalty):
     kept = K.copy()
     given.fit(K, y, sample_weight=weights)
     assert np.array_equal(K, kept)
-    close(given.decision_function(K), by_name.decision_function(X))
-    close(given.held_out_decision_, by_name.held_out_decision_)
+    assert_close(given.decision_function(K), by_name.decision_function(X))
+    assert_close(given.held_out_decision_, by_name.held_out_decision_)
     X = np.where(np.abs(X) > 0.5, X, 0.0)
     for kernel in ("linear", "rbf"):
         dense = make(estimator, penalty, kernel).fit(X, y, sample_weight=weights)
         sparse = make(estimator, penalty, kernel).fit(sp.csr_matrix(X), y, sample_weight=weights)
-        close(sparse.decision_function(sp.csr_matrix(X)), dense.decision_function(X))
-        close(sparse.held_out_decision_, dense.held_out_decision_)
+        assert_close(sparse.decision_function(sp.csr_matrix(X)), dense.decision_function(X))
+        assert_close(sparse.held_out_decision_, dense.held_out_decision_)
 
 
 @pytest.mark.parametrize(
@@ -294,15 +288,17 @@ def test_other_namespaces(estimator, penalty, namespace):
     xp = (
         pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
     )
-    X, y = problem()
+    X, y = repeated_rows()
     for kernel in ("linear", "rbf"):
         for cv in (None, KFold(3)):
             options = {"alpha": [0.1, 1.0], "cv": cv}
             expected = make(estimator, penalty, kernel, **options).fit(X, y)
             got = make(estimator, penalty, kernel, **options).fit(xp.asarray(X), xp.asarray(y))
             assert type(got.decision_function(xp.asarray(X))) is type(xp.asarray(X))
-            close(np.asarray(got.decision_function(xp.asarray(X))), expected.decision_function(X))
-            close(np.asarray(got.held_out_decision_), expected.held_out_decision_)
+            assert_close(
+                np.asarray(got.decision_function(xp.asarray(X))), expected.decision_function(X)
+            )
+            assert_close(np.asarray(got.held_out_decision_), expected.held_out_decision_)
 
 
 def test_discriminant_scores_are_those_of_single_rows():
@@ -327,7 +323,7 @@ def test_linear_means_are_means_of_rows():
     """For the linear kernel the same as fitting the mean rows themselves, weighted by their numbers
     of rows.
     """
-    X, y = problem()
+    X, y = repeated_rows()
     model = make(LeastSquaresSVC, kernel="linear", n_average=3).fit(X, y)
     rows = [np.flatnonzero(model.blocks_ == number) for number in range(model.n_averages_)]
     means, labels = (
@@ -337,10 +333,10 @@ def test_linear_means_are_means_of_rows():
     plain = LeastSquaresSVC("linear", alpha=MU).fit(
         means, labels, sample_weight=[len(block) for block in rows]
     )
-    close(model.decision_function(X), plain.decision_function(X))
-    close(model.estimator_.coef_, plain.coef_)
+    assert_close(model.decision_function(X), plain.decision_function(X))
+    assert_close(model.estimator_.coef_, plain.coef_)
     assert model.estimator_.dual_coef_.shape == (N, 3)
-    close(
+    assert_close(
         X @ X.T @ model.estimator_.dual_coef_ + model.estimator_.intercept_,
         model.decision_function(X),
     )
@@ -360,7 +356,7 @@ def test_blocks():
 
 
 def test_every_training_set_averages_its_own_rows():
-    X, y = problem(2)
+    X, y = repeated_rows(2)
     cv = StratifiedKFold(3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
     for model in (
@@ -383,7 +379,7 @@ def test_every_training_set_averages_its_own_rows():
     for train, test in cv.split(X, y):
         model = make(LeastSquaresSVC).fit(X[train], y[train])
         expected = literal(model, "rbf", X[train], y[train], None, model.blocks_, X[test])
-        close(
+        assert_close(
             fitonce.cross_val_predict(
                 make(LeastSquaresSVC), X, y, cv=cv, method="decision_function"
             )[test],
@@ -393,18 +389,18 @@ def test_every_training_set_averages_its_own_rows():
 
 @pytest.mark.filterwarnings("ignore::fitonce.RefitWarning")
 def test_permutations_refit():
-    X, y = problem(2)
+    X, y = repeated_rows(2)
     options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 4, "random_state": 1}
     got = fitonce.permutation_test_score(make(LeastSquaresSVC), X, y, **options)
     expected = sklearn.model_selection.permutation_test_score(
         make(LeastSquaresSVC), X, y, **options
     )
-    close(got[0], expected[0])
-    close(got[1], expected[1])
+    assert_close(got[0], expected[0])
+    assert_close(got[1], expected[1])
 
 
 def test_transform_and_copies():
-    X, y = problem()
+    X, y = repeated_rows()
     model = make(KernelFisherDiscriminant).fit(X, y)
     assert model.transform(X).shape == (N, 2) and not hasattr(make(LeastSquaresSVC), "transform")
     again = pickle.loads(pickle.dumps(model))
@@ -451,7 +447,7 @@ def test_transform_and_copies():
 )
 def test_bad_parameters(wrapper, error, message):
     with pytest.raises(error, match=message):
-        wrapper.fit(*problem())
+        wrapper.fit(*repeated_rows())
 
 
 # ---- subsampling ---------------------------------------------------------------------------------
@@ -460,7 +456,7 @@ def test_bad_parameters(wrapper, error, message):
 @pytest.mark.parametrize("estimator", [*CLASSIFIERS, KernelRidge])
 @weighted_or_not
 def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
-    X, y = problem()
+    X, y = repeated_rows()
     y = X @ [1.0, -1.0, 0.5] if estimator is KernelRidge else y
     weights = weights_with_zeros() if weighted else None
     for inner in (estimator(), estimator(gamma=0.3, alpha=MU, penalty="dual")):
@@ -471,19 +467,19 @@ def test_subsampling_is_a_fit_on_fewer_rows(estimator, weighted):
             X[rows], y[rows], sample_weight=None if weights is None else weights[rows]
         )
         how = "predict" if estimator is KernelRidge else "decision_function"
-        close(getattr(model, how)(X), getattr(plain, how)(X))
+        assert_close(getattr(model, how)(X), getattr(plain, how)(X))
         name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
-        close(getattr(model.estimator_, name)[rows], getattr(plain, name))
+        assert_close(getattr(model.estimator_, name)[rows], getattr(plain, name))
 
 
 def test_subsampling_needs_rows_in_memory():
-    X, y = problem()
+    X, y = repeated_rows()
     with pytest.raises(ValueError, match="Subsampling needs the rows in memory"):
         Subsampling(LeastSquaresSVC(landmarks=5), max_samples=20).fit(open_rows([X]), y)
 
 
 def test_averages_are_not_verified():
-    X, y = problem()
+    X, y = repeated_rows()
     model = KernelAveraging(
         LeastSquaresSVC(gamma=0.3, alpha=1.0, cv=3), n_average=3, random_state=0
     ).fit(X, y)
@@ -492,7 +488,7 @@ def test_averages_are_not_verified():
 
 
 def test_subsampling_keeps_the_shares_of_the_classes():
-    X, y = problem(3, n=100)
+    X, y = repeated_rows(3, n=100)
     model = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=0.3, random_state=0).fit(
         X, y
     )
@@ -501,7 +497,7 @@ def test_subsampling_keeps_the_shares_of_the_classes():
     assert shares(np.array([1, 1, 1]), 2).tolist() == [1, 1, 1]
     assert shares(np.array([5, 5]), 10).tolist() == [5, 5]
     whole = Subsampling(LeastSquaresSVC(gamma=0.3, alpha=1.0), max_samples=1000).fit(X, y)
-    close(
+    assert_close(
         whole.decision_function(X),
         LeastSquaresSVC(gamma=0.3, alpha=1.0).fit(X, y).decision_function(X),
     )

@@ -36,6 +36,8 @@ from sklearn.preprocessing import StandardScaler
 
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
+from problems import labelled_rows, numbered_rows, row_weights, rows_for
+from reference import assert_close
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
@@ -57,34 +59,6 @@ every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
 
 
-def problem(
-    estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in random order and targets of the kind that the estimator learns.
-
-    Unbalanced classes, or numbers.
-    """
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    if estimator is KernelRidge:
-        return X, np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=n) + 5.0
-    labels = rng.permutation(
-        np.repeat(
-            np.arange(n_classes),
-            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int)),
-        )
-    )
-    X[:, 0] += 1.5 * labels
-    return X, labels
-
-
-def unequal_weights(n: int = N, zeros: int = 5) -> np.ndarray:
-    rng = np.random.default_rng(1)
-    weights = rng.uniform(0.3, 3.0, size=n)
-    weights[rng.permutation(n)[:zeros]] = 0.0
-    return weights
-
-
 def output(model, X):
     """The main output: decision values, or predictions of a regressor."""
     return model.decision_function(X) if hasattr(model, "decision_function") else model.predict(X)
@@ -95,15 +69,6 @@ def held_out(model):
         model.held_out_decision_
         if hasattr(model, "held_out_decision_")
         else model.held_out_prediction_
-    )
-
-
-def close(got, expected, rtol: float = 1e-9) -> None:
-    """Equal relative to the largest expected entry; NaN and infinities in the same places."""
-    got, expected = np.asarray(got), np.asarray(expected)
-    finite = expected[np.isfinite(expected)]
-    np.testing.assert_allclose(
-        got, expected, rtol=0, atol=rtol * (np.abs(finite).max(initial=0.0) or 1.0)
     )
 
 
@@ -150,18 +115,18 @@ def solver(penalty: str) -> reference.Fit:
 def test_least_squares_models_minimise_their_criterion(
     estimator, intercept, weighted, penalty, kernel
 ):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     new = np.random.default_rng(5).normal(size=(7, 3))
-    weights = unequal_weights(zeros=0) if weighted else None
+    weights = row_weights(N) if weighted else None
     model = estimator(
         kernel=kernel, penalty=penalty, alpha=0.7, fit_intercept=intercept, **KERNELS[kernel]
     ).fit(X, y, sample_weight=weights)
     K, K_new = (pairwise_kernels(rows, X, metric=kernel, **KERNELS[kernel]) for rows in (X, new))
     expected = solver(penalty)(K, targets_of(model, y), 0.7, weights, intercept)
     got = output(model, new)
-    close(got.reshape(len(got), -1), expected.predict(K_new))
-    close(model.dual_coef_.reshape(N, -1), expected.alpha)
-    close(np.ravel(model.intercept_), expected.b)
+    assert_close(got.reshape(len(got), -1), expected.predict(K_new))
+    assert_close(model.dual_coef_.reshape(N, -1), expected.alpha)
+    assert_close(np.ravel(model.intercept_), expected.b)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +140,9 @@ def test_fisher_discriminant_solves_its_eigenproblem(weighted, n_classes, kernel
 
     The dual norm needs none.
     """
-    X, y = problem(n_classes=n_classes, n=32)
+    X, y = labelled_rows(32, n_classes)
     train, test = np.arange(25), np.arange(25, 32)
-    weights = unequal_weights(25, zeros=0) if weighted else None
+    weights = row_weights(25) if weighted else None
     K = pairwise_kernels(X, metric=kernel, **KERNELS[kernel])
     model = KernelFisherDiscriminant(kernel, alpha=0.7, penalty=penalty, **KERNELS[kernel]).fit(
         X[train], y[train], sample_weight=weights
@@ -186,35 +151,35 @@ def test_fisher_discriminant_solves_its_eigenproblem(weighted, n_classes, kernel
     scores, projection, eigenvalues = reference.kfda_brute(
         K, y, 0.7, train, test, all_weights, penalty
     )
-    close(
+    assert_close(
         model.decision_function(X[test]),
         scores if n_classes > 2 else scores[:, 1] - scores[:, 0],
         1e-7,
     )
     signs = np.sign(np.sum(projection * model.transform(X[test]), axis=0))
-    close(model.transform(X[test]), signs * projection, 1e-7)
-    close(model.explained_variance_ratio_, eigenvalues / eigenvalues.sum(), 1e-7)
+    assert_close(model.transform(X[test]), signs * projection, 1e-7)
+    assert_close(model.explained_variance_ratio_, eigenvalues / eigenvalues.sum(), 1e-7)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_ridge_without_intercept_is_scikit_learns(weighted, kernel):
-    X, y = problem(KernelRidge)
+    X, y = numbered_rows(N)
     Y = np.column_stack([y, X[:, 2] - 1])
-    weights = unequal_weights() if weighted else None
+    weights = row_weights(N, zeros=5) if weighted else None
     ours = KernelRidge(kernel=kernel, alpha=0.5, fit_intercept=False, **KERNELS[kernel]).fit(
         X, Y, sample_weight=weights
     )
     theirs = sklearn.kernel_ridge.KernelRidge(kernel=kernel, alpha=0.5, **KERNELS[kernel]).fit(
         X, Y, sample_weight=weights
     )
-    close(ours.predict(X + 0.1), theirs.predict(X + 0.1))
+    assert_close(ours.predict(X + 0.1), theirs.predict(X + 0.1))
 
 
 @every_penalty
 @pytest.mark.parametrize("estimator", WITH_INTERCEPT)
 def test_penalised_bias_is_a_constant_feature(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     with_ones = np.hstack([X, np.ones((N, 1))])
     penalised = estimator(
         kernel="linear", alpha=0.3, penalty=penalty, fit_intercept="penalized"
@@ -222,9 +187,9 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
     appended = estimator(kernel="linear", alpha=0.3, penalty=penalty, fit_intercept=False).fit(
         with_ones, y
     )
-    close(held_out(penalised), held_out(appended))
-    close(output(penalised, X), output(appended, with_ones))
-    close(np.ravel(penalised.intercept_), np.atleast_2d(appended.coef_)[:, -1])
+    assert_close(held_out(penalised), held_out(appended))
+    assert_close(output(penalised, X), output(appended, with_ones))
+    assert_close(np.ravel(penalised.intercept_), np.atleast_2d(appended.coef_)[:, -1])
 
 
 # ---- held-out outputs ----------------------------------------------------------------------------
@@ -236,12 +201,14 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
 @pytest.mark.parametrize("weighted", [False, True])
 @every_estimator
 def test_leave_one_out_equals_refits(estimator, weighted, kernel, n_classes, penalty):
-    X, y = problem(estimator, n_classes=n_classes)
-    weights = unequal_weights() if weighted else None
+    X, y = rows_for(estimator, N, n_classes)
+    weights = row_weights(N, zeros=5) if weighted else None
     model = estimator(kernel=kernel, alpha=0.4, penalty=penalty, **KERNELS[kernel]).fit(
         X, y, sample_weight=weights
     )
-    close(held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8)
+    assert_close(
+        held_out(model), refit_held_out(model, X, y, LeaveOneOut().split(X), weights), 1e-8
+    )
 
 
 SPLITTERS = {
@@ -271,37 +238,39 @@ def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
 @pytest.mark.parametrize("weighted", [False, True])
 @every_estimator
 def test_held_out_by_cv_equals_refits(estimator, weighted, cv, penalty):
-    X, y = problem(estimator)
-    weights = unequal_weights(zeros=4) if weighted else None
+    X, y = rows_for(estimator, N)
+    weights = row_weights(N, zeros=4) if weighted else None
     model = estimator(gamma=0.3, alpha=0.4, penalty=penalty, cv=SPLITTERS[cv]).fit(
         X, y, sample_weight=weights
     )
     splits = splits_of(SPLITTERS[cv], estimator, X, y)
-    close(held_out(model), refit_held_out(model, X, y, splits, weights), 1e-8)
+    assert_close(held_out(model), refit_held_out(model, X, y, splits, weights), 1e-8)
     tested = np.isin(np.arange(N), np.concatenate([test for _, test in splits]))
     np.testing.assert_array_equal(np.isnan(held_out(model)).reshape(N, -1).any(axis=1), ~tested)
 
 
 @every_estimator
 def test_groups_leave_together(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     groups = np.array(list("abcdefgh"))[np.arange(N) % 8]
     whole = estimator(gamma=0.3, alpha=0.4).fit(X, y, groups=groups)
-    close(held_out(whole), refit_held_out(whole, X, y, LeaveOneGroupOut().split(X, y, groups)))
+    assert_close(
+        held_out(whole), refit_held_out(whole, X, y, LeaveOneGroupOut().split(X, y, groups))
+    )
     folded = estimator(gamma=0.3, alpha=0.4, cv=GroupKFold(3)).fit(X, y, groups=groups)
-    close(held_out(folded), refit_held_out(folded, X, y, GroupKFold(3).split(X, y, groups)))
+    assert_close(held_out(folded), refit_held_out(folded, X, y, GroupKFold(3).split(X, y, groups)))
 
 
 @every_estimator
 def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     splits = [(np.r_[np.arange(20), np.arange(5)], np.arange(20, N))]
     try:
         model = estimator(gamma=0.3, alpha=0.4, cv=splits).fit(X, y)
     except ValueError as error:
         assert "train" in str(error)
     else:
-        close(held_out(model), refit_held_out(model, X, y, splits))
+        assert_close(held_out(model), refit_held_out(model, X, y, splits))
 
 
 @every_penalty
@@ -311,14 +280,14 @@ def test_classes_that_vanish_with_a_row(penalty, cv):
 
     The others are those of a refit.
     """
-    X, y = problem(n_classes=3)
+    X, y = labelled_rows(N, 3)
     lonely = np.where(np.arange(N) == 4, 9, y)
     model = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty, cv=cv).fit(X, lonely)
     fold = [4] if cv is None else next(test for _, test in cv.split(X) if 4 in test)
     assert np.all(model.held_out_decision_[fold, 3] == -np.inf)
     rest = np.setdiff1d(np.arange(N), fold)
     refit = clone(model).set_params(cv=None).fit(X[rest], lonely[rest])
-    close(model.held_out_decision_[fold, :3], refit.decision_function(X[fold]))
+    assert_close(model.held_out_decision_[fold, :3], refit.decision_function(X[fold]))
     assert np.isfinite(np.delete(model.held_out_decision_, fold, axis=0)).all()
     assert 0 < model.temperature_ < np.inf
     two = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty).fit(X, lonely == 9)
@@ -336,8 +305,8 @@ CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
 @pytest.mark.parametrize("cv", [None, KFold(4)])
 @every_estimator
 def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, penalty):
-    X, y = problem(estimator)
-    weights = unequal_weights(zeros=0) if weighted else None
+    X, y = rows_for(estimator, N)
+    weights = row_weights(N) if weighted else None
     model = estimator(
         gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=cv, criterion="squared_error"
     ).fit(X, y, sample_weight=weights)
@@ -359,7 +328,7 @@ def test_alpha_has_the_least_held_out_squared_error(estimator, cv, weighted, pen
 
 
 def test_of_equal_alphas_the_largest_is_chosen():
-    X, y = problem(KernelRidge)
+    X, y = numbered_rows(N)
     with pytest.warns(NumericalWarning):
         assert (
             KernelRidge(gamma=0.3, alpha=[1e-3, 10.0, 0.1]).fit(np.ones_like(X), y).alpha_ == 10.0
@@ -369,18 +338,18 @@ def test_of_equal_alphas_the_largest_is_chosen():
 @every_penalty
 @every_estimator
 def test_tune_tries_a_wide_grid(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model = estimator(gamma=0.3, penalty=penalty).fit(X, y)
     tried = np.asarray(model.cv_results_["param_alpha"], dtype=float)
     assert len(tried) > 15 and tried[-1] / tried[0] > 1e8 and np.all(np.diff(tried) > 0)
     listed = estimator(gamma=0.3, penalty=penalty, alpha=tried).fit(X, y)
     assert listed.alpha_ == model.alpha_ == tried[np.argmax(model.cv_results_["mean_test_score"])]
-    close(output(listed, X), output(model, X))
+    assert_close(output(listed, X), output(model, X))
 
 
 def test_gamma_by_the_scale_of_the_rows():
-    X, y = problem()
-    weights = unequal_weights()
+    X, y = labelled_rows(N)
+    weights = row_weights(N, zeros=5)
     scale = LeastSquaresSVC(gamma="scale", alpha=1.0)
     assert scale.fit(X, y).gamma_ == pytest.approx(1 / (3 * X.var()))
     assert LeastSquaresSVC(gamma=None, alpha=1.0).fit(X, y).gamma_ == pytest.approx(1 / 3)
@@ -410,8 +379,8 @@ def public_attributes(model) -> dict[str, object]:
 @pytest.mark.parametrize("cv", [None, 3])
 @every_estimator
 def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
-    X, y = problem(estimator)
-    weights = unequal_weights(zeros=3)
+    X, y = rows_for(estimator, N)
+    weights = row_weights(N, zeros=3)
     rows = X @ X.T if kernel == "precomputed" else X
     model = estimator(kernel=kernel, gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv).fit(
         rows, y, sample_weight=weights
@@ -425,12 +394,12 @@ def test_at_equals_a_fresh_fit(estimator, cv, kernel, penalty):
     assert public_attributes(other).keys() == public_attributes(fresh).keys()
     for name, value in public_attributes(fresh).items():
         if name not in ("cv_results_", "best_score_", "best_params_", "penalty_"):
-            close(getattr(other, name), value)
+            assert_close(getattr(other, name), value)
     assert pickle.dumps(model) == before
 
 
 def test_at_has_the_score_of_its_own_alpha():
-    X, y = problem()
+    X, y = labelled_rows(N)
     other, fresh = (
         LeastSquaresSVC(gamma=0.3, alpha=[0.1, 1.0]).fit(X, y).at(2.5),
         LeastSquaresSVC(gamma=0.3, alpha=2.5).fit(X, y),
@@ -452,10 +421,10 @@ def test_at_has_the_score_of_its_own_alpha():
 )
 @every_estimator
 def test_verify_agrees(estimator, cv, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     report = (
         estimator(gamma=0.3, alpha=[0.1, 1.0], penalty=penalty, cv=cv)
-        .fit(X, y, sample_weight=unequal_weights(zeros=3))
+        .fit(X, y, sample_weight=row_weights(N, zeros=3))
         .verify(n_refits=3)
     )
     assert report.passed and report.n_refits >= 2
@@ -475,14 +444,17 @@ def test_verify_agrees(estimator, cv, penalty):
 )
 def test_verify_agrees_with_class_weights_and_intercepts(setting):
     assert (
-        LeastSquaresSVC(gamma=0.3, alpha=0.5, **setting).fit(*problem()).verify(n_refits=N).passed
+        LeastSquaresSVC(gamma=0.3, alpha=0.5, **setting)
+        .fit(*labelled_rows(N))
+        .verify(n_refits=N)
+        .passed
     )
 
 
 @every_classifier
 def test_verify_copes_with_classes_that_vanish(estimator):
     """Refits that lack a class cannot be compared column by column; the others still are."""
-    X, y = problem()
+    X, y = labelled_rows(N)
     report = (
         estimator(gamma=0.3, alpha=0.5).fit(X, np.where(np.arange(N) == 4, 9, y)).verify(n_refits=N)
     )
@@ -506,7 +478,7 @@ def test_verify_copes_with_classes_that_vanish(estimator):
 )
 @every_estimator
 def test_verify_detects_a_deviation(estimator, plant):
-    model = estimator(gamma=0.3, alpha=0.5).fit(*problem(estimator))
+    model = estimator(gamma=0.3, alpha=0.5).fit(*rows_for(estimator, N))
     name = "held_out_prediction_" if estimator is KernelRidge else "held_out_decision_"
     setattr(model, name, plant(getattr(model, name)))
     report = model.verify()
@@ -515,7 +487,7 @@ def test_verify_detects_a_deviation(estimator, plant):
 
 
 def test_verify_of_a_precomputed_kernel_needs_it_again():
-    X, y = problem()
+    X, y = labelled_rows(N)
     K = X @ X.T
     model = LeastSquaresSVC("precomputed", alpha=0.5).fit(K, y)
     assert model.verify(X=K, n_refits=N).passed
@@ -529,16 +501,16 @@ def test_verify_of_a_precomputed_kernel_needs_it_again():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("intercept", [True, False, "penalized"])
 def test_leverage_is_the_diagonal_of_the_hat_matrix(intercept, weighted, penalty):
-    X, y = problem()
-    weights = unequal_weights(zeros=0) if weighted else None
+    X, y = labelled_rows(N)
+    weights = row_weights(N) if weighted else None
     setting = {"gamma": 0.3, "alpha": 0.4, "penalty": penalty, "fit_intercept": intercept}
     H = KernelRidge(**setting).fit(X, np.eye(N), sample_weight=weights).predict(X)
     for estimator in WITH_INTERCEPT:
         model = estimator(**setting).fit(X, y, sample_weight=weights)
-        close(model.leverage_, np.diag(H))
+        assert_close(model.leverage_, np.diag(H))
         assert model.effective_dof_ == pytest.approx(np.trace(H))
     if intercept is True:
-        close(
+        assert_close(
             KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty)
             .fit(X, y, sample_weight=weights)
             .leverage_,
@@ -547,7 +519,7 @@ def test_leverage_is_the_diagonal_of_the_hat_matrix(intercept, weighted, penalty
 
 
 def test_effective_dof_goes_from_one_to_n():
-    X, y = problem()
+    X, y = labelled_rows(N)
     dof = [
         LeastSquaresSVC(alpha=alpha, gamma=3.0).fit(X, y).effective_dof_
         for alpha in (1e8, 1.0, 1e-6)
@@ -565,15 +537,15 @@ def test_effective_dof_goes_from_one_to_n():
 @two_and_three
 @every_classifier
 def test_probabilities_are_a_softmax_at_the_temperature(estimator, n_classes):
-    X, y = problem(estimator, n_classes=n_classes)
+    X, y = rows_for(estimator, N, n_classes)
     model = estimator(gamma=0.3, alpha=0.5).fit(X, y)
     decision = model.decision_function(X)
     scores = np.column_stack([np.zeros(N), decision]) if n_classes == 2 else decision
     proba = model.predict_proba(X)
-    close(proba, softmax(scores / model.temperature_, axis=1))
+    assert_close(proba, softmax(scores / model.temperature_, axis=1))
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_array_equal(model.predict(X), model.classes_[np.argmax(proba, axis=1)])
-    close(model.predict_log_proba(X), np.log(proba))
+    assert_close(model.predict_log_proba(X), np.log(proba))
     assert model.score(X, y) == accuracy_score(y, model.predict(X))
 
 
@@ -592,8 +564,8 @@ def softened(y: np.ndarray, weights: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("cv", [None, KFold(4)])
 @every_classifier
 def test_temperature_minimises_the_held_out_log_loss(estimator, cv, weighted, n_classes):
-    X, y = problem(estimator, n_classes=n_classes)
-    weights = unequal_weights() if weighted else np.ones(N)
+    X, y = rows_for(estimator, N, n_classes)
+    weights = row_weights(N, zeros=5) if weighted else np.ones(N)
     model = estimator(gamma=0.3, alpha=0.5, cv=cv).fit(X, y, sample_weight=weights)
     decision = model.held_out_decision_
     scores = np.column_stack([np.zeros(N), decision]) if n_classes == 2 else decision
@@ -616,7 +588,7 @@ def test_temperature_minimises_the_held_out_log_loss(estimator, cv, weighted, n_
 @every_classifier
 def test_temperature_is_close_to_that_of_scikit_learns_calibration(estimator):
     """scikit-learn's targets are not softened: with many rows that hardly matters."""
-    X, y = problem(estimator, n=200)
+    X, y = rows_for(estimator, 200)
     X = X + np.random.default_rng(9).normal(size=X.shape)
     plain = estimator(gamma=0.3, alpha=0.5, cv=StratifiedKFold(3))
     wrapped = sklearn.calibration.CalibratedClassifierCV(
@@ -627,17 +599,17 @@ def test_temperature_is_close_to_that_of_scikit_learns_calibration(estimator):
     except ValueError as error:
         assert "temperature" in str(error), error
         pytest.skip("scikit-learn before 1.8 has no temperature scaling")
-    close(plain.fit(X, y).predict_proba(X), wrapped.predict_proba(X), 0.05)
+    assert_close(plain.fit(X, y).predict_proba(X), wrapped.predict_proba(X), 0.05)
 
 
 def test_without_calibration():
-    X, y = problem()
+    X, y = labelled_rows(N)
     plain = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, calibration=None).fit(X, y)
     assert plain.temperature_ == 1.0
-    close(plain.predict_proba(X), softmax(plain.decision_function(X), axis=1))
+    assert_close(plain.predict_proba(X), softmax(plain.decision_function(X), axis=1))
     svc = LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration=None).fit(X, y)
     assert not hasattr(svc, "predict_proba") and not hasattr(svc, "predict_log_proba")
-    close(
+    assert_close(
         svc.decision_function(X),
         LeastSquaresSVC(gamma=0.3, alpha=0.5).fit(X, y).decision_function(X),
     )
@@ -650,8 +622,8 @@ def test_without_calibration():
 @two_and_three
 @pytest.mark.parametrize("weighted", [False, True])
 def test_class_weight_multiplies_sample_weight(weighted, n_classes, penalty):
-    X, y = problem(n_classes=n_classes)
-    weights = unequal_weights() if weighted else np.ones(N)
+    X, y = labelled_rows(N, n_classes)
+    weights = row_weights(N, zeros=5) if weighted else np.ones(N)
     sizes = np.bincount(y, weights=weights)
     for class_weight, factors in (
         ({0: 3.0}, np.where(y == 0, 3.0, 1.0)),
@@ -664,22 +636,22 @@ def test_class_weight_multiplies_sample_weight(weighted, n_classes, penalty):
             X, y, sample_weight=weights * factors
         )
         assert model.alpha_ == by_row.alpha_
-        close(model.decision_function(X), by_row.decision_function(X))
+        assert_close(model.decision_function(X), by_row.decision_function(X))
 
 
 def test_priors():
-    X, y = problem()
-    weights = unequal_weights(zeros=0)
+    X, y = labelled_rows(N)
+    weights = row_weights(N)
     by_frequency = KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y)
-    close(by_frequency.priors_, np.bincount(y) / N)
-    close(
+    assert_close(by_frequency.priors_, np.bincount(y) / N)
+    assert_close(
         KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y, sample_weight=weights).priors_,
         np.bincount(y, weights=weights) / weights.sum(),
     )
     priors = np.array([0.2, 0.5, 0.3])
     given = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, priors=priors.tolist()).fit(X, y)
-    close(given.priors_, priors)
-    close(
+    assert_close(given.priors_, priors)
+    assert_close(
         given.decision_function(X),
         by_frequency.decision_function(X) + np.log(priors / by_frequency.priors_),
     )
@@ -687,19 +659,19 @@ def test_priors():
 
 
 def test_n_components_and_explained_variance():
-    X, y = problem(n=60, n_classes=4)
+    X, y = labelled_rows(60, 4)
     whole = KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y)
     two = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, n_components=2).fit(X, y)
     Z = whole.transform(X)
     assert Z.shape == (60, 3) and whole.means_.shape == (4, 3)
-    close(two.transform(X), Z[:, :2])
-    close(two.decision_function(X), whole.decision_function(X))
+    assert_close(two.transform(X), Z[:, :2])
+    assert_close(two.decision_function(X), whole.decision_function(X))
     ratio = whole.explained_variance_ratio_
     assert ratio.shape == (3,) and ratio.sum() == pytest.approx(1.0) and np.all(np.diff(ratio) <= 0)
     centroids = np.array([Z[y == label].mean(axis=0) for label in range(4)])
-    close(whole.means_, centroids)
+    assert_close(whole.means_, centroids)
     between = np.bincount(y) @ centroids**2  # W diagonalises S_b
-    close(ratio, between / between.sum())
+    assert_close(ratio, between / between.sum())
     np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-12)
 
 
@@ -709,7 +681,7 @@ def test_n_components_and_explained_variance():
 @every_penalty
 @every_estimator
 def test_weight_two_is_a_repeated_row(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     times = np.random.default_rng(3).integers(0, 4, size=N)
     rows = np.repeat(np.arange(N), times)
     weighted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty, cv=KFold(4)).fit(
@@ -723,8 +695,8 @@ def test_weight_two_is_a_repeated_row(estimator, penalty):
         X[rows], y[rows]
     )
     assert weighted.alpha_ == repeated.alpha_ and weighted.gamma_ == pytest.approx(repeated.gamma_)
-    close(output(weighted, X), output(repeated, X))
-    close(held_out(weighted)[rows], held_out(repeated))
+    assert_close(output(weighted, X), output(repeated, X))
+    assert_close(held_out(weighted)[rows], held_out(repeated))
     if estimator is not KernelRidge:
         assert weighted.temperature_ == pytest.approx(repeated.temperature_)
 
@@ -732,81 +704,81 @@ def test_weight_two_is_a_repeated_row(estimator, penalty):
 @every_estimator
 def test_equal_weights_of_any_size_leave_alpha_relative(estimator):
     """Weights scale the loss: weight c with alpha c is weight one with alpha one."""
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     single = estimator(gamma=0.3, alpha=0.5).fit(X, y)
     fivefold = estimator(gamma=0.3, alpha=2.5).fit(X, y, sample_weight=5.0)
     expected = output(single, X)
     if estimator is not KernelFisherDiscriminant:  # whose scores grow with the degrees of freedom
-        close(output(fivefold, X), expected)
-    close(fivefold.leverage_, single.leverage_)
+        assert_close(output(fivefold, X), expected)
+    assert_close(fivefold.leverage_, single.leverage_)
 
 
 @every_penalty
 @every_estimator
 def test_row_order_does_not_matter(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     order = np.random.default_rng(2).permutation(N)
     model = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty).fit(X, y)
     permuted = estimator(gamma=0.3, alpha=CANDIDATES, penalty=penalty).fit(X[order], y[order])
     assert model.alpha_ == permuted.alpha_
-    close(output(permuted, X), output(model, X))
-    close(held_out(permuted), held_out(model)[order])
+    assert_close(output(permuted, X), output(model, X))
+    assert_close(held_out(permuted), held_out(model)[order])
     if estimator is KernelFisherDiscriminant:
-        close(permuted.transform(X), model.transform(X))
+        assert_close(permuted.transform(X), model.transform(X))
 
 
 @two_and_three
 @every_classifier
 def test_label_names_do_not_matter(estimator, n_classes):
-    X, y = problem(n_classes=n_classes)
+    X, y = labelled_rows(N, n_classes)
     model = estimator(gamma=0.3, alpha=0.5).fit(X, y)
     names = np.array(["aardvark", "bee", "cat"])
     named = estimator(gamma=0.3, alpha=0.5).fit(X, names[y])
     np.testing.assert_array_equal(named.classes_, names[:n_classes])
     np.testing.assert_array_equal(named.predict(X), names[model.predict(X)])
-    close(named.decision_function(X), model.decision_function(X))
+    assert_close(named.decision_function(X), model.decision_function(X))
     reversed_order = estimator(gamma=0.3, alpha=0.5).fit(X, -y)  # classes sort the other way round
     if n_classes == 2:
-        close(reversed_order.decision_function(X), -model.decision_function(X))
+        assert_close(reversed_order.decision_function(X), -model.decision_function(X))
     else:
-        close(reversed_order.decision_function(X), model.decision_function(X)[:, ::-1])
-    close(reversed_order.predict_proba(X), model.predict_proba(X)[:, ::-1])
+        assert_close(reversed_order.decision_function(X), model.decision_function(X)[:, ::-1])
+    assert_close(reversed_order.predict_proba(X), model.predict_proba(X)[:, ::-1])
 
 
 @every_penalty
 @every_estimator
 def test_a_constant_added_to_the_kernel_changes_nothing_with_a_free_bias(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     K = pairwise_kernels(X, metric="rbf")
     plain, shifted = (
         estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(G, y) for G in (K, K + 3.0)
     )
-    close(output(shifted, K + 3.0), output(plain, K))
-    close(held_out(shifted), held_out(plain))
+    assert_close(output(shifted, K + 3.0), output(plain, K))
+    assert_close(held_out(shifted), held_out(plain))
 
 
 @every_penalty
 @every_estimator
 def test_scaling_the_kernel_is_scaling_alpha(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     K = pairwise_kernels(X, metric="rbf")
     plain = estimator(kernel="precomputed", alpha=0.5, penalty=penalty).fit(K, y)
     scaled = estimator(
         kernel="precomputed", alpha=0.5 * (7.0 if penalty == "function" else 49.0), penalty=penalty
     ).fit(7.0 * K, y)
-    close(output(scaled, 7.0 * K), output(plain, K))
-    close(held_out(scaled), held_out(plain))
+    assert_close(output(scaled, 7.0 * K), output(plain, K))
+    assert_close(held_out(scaled), held_out(plain))
 
 
 @every_estimator
 def test_limits_of_alpha(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     interpolating = estimator(gamma=2.0, alpha=1e-7).fit(X, y)
     constant = estimator(gamma=2.0, alpha=1e10).fit(X, y)
     if estimator is KernelRidge:
-        close(interpolating.predict(X), y, 1e-4)
-        close(constant.predict(X), np.full(N, y.mean()), 1e-6)
-        close(constant.held_out_prediction_, (y.sum() - y) / (N - 1), 1e-6)
+        assert_close(interpolating.predict(X), y, 1e-4)
+        assert_close(constant.predict(X), np.full(N, y.mean()), 1e-6)
+        assert_close(constant.held_out_prediction_, (y.sum() - y) / (N - 1), 1e-6)
     else:
         assert interpolating.score(X, y) == 1.0
         assert np.ptp(constant.decision_function(X), axis=0).max() < 1e-4
@@ -817,7 +789,7 @@ def test_limits_of_alpha(estimator):
 @every_estimator
 @pytest.mark.parametrize("scale", [1e6, 1e-6])
 def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     for kernel in ("rbf", "linear", "cosine"):
         candidates = 2.0 ** np.arange(-12, 9, 4)
         model = estimator(kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates).fit(X, y)
@@ -825,7 +797,7 @@ def test_tuned_models_do_not_depend_on_the_scale_of_x(estimator, penalty, scale)
         scaled = estimator(
             kernel=kernel, gamma="scale", penalty=penalty, alpha=candidates * unit
         ).fit(X * scale, y)
-        close(output(scaled, X * scale), output(model, X), 1e-7)
+        assert_close(output(scaled, X * scale), output(model, X), 1e-7)
         tuned = estimator(kernel=kernel, penalty=penalty, gamma="scale")
         assert clone(tuned).fit(X * scale, y).score(X * scale, y) == pytest.approx(
             tuned.fit(X, y).score(X, y), abs=0.1
@@ -841,25 +813,25 @@ def alpha_unit(kernel: str, penalty: str, scale: float) -> float:
 
 @every_estimator
 def test_an_offset_of_x_does_not_matter_to_the_linear_kernel(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model, moved = (estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, X + 1e6))
-    close(output(moved, X + 1e6), output(model, X), 1e-7)
-    close(held_out(moved), held_out(model), 1e-7)
+    assert_close(output(moved, X + 1e6), output(model, X), 1e-7)
+    assert_close(held_out(moved), held_out(model), 1e-7)
     wide = np.random.default_rng(0).normal(size=(N, 40))
     model, moved = (
         estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (wide, wide + 1e3)
     )
-    close(held_out(moved), held_out(model), 1e-7)
+    assert_close(held_out(moved), held_out(model), 1e-7)
 
 
 def test_targets_of_any_size():
-    X, y = problem(KernelRidge)
+    X, y = numbered_rows(N)
     model = KernelRidge(gamma=0.3).fit(X, y)
     for scale in (1e8, 1e-8):
         scaled = KernelRidge(gamma=0.3).fit(X, y * scale)
         assert scaled.alpha_ == model.alpha_
-        close(scaled.predict(X) / scale, model.predict(X))
-    close(
+        assert_close(scaled.predict(X) / scale, model.predict(X))
+    assert_close(
         KernelRidge(gamma=0.3, alpha=0.5).fit(X, y + 1e6).held_out_prediction_ - 1e6,
         KernelRidge(gamma=0.3, alpha=0.5).fit(X, y).held_out_prediction_,
         1e-8,
@@ -873,19 +845,19 @@ def test_targets_of_any_size():
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_estimator
 def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     X = np.where(np.random.default_rng(0).uniform(size=X.shape) < 0.4, 0.0, X)
     setting = {"kernel": kernel, "alpha": [0.3, 3.0], "penalty": penalty, **KERNELS[kernel]}
-    dense = estimator(**setting).fit(X, y, sample_weight=unequal_weights())
+    dense = estimator(**setting).fit(X, y, sample_weight=row_weights(N, zeros=5))
     for convert in (sp.csr_matrix, sp.csc_array, sp.coo_array):
-        sparse = estimator(**setting).fit(convert(X), y, sample_weight=unequal_weights())
+        sparse = estimator(**setting).fit(convert(X), y, sample_weight=row_weights(N, zeros=5))
         assert sparse.alpha_ == dense.alpha_
-        close(held_out(sparse), held_out(dense))
-        close(output(sparse, convert(X)), output(dense, X))
-        close(output(dense, convert(X)), output(dense, X))
-        close(output(sparse, X), output(dense, X))
+        assert_close(held_out(sparse), held_out(dense))
+        assert_close(output(sparse, convert(X)), output(dense, X))
+        assert_close(output(dense, convert(X)), output(dense, X))
+        assert_close(output(sparse, X), output(dense, X))
         if estimator is KernelFisherDiscriminant:
-            close(sparse.transform(convert(X)), dense.transform(X))
+            assert_close(sparse.transform(convert(X)), dense.transform(X))
     assert sparse.at(1.0).verify().passed
 
 
@@ -894,9 +866,9 @@ def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
 @pytest.mark.parametrize("cv", [None, 3])
 @every_estimator
 def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weighted, penalty):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     new = np.random.default_rng(5).normal(size=(7, 3))
-    weights = unequal_weights() if weighted else None
+    weights = row_weights(N, zeros=5) if weighted else None
     used = (
         X if weights is None else X[weights > 0]
     )  # rows of weight zero are columns too, and ignored
@@ -908,14 +880,14 @@ def test_precomputed_kernels_are_rectangular_in_every_method(estimator, cv, weig
         K, y, sample_weight=weights
     )
     assert by_kernel.n_features_in_ == N and len(by_kernel.dual_coef_) in (N, len(used))
-    close(held_out(by_kernel), held_out(by_rows))
+    assert_close(held_out(by_kernel), held_out(by_rows))
     methods = (
         ["predict"]
         if estimator is KernelRidge
         else ["predict", "decision_function", "predict_proba", "predict_log_proba"]
     )
     for method in [*methods, *(["transform"] if estimator is KernelFisherDiscriminant else [])]:
-        close(getattr(by_kernel, method)(K_new), getattr(by_rows, method)(new))
+        assert_close(getattr(by_kernel, method)(K_new), getattr(by_rows, method)(new))
 
 
 @every_estimator
@@ -924,22 +896,22 @@ def test_callable_kernels(estimator):
         assert A.ndim == B.ndim == 2
         return np.exp(-np.sum((A[:, None] - B) ** 2, axis=2) / width) + offset
 
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model = estimator(kernel=shifted_rbf, kernel_params={"width": 4.0}, alpha=[0.3, 3.0]).fit(X, y)
     named = estimator(kernel="rbf", gamma=0.25, alpha=[0.3, 3.0]).fit(X, y)
-    close(output(model, X[:5]), output(named, X[:5]))
-    close(held_out(model), held_out(named))
+    assert_close(output(model, X[:5]), output(named, X[:5]))
+    assert_close(held_out(model), held_out(named))
     assert model.verify().passed and not hasattr(model, "gamma_")
     ignored = estimator(
         kernel="rbf", gamma=0.25, alpha=[0.3, 3.0], degree="unused", kernel_params={"unused": 1}
     ).fit(X, y)
-    close(output(ignored, X), output(named, X))
+    assert_close(output(ignored, X), output(named, X))
 
 
 @every_estimator
 def test_polynomial_is_poly(estimator):
-    X, y = problem(estimator)
-    close(
+    X, y = rows_for(estimator, N)
+    assert_close(
         output(estimator(kernel="polynomial", gamma=0.3, alpha=1.0).fit(X, y), X),
         output(estimator(kernel="poly", gamma=0.3, alpha=1.0).fit(X, y), X),
     )
@@ -948,7 +920,7 @@ def test_polynomial_is_poly(estimator):
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_estimator
 def test_float32_is_as_good_as_float64(estimator, kernel):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     single = X.astype(np.float32)
     setting = {"kernel": kernel, "alpha": [1e-4, 1e-2], "penalty": "dual", **KERNELS[kernel]}
     y = y.astype(np.float32) if estimator is KernelRidge else y
@@ -956,8 +928,8 @@ def test_float32_is_as_good_as_float64(estimator, kernel):
     double = estimator(**setting).fit(
         single.astype(np.float64), y.astype(np.float64) if estimator is KernelRidge else y
     )
-    close(held_out(model), held_out(double), 1e-13)
-    close(output(model, single), output(double, single.astype(np.float64)), 1e-13)
+    assert_close(held_out(model), held_out(double), 1e-13)
+    assert_close(output(model, single), output(double, single.astype(np.float64)), 1e-13)
     if estimator is KernelFisherDiscriminant:
         assert (
             model.transform(single).dtype == np.float32 and model.transform(X).dtype == np.float64
@@ -967,30 +939,30 @@ def test_float32_is_as_good_as_float64(estimator, kernel):
 @every_estimator
 def test_editing_x_after_fit_changes_nothing(estimator):
     for kernel in ("rbf", "linear", "precomputed"):
-        X, y = problem(estimator)
+        X, y = rows_for(estimator, N)
         rows = np.ascontiguousarray(X @ X.T if kernel == "precomputed" else X)
         labels, untouched = y.copy(), rows.copy()
         model = estimator(kernel=kernel, gamma=0.3, alpha=0.5).fit(rows, labels)
         np.testing.assert_array_equal(rows, untouched)  # nor does fitting change X
         before = output(model, untouched)
         rows[:], labels[:] = 77.0, labels[0]
-        close(output(model, untouched), before, 1e-15)
+        assert_close(output(model, untouched), before, 1e-15)
         if kernel != "precomputed":
             assert model.verify().passed
-            close(
+            assert_close(
                 output(model.at(2.0), untouched),
                 output(estimator(kernel=kernel, gamma=0.3, alpha=2.0).fit(untouched, y), untouched),
             )
 
 
 def test_several_targets_are_fitted_together():
-    X, y = problem(KernelRidge)
+    X, y = numbered_rows(N)
     Y = np.column_stack([y, X[:, 0] ** 2, np.ones(N)])
     model = KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y)
     for column in range(3):
         alone = KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y[:, column])
-        close(model.predict(X)[:, column], alone.predict(X))
-        close(model.held_out_prediction_[:, column], alone.held_out_prediction_)
+        assert_close(model.predict(X)[:, column], alone.predict(X))
+        assert_close(model.held_out_prediction_[:, column], alone.held_out_prediction_)
     assert model.dual_coef_.shape == (N, 3) and model.intercept_.shape == (3,)
     assert KernelRidge(gamma=0.3, alpha=0.5).fit(X, Y[:, :1]).predict(X).shape == (N, 1)
     assert model.score(X, Y) == pytest.approx(r2_score(Y, model.predict(X)))
@@ -1004,7 +976,7 @@ def test_several_targets_are_fitted_together():
 @two_and_three
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
-    X, y = problem(n_classes=n_classes)
+    X, y = labelled_rows(N, n_classes)
     per_class = () if n_classes == 2 else (n_classes,)
     for estimator in CLASSIFIERS:
         model = estimator(kernel=kernel, gamma="scale", penalty=penalty).fit(X, y)
@@ -1031,7 +1003,7 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
         else:
             assert not hasattr(model, "coef_")
             K = pairwise_kernels(X, model.X_fit_, metric="rbf", gamma=model.gamma_)
-            close(K @ model.dual_coef_ + model.intercept_, output(model, X))
+            assert_close(K @ model.dual_coef_ + model.intercept_, output(model, X))
     fisher = KernelFisherDiscriminant(kernel, gamma="scale", penalty=penalty).fit(X, y)
     assert fisher.scalings_.shape == (3 if kernel == "linear" else N, n_classes - 1)
     assert fisher.means_.shape == (n_classes, n_classes - 1) and fisher.priors_.shape == (
@@ -1046,7 +1018,7 @@ def test_attributes_have_their_documented_shapes(kernel, n_classes, penalty):
 
 @every_estimator
 def test_saved_models_predict_and_say_what_they_lack(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model = estimator(gamma=0.3, alpha=[0.3, 3.0]).fit(X, y)
     file = io.BytesIO()
     joblib.dump(model, file)
@@ -1060,35 +1032,35 @@ def test_saved_models_predict_and_say_what_they_lack(estimator):
                 match=r"(at|verify)\(\) needs the decomposition of the training rows.*fit again",
             ):
                 call()
-    big_X, big_y = problem(estimator, n=200)
+    big_X, big_y = rows_for(estimator, 200)
     assert len(pickle.dumps(estimator(gamma=0.3, alpha=0.5).fit(big_X, big_y))) < 8 * 200 * 200 / 4
 
 
 @every_estimator
 def test_clone_and_parameters(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model = estimator(kernel="poly", gamma=0.3, degree=2, alpha=[0.5, 1.0]).fit(X, y)
     parameters = model.get_params()
     copy = clone(model)
     assert copy.get_params() == parameters and not public_attributes(copy)
-    close(output(copy.fit(X, y), X), output(model, X))
+    assert_close(output(copy.fit(X, y), X), output(model, X))
     assert model.get_params() == parameters  # fit rewrites nothing
     refitted = model.set_params(kernel="rbf", alpha=0.1).fit(X, y)
-    close(output(refitted, X), output(estimator(gamma=0.3, alpha=0.1).fit(X, y), X))
+    assert_close(output(refitted, X), output(estimator(gamma=0.3, alpha=0.1).fit(X, y), X))
 
 
 @every_estimator
 def test_refitting_forgets_the_previous_fit(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     model = estimator(kernel="linear", alpha=0.5).fit(X, y)
     model.set_params(kernel="rbf", gamma=0.3).fit(X[:, :2], y)
     fresh = estimator(gamma=0.3, alpha=0.5).fit(X[:, :2], y)
     assert public_attributes(model).keys() == public_attributes(fresh).keys()
-    close(output(model, X[:, :2]), output(fresh, X[:, :2]))
+    assert_close(output(model, X[:, :2]), output(fresh, X[:, :2]))
 
 
 def test_transform_goes_to_pandas():
-    X, y = problem()
+    X, y = labelled_rows(N)
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(N) + 100)
     model = (
         KernelFisherDiscriminant(gamma=0.3, alpha=0.5).set_output(transform="pandas").fit(frame, y)
@@ -1101,7 +1073,7 @@ def test_transform_goes_to_pandas():
         "b",
         "c",
     ]
-    close(
+    assert_close(
         projected.to_numpy(), KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y).transform(X)
     )
     with pytest.raises(ValueError, match="feature names"):
@@ -1113,12 +1085,12 @@ def test_representations(estimator):
     model = estimator(kernel="linear", alpha=0.5)
     assert repr(model) == f"{estimator.__name__}(alpha=0.5, kernel='linear')"
     assert estimator.__name__ in model._repr_html_()
-    assert estimator.__name__ in model.fit(*problem(estimator))._repr_html_()
+    assert estimator.__name__ in model.fit(*rows_for(estimator, N))._repr_html_()
 
 
 @every_estimator
 def test_company_of_scikit_learn(estimator):
-    X, y = problem(estimator)
+    X, y = rows_for(estimator, N)
     pipeline = make_pipeline(StandardScaler(), estimator(gamma="scale"))
     search = GridSearchCV(
         pipeline, {f"{estimator.__name__.lower()}__kernel": ["rbf", "linear"]}, cv=3

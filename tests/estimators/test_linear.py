@@ -14,6 +14,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from reference import assert_close
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings(
 )  # limits of alpha are the point of some tests
 
 
-def problem(
+def correlated_rows(
     estimator=KernelFisherDiscriminant, n: int = 40, p: int = 5, n_classes: int = 3
 ) -> tuple[np.ndarray, np.ndarray]:
     """Correlated features with an offset; unbalanced classes in random order, or two targets."""
@@ -46,13 +47,9 @@ def problem(
     return X, labels
 
 
-def close(got, expected, rtol: float = 1e-8) -> None:
-    np.testing.assert_allclose(got, expected, rtol=0, atol=rtol * np.abs(expected).max())
-
-
 def same_axes(got: np.ndarray, expected: np.ndarray, rtol: float = 1e-7) -> None:
     """Equal columns up to the sign of each."""
-    close(got, np.sign(np.sum(got * expected, axis=0)) * expected, rtol)
+    assert_close(got, np.sign(np.sum(got * expected, axis=0)) * expected, rtol)
 
 
 # ---- Fisher's discriminant -----------------------------------------------------------------------
@@ -98,7 +95,7 @@ def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_class
 
     Squared distances then differ by n/(n - c); the log-priors do not.
     """
-    X, y = problem(p=p, n_classes=n_classes)
+    X, y = correlated_rows(p=p, n_classes=n_classes)
     n = len(X)
     new = X[::3] + 0.1
     ours = KernelFisherDiscriminant("linear", alpha=mu).fit(X, y)
@@ -108,9 +105,11 @@ def test_axes_and_decisions_are_those_of_linear_discriminant_analysis(p, n_class
     longer = np.sqrt(n / (n - n_classes))
     same_axes(longer * ours.transform(new), centred(theirs, X, new)[:, : n_classes - 1])
     same_axes(longer * ours.scalings_, theirs.scalings_[:, : n_classes - 1])
-    close(ours.explained_variance_ratio_, theirs.explained_variance_ratio_[: n_classes - 1])
+    assert_close(ours.explained_variance_ratio_, theirs.explained_variance_ratio_[: n_classes - 1])
     log_priors = np.log(ours.priors_)
-    close(longer**2 * distances(ours, new, log_priors), distances(theirs, new, log_priors), 1e-7)
+    assert_close(
+        longer**2 * distances(ours, new, log_priors), distances(theirs, new, log_priors), 1e-7
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -125,17 +124,17 @@ def test_with_the_unbiased_covariance_nothing_is_left_to_scale(n_classes):
             self.covariance_ = self.covariance_ * n / (n - n_classes)
             return self
 
-    X, y = problem(n_classes=n_classes)
+    X, y = correlated_rows(n_classes=n_classes)
     n, mu = len(X), 2.0
     ours = KernelFisherDiscriminant("linear", alpha=mu).fit(X, y)
     theirs = LinearDiscriminantAnalysis(solver="eigen", covariance_estimator=Unbiased(mu / n)).fit(
         X, y
     )
     same_axes(ours.transform(X), centred(theirs, X, X))
-    close(distances(ours, X, np.zeros(n_classes)), distances(theirs, X, np.zeros(n_classes)))
+    assert_close(distances(ours, X, np.zeros(n_classes)), distances(theirs, X, np.zeros(n_classes)))
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     uncalibrated = KernelFisherDiscriminant("linear", alpha=mu, calibration=None).fit(X, y)
-    close(uncalibrated.predict_proba(X), theirs.predict_proba(X))
+    assert_close(uncalibrated.predict_proba(X), theirs.predict_proba(X))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -143,7 +142,7 @@ def test_without_regularisation_it_is_plain_lda(n_classes):
     """The svd solver scales the within-class covariance by n - c, as ours does, or by n, depending
     on scikit-learn's version.
     """
-    X, y = problem(n_classes=n_classes)
+    X, y = correlated_rows(n_classes=n_classes)
     ours = KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y)
     theirs = LinearDiscriminantAnalysis(solver="svd").fit(X, y)
     ratio = np.linalg.norm(theirs.transform(X)) / np.linalg.norm(ours.transform(X))
@@ -178,7 +177,7 @@ def parallel(a: np.ndarray, b: np.ndarray, atol: float) -> None:
 
 
 def test_least_squares_gives_the_fisher_direction():
-    X, y = problem(n_classes=2)
+    X, y = correlated_rows(n_classes=2)
     fisher = np.linalg.solve(scatter_within(X, y), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0))
     direction = KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).coef_
     parallel(direction, fisher, 1e-8)
@@ -186,12 +185,14 @@ def test_least_squares_gives_the_fisher_direction():
         -KernelFisherDiscriminant("linear", alpha=1e-9).fit(X, y).scalings_[:, 0], fisher, 1e-8
     )
     mean = X.mean(axis=0)
-    close(KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction)
+    assert_close(
+        KernelRidge(kernel="linear", alpha=1e-9).fit(X, coded(y)).intercept_, -mean @ direction
+    )
 
 
 @pytest.mark.parametrize("mu", [1e-2, 1.0, 30.0])
 def test_regularised_least_squares_gives_the_regularised_direction(mu):
-    X, y = problem(n_classes=2)
+    X, y = correlated_rows(n_classes=2)
     fisher = np.linalg.solve(
         scatter_within(X, y) + mu * np.eye(5), X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
     )
@@ -205,7 +206,7 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
 
     As mu goes to zero all criteria find the direction in which the classes collapse.
     """
-    X, y = problem(n=20, p=50, n_classes=2)
+    X, y = correlated_rows(n=20, p=50, n_classes=2)
     difference = X[y == 0].mean(axis=0) - X[y == 1].mean(axis=0)
     within = scatter_within(X, y)
     U = np.linalg.svd(within)[0][:, : len(X) - 2]  # the range of S_w
@@ -214,7 +215,7 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
         model = KernelRidge(kernel="linear", alpha=mu).fit(X, coded(y))
         parallel(model.coef_, null, atol)
         parallel(model.coef_, np.linalg.solve(within + mu * np.eye(50), difference), 1e-7)
-    close(model.predict(X), coded(y), 1e-6)  # two values: the classes collapse
+    assert_close(model.predict(X), coded(y), 1e-6)  # two values: the classes collapse
 
 
 # ---- ridge regression ----------------------------------------------------------------------------
@@ -224,7 +225,7 @@ def test_least_squares_with_a_singular_scatter_tends_to_the_null_direction():
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_kernel_ridge_is_ridge(weighted, intercept, p):
-    X, Y = problem(KernelRidge, p=p)
+    X, Y = correlated_rows(KernelRidge, p=p)
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     for targets in (Y, Y[:, 0]):
         ours = KernelRidge(kernel="linear", alpha=0.7, fit_intercept=intercept).fit(
@@ -234,19 +235,19 @@ def test_kernel_ridge_is_ridge(weighted, intercept, p):
             X, targets, sample_weight=weights
         )
         assert ours.coef_.shape == theirs.coef_.shape
-        close(ours.coef_, theirs.coef_)
+        assert_close(ours.coef_, theirs.coef_)
         np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-8)
-        close(ours.predict(X), theirs.predict(X))
+        assert_close(ours.predict(X), theirs.predict(X))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 def test_least_squares_svc_is_the_ridge_classifier(class_weight, n_classes):
-    X, y = problem(n_classes=n_classes)
+    X, y = correlated_rows(n_classes=n_classes)
     ours = LeastSquaresSVC("linear", alpha=0.7, class_weight=class_weight).fit(X, y)
     theirs = RidgeClassifier(alpha=0.7, class_weight=class_weight, solver="cholesky").fit(X, y)
-    close(ours.coef_, np.atleast_2d(theirs.coef_))
-    close(ours.decision_function(X), theirs.decision_function(X))
+    assert_close(ours.coef_, np.atleast_2d(theirs.coef_))
+    assert_close(ours.decision_function(X), theirs.decision_function(X))
     assert ours.coef_.shape == ((1, 5) if n_classes == 2 else (n_classes, 5))
 
 
@@ -254,13 +255,13 @@ def test_least_squares_svc_is_the_ridge_classifier(class_weight, n_classes):
 @every_estimator
 def test_coef_is_the_model(estimator, penalty):
     for n_classes in (2, 3):
-        X, y = problem(estimator, n_classes=n_classes)
+        X, y = correlated_rows(estimator, n_classes=n_classes)
         model = estimator(kernel="linear", alpha=0.7, penalty=penalty).fit(X, y)
         output = model.predict if estimator is KernelRidge else model.decision_function
         expected = X @ model.coef_.T + model.intercept_
-        close(output(X), expected[:, 0] if output(X).ndim == 1 else expected)
+        assert_close(output(X), expected[:, 0] if output(X).ndim == 1 else expected)
         dual = model.dual_coef_.reshape(len(X), -1)
-        close(X.T @ dual, model.coef_.T, 1e-7)
+        assert_close(X.T @ dual, model.coef_.T, 1e-7)
 
 
 # ---- one model by two routes ---------------------------------------------------------------------
@@ -271,7 +272,7 @@ def test_coef_is_the_model(estimator, penalty):
 @pytest.mark.parametrize("p", [1, 5, 39, 41])
 @every_estimator
 def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weighted):
-    X, y = problem(estimator, p=max(p, 2))
+    X, y = correlated_rows(estimator, p=max(p, 2))
     X = X[:, :p]
     weights = np.random.default_rng(0).uniform(0.2, 2.0, size=len(X)) if weighted else None
     new = X[::3] - 0.2
@@ -304,19 +305,21 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
         )
     for method in ("predict", "decision_function", "transform"):
         if hasattr(by_features, method):
-            close(getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T), 1e-7)
+            assert_close(
+                getattr(by_features, method)(new), getattr(by_kernel, method)(new @ X.T), 1e-7
+            )
 
 
 @pytest.mark.parametrize("intercept", [True, False, "penalized"])
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
 def test_intercepts_by_both_routes(estimator, intercept):
-    X, y = problem(estimator)
+    X, y = correlated_rows(estimator)
     by_features, by_kernel = (
         estimator(kernel=kernel, alpha=0.3, fit_intercept=intercept).fit(rows, y)
         for kernel, rows in (("linear", X), ("precomputed", X @ X.T))
     )
     output = "predict" if estimator is KernelRidge else "decision_function"
-    close(getattr(by_features, output)(X), getattr(by_kernel, output)(X @ X.T))
+    assert_close(getattr(by_features, output)(X), getattr(by_kernel, output)(X @ X.T))
     np.testing.assert_allclose(by_features.intercept_, by_kernel.intercept_, atol=1e-8)
 
 
@@ -326,12 +329,12 @@ def test_redundant_features(estimator):
 
     The model is that of the kernel.
     """
-    X, y = problem(estimator, p=3)
+    X, y = correlated_rows(estimator, p=3)
     redundant = np.hstack([X, X[:, :1], X.sum(axis=1, keepdims=True), np.ones((len(X), 1))])
     by_features = estimator(kernel="linear", alpha=1e-3).fit(redundant, y)
     by_kernel = estimator(kernel="precomputed", alpha=1e-3).fit(redundant @ redundant.T, y)
     output = "predict" if estimator is KernelRidge else "decision_function"
-    close(
+    assert_close(
         getattr(by_features, output)(redundant),
         getattr(by_kernel, output)(redundant @ redundant.T),
         1e-6,
@@ -341,11 +344,11 @@ def test_redundant_features(estimator):
 
 @every_estimator
 def test_sparse_features(estimator):
-    X, y = problem(estimator)
+    X, y = correlated_rows(estimator)
     X = np.where(X > 3, X, 0.0)
     dense, sparse = (
         estimator(kernel="linear", alpha=0.5).fit(rows, y) for rows in (X, sp.csr_array(X))
     )
-    close(np.asarray(sparse.coef_), dense.coef_)
+    assert_close(np.asarray(sparse.coef_), dense.coef_)
     np.testing.assert_allclose(sparse.intercept_, dense.intercept_, atol=1e-8)
-    close(sparse.predict(sp.csr_array(X)), dense.predict(X))
+    assert_close(sparse.predict(sp.csr_array(X)), dense.predict(X))
