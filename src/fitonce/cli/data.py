@@ -17,9 +17,8 @@ import sklearn.datasets
 
 from .. import datasets
 from .errors import UserError
-from .files import check_folder, write_table
 from .screen import Screen
-from .tables import Table
+from .tables import Table, check_folder, write_table
 
 EMBEDDED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "breast-cancer": (

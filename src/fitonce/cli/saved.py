@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ..io.onnx import to_onnx
+from ..io.onnx import measured_error, to_onnx
 from ..io.saving import load, read_metadata
-from .columns import FeatureColumn, check_columns, design, features_of
+from .columns import check_columns, design, features_of
 from .errors import UserError
-from .files import beside, check_folder, write_table
 from .options import Check, Reading, Request
 from .screen import Screen
+from .tables import beside, check_folder, write_table
 from .values import CATEGORY, NUMBERS, examples, text_of
 from .work import assessed, assessed_rows, fit_all, threads_for, write_page
 
@@ -27,11 +27,11 @@ def predict_rows(
     if out is not None:
         check_folder(Path(out).parent)
     estimator = load(model)
-    columns, target = columns_of(model, estimator)
-    table = reading.table(rows, [column.name for column in columns])
+    kinds, target = columns_of(model, estimator)
+    table = reading.table(rows, kinds)
     check_columns(table, keep, "keep")
-    X, notes = features_of(table, columns)
-    for note in [*table.notes, *notes, *_unknown_categories(estimator, X)]:
+    X, notes = features_of(table, kinds)
+    for note in [*notes, *_unknown_categories(estimator, X)]:
         screen.aside(note)
     predictions = _predictions(estimator, X)
     if target is not None and target in table.frame.columns:
@@ -46,13 +46,11 @@ def export_model(screen: Screen, model: str, out: str | None, rows: str | None, 
     estimator = load(model)
     X = None
     if rows is not None:
-        X = features_of(Reading().table(rows), columns_of(model, estimator)[0])[0]
-    graph = to_onnx(estimator, X, path=path, dtype=dtype)
-    stored = {entry.key: entry.value for entry in graph.metadata_props}
-    error = next((value for key, value in stored.items() if "error" in key), "unknown")
+        X, _ = features_of(Reading().table(rows), columns_of(model, estimator)[0])
+    error = f"{measured_error(to_onnx(estimator, X, path=path, dtype=dtype)):.3g}"
     screen.show(f"largest difference from the model, relative: {error}")
-    said = {"command": "export", "model": model, "file": str(path), "error": error}
-    screen.json({**said, "dtype": dtype})
+    said = {"model": model, "file": str(path), "error": error, "dtype": dtype}
+    screen.json({"command": "export", **said})
     screen.paths([str(path)])
 
 
@@ -73,10 +71,9 @@ def report_page(
             f"{model} does not name its target: pages are for models that `fitonce fit` wrote."
         )
     table = reading.table(request.table, [known["target"]])
-    columns, target = columns_of(model, estimator)
-    names = [column.name for column in columns]
+    kinds, _ = columns_of(model, estimator)
     group, weight = request.group or known.get("group"), request.weight or known.get("weight")
-    used = {*names, target, group, weight}
+    used = {*kinds, known["target"], group, weight}
     parts = design(
         table,
         known["target"],
@@ -84,10 +81,10 @@ def report_page(
         group=group,
         weight=weight,
         drop=[name for name in table.frame.columns if name not in used],
-        keep=names,
-        categorical=[column.name for column in columns if column.kind == CATEGORY],
+        keep=list(kinds),
+        categorical=[name for name, kind in kinds.items() if kind == CATEGORY],
     )
-    if [column.name for column in parts.columns] != names:
+    if parts.X.columns != list(kinds):
         raise UserError(f"{request.table} does not have the columns that {model} was fitted on.")
     with screen.bars() as bars, threads_for(parts):
         judged, _ = assessed_rows(parts, check.random_state)
@@ -100,21 +97,20 @@ def report_page(
     screen.paths([str(path)])
 
 
-def columns_of(model: str, estimator: Any) -> tuple[list[FeatureColumn], str | None]:
-    """The columns a model file was fitted on, from its metadata or, for models saved from Python,
-    its feature names; and its target.
+def columns_of(model: str, estimator: Any) -> tuple[dict[str, str], str | None]:
+    """The columns a model file was fitted on and what they hold, from its metadata or, for models
+    saved from Python, its feature names; and its target.
     """
     known = read_metadata(model)
     if "columns" in known:
-        columns = [FeatureColumn(str(c["name"]), str(c["kind"])) for c in known["columns"]]
-        return columns, known.get("target")
+        return {str(c["name"]): str(c["kind"]) for c in known["columns"]}, known.get("target")
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise UserError(
             f"{model} does not say which columns it was fitted on: it was saved from Python "
             "without column names. Predict there, or fit it on a table with names."
         )
-    return [FeatureColumn(str(name), NUMBERS) for name in names], None
+    return dict.fromkeys(map(str, names), NUMBERS), None
 
 
 def _unknown_categories(estimator: Any, X: pl.DataFrame) -> list[str]:

@@ -19,11 +19,10 @@ from ..core.doubt import caught_warnings
 from ..io.saving import save
 from . import answers
 from .columns import TableDesign, design
-from .files import places
 from .models import pipeline
 from .options import Check, Permuting, Request, ResultFiles, Settings
 from .screen import Screen
-from .tables import STDIN, Table
+from .tables import STDIN, Table, places
 
 SMALL = 1000  # rows up to which one BLAS thread is faster than several
 # rows; above, a sample is assessed and chooses the kernel width
