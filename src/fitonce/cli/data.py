@@ -48,13 +48,14 @@ def embedded(name: str) -> pl.DataFrame:
         str(feature).replace(" (cm)", "").replace("/", " per ").replace(" ", "_")
         for feature in bunch.feature_names
     ]
-    y = (
-        np.asarray(bunch.target_names)[bunch.target]
-        if hasattr(bunch, "target_names")
-        else bunch.target
-    )
-    frame = pl.DataFrame(bunch.data, schema=columns)
-    return frame.with_columns(pl.Series(target, y.tolist()))
+    names = bunch.get("target_names")
+    y = bunch.target if names is None else names[bunch.target]
+    return _frame(bunch.data, columns, y, target)
+
+
+def _frame(X: Any, columns: list[str], y: Any, target: str) -> pl.DataFrame:
+    features = pl.DataFrame(np.asarray(X), schema=columns)
+    return features.with_columns(pl.Series(target, np.asarray(y).tolist()))
 
 
 def demo_table() -> Table:
@@ -79,18 +80,14 @@ def list_datasets(screen: Screen) -> None:
     """All names, with what they are."""
     entries = [(name, "embedded", said) for name, (_, _, said) in EMBEDDED.items()]
     for name, make in drawn().items():
-        about = (inspect.getdoc(make) or "").split("\n")[0]
-        error = datasets.BAYES_ERROR.get(name)
-        if isinstance(error, float):
-            about = f"{about} Bayes error {error:.2%}."
-        entries.append((name, "drawn", about))
+        about, error = (inspect.getdoc(make) or "").split("\n")[0], datasets.BAYES_ERROR.get(name)
+        law = f" Bayes error {error:.2%}." if isinstance(error, float) else ""
+        entries.append((name, "drawn", about + law))
     for name, size in datasets.RAETSCH.items():
         about = f"Rätsch's benchmark, {size.n_features} features"
-        about = f"{about}; from the folder that FITONCE_RAETSCH names"
-        entries.append((f"raetsch/{name}", "on file", about))
-    table = screen.table("name", "source", "what it is")
-    for entry in entries:
-        table.add_row(*entry)
+        where = "from the folder that FITONCE_RAETSCH names"
+        entries.append((f"raetsch/{name}", "on file", f"{about}; {where}"))
+    table = screen.table("name", "source", "what it is", rows=entries)
     screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
     listed = [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]
     screen.json({"command": "datasets", "datasets": listed})
@@ -121,5 +118,4 @@ def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
             f"there is no data set {name!r}. The names are {known} and the other benchmarks of "
             "raetsch/."
         )
-    frame = pl.DataFrame(np.asarray(X), schema=[f"x{number + 1}" for number in range(X.shape[1])])
-    return frame.with_columns(pl.Series("y", np.asarray(y).tolist()))
+    return _frame(X, [f"x{number + 1}" for number in range(X.shape[1])], y, "y")

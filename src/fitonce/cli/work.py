@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -87,23 +86,22 @@ def evaluate_table(
     second = None if other is None else pipeline(parts, other, check.random_state)[0]
     judged, sampling = assessed_rows(parts, check.random_state)
     announce("evaluate", screen, table, parts, estimator, [*parts.notes, *said, *sampling])
-    result = {"command": "evaluate", **parts.identity, "settings": asdict(settings)}
     with screen.bars(), threads_for(parts):
         answer = assessed(estimator, judged, check)
         again = replace(check, permutations="0")
         beside = None if second is None else assessed(second, judged, again)
-    result["assessment"] = answer.to_dict()
-    screen.show(*answers.answer_parts(screen, answer, {}, (), ()))
+    screen.show(*answers.answer_parts(screen, answer))
+    result = {**parts.identity, "settings": asdict(settings), "assessment": answer.to_dict()}
     if other is not None and beside is not None:
         comparison = compare(answer, beside)
-        both = [(str(settings), answer), (str(other), beside)]
+        both = [(str(settings), str(answer.score)), (str(other), str(beside.score))]
         screen.show(answers.side_by_side(screen, both, comparison))
         result["versus"] = {
             "settings": asdict(other),
             "assessment": beside.to_dict(),
-            "comparison": vars(comparison),
+            "comparison": comparison,
         }
-    screen.json(plain(result))
+    screen.json(plain({"command": "evaluate", **result}))
 
 
 def permute_table(
@@ -122,9 +120,8 @@ def permute_table(
     screen.show("", answers.null(test), answers.significance(test, said))
     if doubts:
         screen.show("", answers.doubts(doubts))
-    result = {**parts.identity, "statistic": said, "doubts": doubts}
-    result["permutation"] = summary_of(test, rows=True)
-    screen.json(plain({"command": "permute", **result}))
+    found = {"statistic": said, "doubts": doubts, "permutation": summary_of(test, rows=True)}
+    screen.json(plain({"command": "permute", **parts.identity, **found}))
 
 
 # ---- steps ---------------------------------------------------------------------------------------
@@ -149,8 +146,8 @@ def announce(
     model = f"model: {MODELS[type(estimator[-1]).__name__]}, {estimator[-1].kernel} kernel"
     name = "standard input" if table.name == STDIN else table.name
     size = f"{rows:,} rows, {features:,} feature{'s' * (features != 1)}"
-    what = f"{name}: {size}; target {parts.target}: {target}"
-    screen.show(answers.announcement(command, what, [model, *notes]))
+    head = f"{name}: {size}; target {parts.target}: {target}"
+    screen.show(answers.announcement(command, head, [model, *notes]))
 
 
 def threads_for(parts: TableDesign) -> Any:
@@ -173,10 +170,9 @@ def assessed_rows(parts: TableDesign, seed: int) -> tuple[TableDesign, list[str]
 
 def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
     """The assessment; its warnings are in it, so that Python's need not be printed."""
-    given = {"groups": parts.groups, "sample_weight": parts.weights, **check.options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return assess(estimator, parts.X, parts.y, **given)
+    rows = {"groups": parts.groups, "sample_weight": parts.weights}
+    with caught_warnings():
+        return assess(estimator, parts.X, parts.y, **rows | check.options)
 
 
 def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> list[str]:
@@ -206,6 +202,5 @@ def write_page(
     from ..report import write_report
 
     given = {"feature_names": parts.X.columns, "sample_weight": parts.weights, **options}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # those of the fit have been shown
+    with caught_warnings():  # those of the fit have been shown
         write_report(path, estimator, parts.X, parts.y, assessment=answer, title=title, **given)
