@@ -109,7 +109,7 @@ def confusion(screen: Screen, answer: Assessment) -> RenderableType | None:
         recall = row[place] / row.sum() if row.sum() else np.nan
         table.add_row(Text(label), *cells, number(recall))
     title = "Confusion: true class by row, held-out prediction by column"
-    return titled(f"{title}{first_of(answer.repeats)}", table)
+    return titled(title + first_of(answer.repeats), table)
 
 
 def _common_confusions(
@@ -148,8 +148,11 @@ def calibration(answer: Assessment) -> RenderableType | None:
 
 def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> RenderableType:
     """What was chosen on all rows, and what the training sets of the folds chose."""
-    told = {name: value for name, value in choice.items() if name != "penalty" or name in tuned}
-    said = ", ".join(f"{name} {chosen_value(value)}" for name, value in told.items())
+    said = ", ".join(
+        f"{name} {chosen_value(value)}"
+        for name, value in choice.items()
+        if name != "penalty" or name in tuned
+    )
     lines = [Text.assemble(("Chosen on all rows: ", "bold"), said)]
     for name in tuned:
         values = [fold[name] for fold in answer.choices if name in fold]

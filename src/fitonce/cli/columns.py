@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .errors import UserError
+from .errors import UserError, one_of
 from .tables import Table
 from .values import (
     ABSENT,
@@ -101,8 +101,7 @@ def design(
     categorical: Sequence[str] | None = None,
 ) -> TableDesign:
     """Features, target, groups and weights of a table."""
-    if task not in TASKS:
-        raise UserError(f"--task must be one of {', '.join(TASKS)}, got {task!r} instead.")
+    one_of(task, "task", TASKS)
     drop, keep, categorical = drop or (), keep or (), categorical or ()
     given: dict[str, Sequence[str | None]] = {
         "target": [target],
@@ -129,8 +128,7 @@ def design(
     y, task = _target(frame[target], task, notes)
     groups = None if group is None else labels(frame[group])
     weights = None if weight is None else _weights(frame[weight])
-    others = {target, group, weight, *drop}
-    left = frame.select([name for name in frame.columns if name not in others])
+    left = frame.drop([name for name in {target, group, weight, *drop} if name is not None])
     X = _features(left, keep, categorical, notes)
     if not X.width:
         raise UserError(
@@ -161,16 +159,15 @@ def check_columns(table: Table, names: Sequence[str | None], role: str) -> None:
     """Refuse names that are no columns of the table, with the nearest one that is."""
     columns = table.frame.columns
     for name in names:
-        if name is None or name in columns:
-            continue
-        near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
-            c for c in columns if c.lower() == name.lower()
-        ]
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UserError(
-            f"{table.name} has no column {name!r} (--{role}). Its columns are "
-            f"{_listed(columns, 12)}.{hint}"
-        )
+        if name is not None and name not in columns:
+            near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
+                c for c in columns if c.lower() == name.lower()
+            ]
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UserError(
+                f"{table.name} has no column {name!r} (--{role}). Its columns are "
+                f"{_listed(columns, 12)}.{hint}"
+            )
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:
@@ -313,10 +310,9 @@ def _features(
     notes.extend(f"left out: {_listed(names)} ({reason})" for reason, names in useless.items())
     gaps = sum(int((v == ABSENT).sum()) if v.dtype == pl.String else v.null_count() for v in series)
     if gaps:
-        share = gaps / (len(series) * frame.height)
         notes.append(
-            f"{gaps:,} missing values ({share:.1%}): medians and a mark for numbers, a category "
-            "of their own for categories"
+            f"{gaps:,} missing values ({gaps / (len(series) * frame.height):.1%}): medians and a "
+            "mark for numbers, a category of their own for categories"
         )
     return pl.DataFrame(series)
 

@@ -83,12 +83,15 @@ def list_datasets(screen: Screen) -> None:
         about, error = (inspect.getdoc(make) or "").split("\n")[0], datasets.BAYES_ERROR.get(name)
         law = f" Bayes error {error:.2%}." if isinstance(error, float) else ""
         entries.append((name, "drawn", about + law))
-    for name, size in datasets.RAETSCH.items():
-        about = f"Rätsch's benchmark, {size.n_features} features"
-        where = "from the folder that FITONCE_RAETSCH names"
-        entries.append((f"raetsch/{name}", "on file", f"{about}; {where}"))
-    table = screen.table("name", "source", "what it is", rows=entries)
-    screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
+    where = "from the folder that FITONCE_RAETSCH names"
+    entries += [
+        (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; {where}")
+        for name, size in datasets.RAETSCH.items()
+    ]
+    screen.show(
+        screen.table("name", "source", "what it is", rows=entries),
+        "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv",
+    )
     listed = [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]
     screen.json({"command": "datasets", "datasets": listed})
 
@@ -107,10 +110,7 @@ def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
     if name in drawn():
         X, y = drawn()[name](rows, random_state=seed)[:2]
     elif name.removeprefix("raetsch/") in datasets.RAETSCH:
-        try:
-            bunch = datasets.fetch_raetsch(name.removeprefix("raetsch/"))
-        except FileNotFoundError as error:
-            raise UserError(str(error)) from error
+        bunch = datasets.fetch_raetsch(name.removeprefix("raetsch/"))
         X, y = bunch.data, bunch.target
     else:
         known = ", ".join([*EMBEDDED, *drawn(), "raetsch/banana"])

@@ -6,7 +6,7 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -17,6 +17,13 @@ TRACEBACK = "FITONCE_TRACEBACK"  # an environment variable for those who look fo
 
 class UserError(Exception):
     """What is wrong, got what, and what to do, in words for the user of a command."""
+
+
+def one_of(text: str, name: str, words: Sequence[str]) -> str:
+    """The value of an option, refused unless it is one of some words."""
+    if text not in words:
+        raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
+    return text
 
 
 def careful(command: Callable[..., None]) -> Callable[..., None]:

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from .columns import TableDesign
-from .errors import UserError
+from .errors import UserError, one_of
 from .options import Settings
 from .values import CATEGORY, NUMBERS
 
@@ -44,8 +44,8 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
             "say what the target is."
         )
     chosen: dict[str, Any] = {
-        "kernel": _word(settings.kernel, "kernel", KERNELS),
-        "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune")),
+        "kernel": one_of(settings.kernel, "kernel", KERNELS),
+        "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
         "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
     }
@@ -89,12 +89,6 @@ def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
         f"{n_rows:,} rows are more than {LANDMARKS_ABOVE:,}: {N_LANDMARKS} landmarks stand for "
         "them (Nyström); --landmarks changes that"
     ]
-
-
-def _word(text: str, name: str, words: Sequence[str]) -> str:
-    if text not in words:
-        raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
-    return text
 
 
 def _number(text: str, name: str, words: Sequence[str]) -> float | str:

@@ -91,8 +91,7 @@ class Reading:
                 "--separator must be one character (or tab, comma, semicolon, bar, space), got "
                 f"{self.separator!r} instead."
             )
-        known = tuple(name for name in expected if name is not None)
-        return read_table(path, separator=mark, header=self.header, expected=known)
+        return read_table(path, separator=mark, header=self.header, expected=expected)
 
 
 @dataclass(frozen=True)

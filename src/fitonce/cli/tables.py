@@ -14,6 +14,7 @@ import io
 import os
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -74,7 +75,7 @@ def read_table(
     *,
     separator: str | None = None,
     header: bool | None = None,
-    expected: tuple[str, ...] = (),
+    expected: Collection[str | None] = (),
 ) -> Table:
     """The table in a file, or on standard input for "-".
 
@@ -137,7 +138,11 @@ def _unzipped(content: bytes, path: str) -> bytes:
 
 
 def _text(
-    content: bytes, path: str, separator: str | None, header: bool | None, expected: tuple[str, ...]
+    content: bytes,
+    path: str,
+    separator: str | None,
+    header: bool | None,
+    expected: Collection[str | None],
 ) -> Table:
     text, notes = _decoded(content, path)
     mark = separator or _separator(text)
@@ -196,14 +201,13 @@ def _separator(text: str) -> str:
     return max(SEPARATORS, key="".join(sample[:1]).count)  # ragged: what the first line has most of
 
 
-def _has_header(lines: list[list[str]], expected: tuple[str, ...]) -> bool:
+def _has_header(lines: list[list[str]], expected: Collection[str | None]) -> bool:
     """A first row in which nothing but numbers (or nothing) stands is data, unless it holds a name
     that the user gave.
     """
     first = [value.strip() for value in lines[0]]
-    if any(name in first for name in expected):
-        return True
-    return not all(NUMBER.match(value) or value in MISSING for value in first)
+    data = all(NUMBER.match(value) or value in MISSING for value in first)
+    return not data or any(name in first for name in expected)
 
 
 def _check_ragged(lines: list[list[str]], path: str, mark: str) -> None:
