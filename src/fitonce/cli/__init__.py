@@ -1,9 +1,9 @@
 """The command line: a table in, an answer out. Each command parses, calls the library once, and
 writes.
 
-`app` has the commands and `options` their options. `tables` reads files, `values` and `columns` say
-what each column holds and is for, `models` builds the estimator. `work` has the steps of commands
-on a table, `saved` those of commands on a model file. `answers` lays out what `screen` shows.
+`app` has the commands and `options` their options. `tables` reads and writes files, `values` and
+`columns` say what each column holds and is for, `models` builds the estimator. `work` has the steps
+of the commands, and `answers` lays out what `screen` shows.
 """
 
 from __future__ import annotations

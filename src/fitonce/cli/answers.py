@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
+from rich.table import Column
 from rich.text import Text
 
 from ..assessment import Assessment, Comparison
@@ -48,24 +49,24 @@ def doubts(lines: Sequence[str]) -> RenderableType:
 def answer_parts(
     screen: Screen,
     answer: Assessment,
-    choice: dict[str, Any],
-    tuned: Sequence[str],
-    doubted: Sequence[str],
-) -> list[RenderableType]:
-    """An assessment, from the headline to the doubts."""
-    parts = [scores(screen, answer)]
-    if answer.permutation is not None:
-        parts.append(significance(answer.permutation, answer.permutation_statistic))
-    if answer.confusion is not None:
-        parts.append(confusion(screen, answer))
-    if answer.calibration is not None:
-        parts.append(calibration(answer))
-    if choice:
-        parts.append(chosen(choice, answer, tuned))
-    everything = list(dict.fromkeys([*answer.warnings, *doubted]))
-    if everything:
-        parts.append(doubts(everything))
-    return [line for part in parts for line in ("", part)] + [""]
+    choice: dict[str, Any] | None = None,
+    tuned: Sequence[str] = (),
+    doubted: Sequence[str] = (),
+) -> Iterator[RenderableType]:
+    """An assessment, from the headline to the doubts, with empty lines between its parts."""
+    said = list(dict.fromkeys([*answer.warnings, *doubted]))
+    test = answer.permutation
+    for part in (
+        scores(screen, answer),
+        significance(test, answer.permutation_statistic) if test is not None else None,
+        confusion(screen, answer),
+        calibration(answer),
+        chosen(choice, answer, tuned) if choice else None,
+        doubts(said) if said else None,
+    ):
+        if part is not None:
+            yield from ("", part)
+    yield ""
 
 
 def scores(screen: Screen, answer: Assessment) -> RenderableType:
@@ -74,11 +75,9 @@ def scores(screen: Screen, answer: Assessment) -> RenderableType:
     headline = SCORES[answer.score_name], str(answer.score)
     table.add_row(*(Text(word, style="bold") for word in headline), str(answer.baseline))
     for name, value in answer.metrics.items():
-        said = SCORES[name]
-        if name == answer.score_name:  # the headline of labels is that of all rows together
-            if answer.task == "classification":
-                continue
-            said = f"{said}, all rows together"
+        if name == "accuracy":  # the headline of labels is that of all rows together
+            continue
+        said = f"{SCORES[name]}, all rows together" if name == "r2" else SCORES[name]
         table.add_row(said, number(value), number(answer.baseline_metrics.get(name, np.nan)))
     interval = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
     return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, interval)
@@ -96,29 +95,28 @@ def significance(test: PermutationTest, statistic: str) -> RenderableType:
     )
 
 
-def confusion(screen: Screen, answer: Assessment) -> RenderableType:
-    """The confusion matrix, or for many classes the commonest confusions."""
-    assert answer.classes is not None and answer.confusion is not None
+def confusion(screen: Screen, answer: Assessment) -> RenderableType | None:
+    """The confusion matrix, or for many classes the commonest confusions; None for numbers."""
+    if answer.classes is None or answer.confusion is None:
+        return None
     classes, matrix = [str(label) for label in answer.classes], answer.confusion
     if len(classes) > MOST_CLASSES:
         return _common_confusions(screen, classes, matrix, first_of(answer.repeats))
-    table = screen.table("", *map(escape, classes), "recall")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    counted = (Column(escape(name), justify="right") for name in [*classes, "recall"])
+    table = screen.table("", *counted)
     for place, (label, row) in enumerate(zip(classes, matrix, strict=True)):
         cells = [Text(_count(value), style="bold" * (i == place)) for i, value in enumerate(row)]
         recall = row[place] / row.sum() if row.sum() else np.nan
         table.add_row(Text(label), *cells, number(recall))
     title = "Confusion: true class by row, held-out prediction by column"
-    return titled(f"{title}{first_of(answer.repeats)}", table)
+    return titled(title + first_of(answer.repeats), table)
 
 
 def _common_confusions(
     screen: Screen, classes: list[str], matrix: np.ndarray, said: str
 ) -> RenderableType:
     wrong = matrix - np.diag(np.diag(matrix))
-    table = screen.table("true class", "taken for", "rows")
-    table.columns[2].justify = "right"
+    table = screen.table("true class", "taken for", Column("rows", justify="right"))
     for place in np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]:
         row, column = divmod(int(place), len(classes))
         if wrong[row, column] > 0:
@@ -132,10 +130,11 @@ def _count(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
-def calibration(answer: Assessment) -> RenderableType:
-    """One line about probabilities, and what a few of them came to."""
+def calibration(answer: Assessment) -> RenderableType | None:
+    """One line about probabilities, and what a few of them came to; None without probabilities."""
     curve = answer.calibration
-    assert curve is not None
+    if curve is None:
+        return None
     picked = sorted({0, len(curve.count) // 2, len(curve.count) - 1})
     examples = "; ".join(
         f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked
@@ -149,8 +148,11 @@ def calibration(answer: Assessment) -> RenderableType:
 
 def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> RenderableType:
     """What was chosen on all rows, and what the training sets of the folds chose."""
-    told = {name: value for name, value in choice.items() if name != "penalty" or name in tuned}
-    said = ", ".join(f"{name} {chosen_value(value)}" for name, value in told.items())
+    said = ", ".join(
+        f"{name} {chosen_value(value)}"
+        for name, value in choice.items()
+        if name != "penalty" or name in tuned
+    )
     lines = [Text.assemble(("Chosen on all rows: ", "bold"), said)]
     for name in tuned:
         values = [fold[name] for fold in answer.choices if name in fold]
@@ -160,31 +162,24 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
 
 
 def side_by_side(
-    screen: Screen, answers: Sequence[tuple[str, Assessment]], comparison: Comparison
+    screen: Screen, scored: Sequence[tuple[str, str]], comparison: Comparison
 ) -> RenderableType:
     """Two settings on the same folds, and the test of their difference."""
-    table = screen.table("settings", SCORES[comparison.score_name])
-    for settings, answer in answers:
-        table.add_row(settings, str(answer.score))
+    table = screen.table("settings", SCORES[comparison.score_name], rows=scored)
     said = (
         f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, "
         f"{comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
     )
     difference = Text.assemble((said, "bold"), f"   first less second, {comparison.method}")
-    title = f"Side by side on the same {comparison.n_splits} splits"
-    return titled(title, table, difference)
+    return titled(f"Side by side on the same {comparison.n_splits} splits", table, difference)
 
 
 def null(test: PermutationTest) -> RenderableType:
     """The scores of permuted labels as a histogram, and where the observed one is."""
     found, score = np.asarray(test.permutation_scores), test.score
     name = SCORES.get(next(iter(test.scores)), "score")
-    lines = [
-        Text(
-            f"observed {name} {score:.3f}; with permuted labels {found.mean():.3f} on average, "
-            f"{found.max():.3f} at most"
-        )
-    ]
+    said = f"{found.mean():.3f} on average, {found.max():.3f} at most"
+    lines = [Text(f"observed {name} {score:.3f}; with permuted labels {said}")]
     low, high = min(found.min(), score), max(found.max(), score)
     if high > low:
         counts, edges = np.histogram(found, BINS, (low, high))

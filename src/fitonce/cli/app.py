@@ -1,7 +1,6 @@
 """The commands of `fitonce`.
 
-What they do is in `work` and `saved`, imported when a command runs, so that help and completion are
-quick.
+What they do is in `work`, imported when a command runs, so that help and completion are quick.
 """
 
 from __future__ import annotations
@@ -210,7 +209,7 @@ def predict(
 
     Columns are found by name, in any order; columns that the model does not know are ignored.
     """
-    from .saved import predict_rows
+    from .work import predict_rows
 
     predict_rows(shown.screen, model, rows, reading, keep or (), out)
 
@@ -239,7 +238,7 @@ def export(
     The graph is run beside the model and the largest difference is reported; a graph that differs
     by more than 1e-6 is refused.
     """
-    from .saved import export_model
+    from .work import export_model
 
     export_model(shown.screen, model, out, rows, dtype)
 
@@ -265,7 +264,7 @@ def report(
     shown: Shown,
 ) -> None:
     """Write the HTML page of a model and the table it was fitted on: one file, no network."""
-    from .saved import report_page
+    from .work import report_page
 
     request = Request(table, "", group=group, weight=weight)
     report_page(shown.screen, model, request, reading, check, out, data)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .errors import UserError
+from .errors import UserError, one_of
 from .tables import Table
 from .values import (
     ABSENT,
     CATEGORY,
     DATE,
-    EMPTY,
     NESTED,
     NUMBERS,
     all_numbers,
@@ -51,16 +50,10 @@ GROUP_NAME = re.compile(  # what an experiment repeats itself in: a subject's ro
 
 
 @dataclass(frozen=True)
-class FeatureColumn:
-    """A feature: its name and whether it holds numbers or categories."""
-
-    name: str
-    kind: str
-
-
-@dataclass(frozen=True)
 class TableDesign:
-    """A table taken apart: features, target, groups, weights, and what was decided on the way."""
+    """A table taken apart: features (floats or strings), target, groups, weights, and what was
+    decided on the way.
+    """
 
     X: pl.DataFrame
     y: np.ndarray
@@ -68,10 +61,9 @@ class TableDesign:
     weights: np.ndarray | None
     task: str
     target: str
-    columns: list[FeatureColumn]
-    notes: list[str] = field(default_factory=list)
-    group: str | None = None
-    weight: str | None = None
+    notes: list[str]
+    group: str | None
+    weight: str | None
 
     def sample(self, most: int, seed: int) -> TableDesign:
         """Some rows, drawn without a look at them, in their order."""
@@ -81,6 +73,11 @@ class TableDesign:
         return replace(self, X=self.X[rows], y=self.y[rows], groups=groups, weights=weights)
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """Whether each feature holds numbers or categories."""
+        return {v.name: CATEGORY if v.dtype == pl.String else NUMBERS for v in self.X}
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What a model file remembers of the table, so that later rows are read alike."""
         return {
@@ -88,7 +85,7 @@ class TableDesign:
             "task": self.task,
             "group": self.group,
             "weight": self.weight,
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
         }
 
 
@@ -104,8 +101,7 @@ def design(
     categorical: Sequence[str] | None = None,
 ) -> TableDesign:
     """Features, target, groups and weights of a table."""
-    if task not in TASKS:
-        raise UserError(f"--task must be one of {', '.join(TASKS)}, got {task!r} instead.")
+    one_of(task, "task", TASKS)
     drop, keep, categorical = drop or (), keep or (), categorical or ()
     given: dict[str, Sequence[str | None]] = {
         "target": [target],
@@ -132,49 +128,46 @@ def design(
     y, task = _target(frame[target], task, notes)
     groups = None if group is None else labels(frame[group])
     weights = None if weight is None else _weights(frame[weight])
-    others = {target, group, weight, *drop}
-    left = frame.select([name for name in frame.columns if name not in others])
-    columns, series = _features(left, keep, categorical, notes)
-    if not columns:
+    left = frame.drop([name for name in {target, group, weight, *drop} if name is not None])
+    X = _features(left, keep, categorical, notes)
+    if not X.width:
         raise UserError(
             f"no column of {table.name} is left to predict {target!r} from. "
             + " ".join(f"{note}." for note in notes)
         )
-    notes.extend(_about_groups(group, groups, series))
-    X = pl.DataFrame(series)
-    return TableDesign(X, y, groups, weights, task, target, columns, notes, group, weight)
+    notes.extend(_about_groups(group, groups, X))
+    return TableDesign(X, y, groups, weights, task, target, notes, group, weight)
 
 
-def features_of(table: Table, columns: Sequence[FeatureColumn]) -> tuple[pl.DataFrame, list[str]]:
-    """The features of new rows, read as those of a model were."""
-    frame, notes = table.frame, list[str]()
-    missing = [column.name for column in columns if column.name not in frame.columns]
+def features_of(table: Table, kinds: Mapping[str, str]) -> tuple[pl.DataFrame, list[str]]:
+    """The features of new rows, read as those of a model were, and what is to be said of them."""
+    notes = list(table.notes)
+    missing = [name for name in kinds if name not in table.frame.columns]
     if missing:
         raise UserError(
-            f"{table.name} lacks {len(missing)} of the {len(columns)} columns that the model was "
-            f"fitted on: {_listed(missing)}. It has {_listed(frame.columns)}."
+            f"{table.name} lacks {len(missing)} of the {len(kinds)} columns that the model was "
+            f"fitted on: {_listed(missing)}. It has {_listed(table.frame.columns)}."
         )
-    series = [
-        as_category(frame[c.name]) if c.kind == CATEGORY else as_number(frame[c.name], notes)
-        for c in columns
-    ]
-    return pl.DataFrame(series), notes
+    return pl.DataFrame([_typed(table.frame[name], kinds[name], notes) for name in kinds]), notes
+
+
+def _typed(values: pl.Series, kind: str, notes: list[str]) -> pl.Series:
+    return as_category(values) if kind == CATEGORY else as_number(values, notes)
 
 
 def check_columns(table: Table, names: Sequence[str | None], role: str) -> None:
     """Refuse names that are no columns of the table, with the nearest one that is."""
     columns = table.frame.columns
     for name in names:
-        if name is None or name in columns:
-            continue
-        near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
-            c for c in columns if c.lower() == name.lower()
-        ]
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UserError(
-            f"{table.name} has no column {name!r} (--{role}). Its columns are "
-            f"{_listed(columns, 12)}.{hint}"
-        )
+        if name is not None and name not in columns:
+            near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
+                c for c in columns if c.lower() == name.lower()
+            ]
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UserError(
+                f"{table.name} has no column {name!r} (--{role}). Its columns are "
+                f"{_listed(columns, 12)}.{hint}"
+            )
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:
@@ -260,7 +253,7 @@ def _classes(series: pl.Series, whole: np.ndarray | None, distinct: int, said: s
 
 
 def _about_groups(
-    name: str | None, groups: np.ndarray | None, features: Sequence[pl.Series]
+    name: str | None, groups: np.ndarray | None, features: Iterable[pl.Series]
 ) -> list[str]:
     """A word about the groups, or about features that seem to name what rows belong to.
 
@@ -295,16 +288,15 @@ def _weights(series: pl.Series) -> np.ndarray:
 
 def _features(
     frame: pl.DataFrame, keep: Sequence[str], categorical: Sequence[str], notes: list[str]
-) -> tuple[list[FeatureColumn], list[pl.Series]]:
+) -> pl.DataFrame:
     """The columns that are of use, with their values as floats or strings."""
     kinds = {v.name: CATEGORY if v.name in categorical else kind_of(v) for v in frame}
     _refuse_others(kinds)
-    columns: list[FeatureColumn] = []
     series: list[pl.Series] = []
     useless: dict[str, list[str]] = {}
     for values in frame:
         kind = kinds[values.name]
-        typed = as_category(values) if kind == CATEGORY else as_number(values, notes)
+        typed = _typed(values, kind, notes)
         if kind == CATEGORY and (example := with_unit(values)):
             notes.append(
                 f"{values.name!r} holds numbers with a unit ({example}), which are taken for "
@@ -314,17 +306,15 @@ def _features(
         if reason and values.name not in keep:
             useless.setdefault(reason, []).append(values.name)
         else:
-            columns.append(FeatureColumn(values.name, kind if kind != EMPTY else NUMBERS))
             series.append(typed)
     notes.extend(f"left out: {_listed(names)} ({reason})" for reason, names in useless.items())
     gaps = sum(int((v == ABSENT).sum()) if v.dtype == pl.String else v.null_count() for v in series)
     if gaps:
-        share = gaps / (len(series) * frame.height)
         notes.append(
-            f"{gaps:,} missing values ({share:.1%}): medians and a mark for numbers, a category "
-            "of their own for categories"
+            f"{gaps:,} missing values ({gaps / (len(series) * frame.height):.1%}): medians and a "
+            "mark for numbers, a category of their own for categories"
         )
-    return columns, series
+    return pl.DataFrame(series)
 
 
 def _refuse_others(kinds: dict[str, str]) -> None:

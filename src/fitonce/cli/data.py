@@ -17,9 +17,8 @@ import sklearn.datasets
 
 from .. import datasets
 from .errors import UserError
-from .files import check_folder, write_table
 from .screen import Screen
-from .tables import Table
+from .tables import Table, check_folder, write_table
 
 EMBEDDED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "breast-cancer": (
@@ -49,13 +48,14 @@ def embedded(name: str) -> pl.DataFrame:
         str(feature).replace(" (cm)", "").replace("/", " per ").replace(" ", "_")
         for feature in bunch.feature_names
     ]
-    y = (
-        np.asarray(bunch.target_names)[bunch.target]
-        if hasattr(bunch, "target_names")
-        else bunch.target
-    )
-    frame = pl.DataFrame(bunch.data, schema=columns)
-    return frame.with_columns(pl.Series(target, y.tolist()))
+    names = bunch.get("target_names")
+    y = bunch.target if names is None else names[bunch.target]
+    return _frame(bunch.data, columns, y, target)
+
+
+def _frame(X: Any, columns: list[str], y: Any, target: str) -> pl.DataFrame:
+    features = pl.DataFrame(np.asarray(X), schema=columns)
+    return features.with_columns(pl.Series(target, np.asarray(y).tolist()))
 
 
 def demo_table() -> Table:
@@ -80,19 +80,18 @@ def list_datasets(screen: Screen) -> None:
     """All names, with what they are."""
     entries = [(name, "embedded", said) for name, (_, _, said) in EMBEDDED.items()]
     for name, make in drawn().items():
-        about = (inspect.getdoc(make) or "").split("\n")[0]
-        error = datasets.BAYES_ERROR.get(name)
-        if isinstance(error, float):
-            about = f"{about} Bayes error {error:.2%}."
-        entries.append((name, "drawn", about))
-    for name, size in datasets.RAETSCH.items():
-        about = f"Rätsch's benchmark, {size.n_features} features"
-        about = f"{about}; from the folder that FITONCE_RAETSCH names"
-        entries.append((f"raetsch/{name}", "on file", about))
-    table = screen.table("name", "source", "what it is")
-    for entry in entries:
-        table.add_row(*entry)
-    screen.show(table, "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv")
+        about, error = (inspect.getdoc(make) or "").split("\n")[0], datasets.BAYES_ERROR.get(name)
+        law = f" Bayes error {error:.2%}." if isinstance(error, float) else ""
+        entries.append((name, "drawn", about + law))
+    where = "from the folder that FITONCE_RAETSCH names"
+    entries += [
+        (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; {where}")
+        for name, size in datasets.RAETSCH.items()
+    ]
+    screen.show(
+        screen.table("name", "source", "what it is", rows=entries),
+        "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv",
+    )
     listed = [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]
     screen.json({"command": "datasets", "datasets": listed})
 
@@ -111,10 +110,7 @@ def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
     if name in drawn():
         X, y = drawn()[name](rows, random_state=seed)[:2]
     elif name.removeprefix("raetsch/") in datasets.RAETSCH:
-        try:
-            bunch = datasets.fetch_raetsch(name.removeprefix("raetsch/"))
-        except FileNotFoundError as error:
-            raise UserError(str(error)) from error
+        bunch = datasets.fetch_raetsch(name.removeprefix("raetsch/"))
         X, y = bunch.data, bunch.target
     else:
         known = ", ".join([*EMBEDDED, *drawn(), "raetsch/banana"])
@@ -122,5 +118,4 @@ def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
             f"there is no data set {name!r}. The names are {known} and the other benchmarks of "
             "raetsch/."
         )
-    frame = pl.DataFrame(np.asarray(X), schema=[f"x{number + 1}" for number in range(X.shape[1])])
-    return frame.with_columns(pl.Series("y", np.asarray(y).tolist()))
+    return _frame(X, [f"x{number + 1}" for number in range(X.shape[1])], y, "y")

@@ -6,7 +6,7 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -19,6 +19,13 @@ class UserError(Exception):
     """What is wrong, got what, and what to do, in words for the user of a command."""
 
 
+def one_of(text: str, name: str, words: Sequence[str]) -> str:
+    """The value of an option, refused unless it is one of some words."""
+    if text not in words:
+        raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
+    return text
+
+
 def careful(command: Callable[..., None]) -> Callable[..., None]:
     """A command that ends in a sentence on standard error and an exit code, whatever
     happens in it.
@@ -29,57 +36,41 @@ def careful(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
-        except KeyboardInterrupt:
-            _end("stopped; nothing half-written was left behind.", INTERRUPTED)
+        except (typer.Exit, typer.Abort):
+            raise
         except BrokenPipeError:
             _silence_stdout()
             raise typer.Exit(0) from None
-        except (UserError, ValueError, TypeError, ImportError) as error:
-            _end(_sentence(str(error)), FAILED, error)
-        except MemoryError as error:
-            _end(
-                "there is not enough memory for this table: fewer rows, or --landmarks with a "
-                "smaller number, need less.",
-                FAILED,
-                error,
-            )
-        except OSError as error:
-            _end(_os_sentence(error), FAILED, error)
-        except (typer.Exit, typer.Abort):
-            raise
+        except KeyboardInterrupt:
+            print("fitonce: stopped; nothing half-written was left behind.", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            _end(
-                f"something unforeseen happened ({text}). Please report it; {TRACEBACK}=1 shows "
-                "where it was.",
-                FAILED,
-                error,
-            )
+            if os.environ.get(TRACEBACK):
+                raise
+            print(f"fitonce: {_sentence(error)}", file=sys.stderr)
+            raise typer.Exit(FAILED) from error
 
     return run
 
 
-def _end(message: str, code: int, error: BaseException | None = None) -> None:
-    if error is not None and os.environ.get(TRACEBACK):
-        raise error
-    print(f"fitonce: {message}", file=sys.stderr)
-    raise typer.Exit(code)
-
-
-def _sentence(text: str) -> str:
-    """The message without the blank lines of long ones."""
-    return " ".join(text.split()) or "the library refused without a reason."
-
-
-def _os_sentence(error: OSError) -> str:
-    if (
-        error.errno in (errno.ENOSPC, errno.EDQUOT)
-        and error.filename is None
-        and "full" not in str(error)
-    ):
+def _sentence(error: Exception) -> str:
+    """What an error says to the user, without the blank lines of long messages."""
+    text = str(error)
+    if isinstance(error, MemoryError):
+        return (
+            "there is not enough memory for this table: fewer rows, or --landmarks with a smaller "
+            "number, need less."
+        )
+    no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if no_space and getattr(error, "filename", None) is None and "full" not in text:
         _silence_stdout()
         return "the disk is full: the output could not be written."
-    return _sentence(str(error))
+    if isinstance(error, (UserError, ValueError, TypeError, ImportError, OSError)):
+        return " ".join(text.split()) or "the library refused without a reason."
+    return (
+        f"something unforeseen happened ({type(error).__name__}: {text}). Please report it; "
+        f"{TRACEBACK}=1 shows where it was."
+    )
 
 
 def _silence_stdout() -> None:

@@ -5,7 +5,7 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -16,10 +16,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from .columns import FeatureColumn, TableDesign
-from .errors import UserError
+from .columns import TableDesign
+from .errors import UserError, one_of
 from .options import Settings
-from .values import CATEGORY
+from .values import CATEGORY, NUMBERS
 
 LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user says otherwise
 N_LANDMARKS = 300
@@ -44,19 +44,19 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
             "say what the target is."
         )
     chosen: dict[str, Any] = {
-        "kernel": _word(settings.kernel, "kernel", KERNELS),
-        "penalty": _word(settings.penalty, "penalty", ("function", "dual", "tune")),
+        "kernel": one_of(settings.kernel, "kernel", KERNELS),
+        "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
         "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
     }
     landmarks, notes = _landmarks(settings.landmarks, len(design.y))
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
-    steps = [("columns", preprocessing(design.columns)), ("model", allowed[name](**chosen))]
+    steps = [("columns", preprocessing(design.kinds)), ("model", allowed[name](**chosen))]
     return Pipeline(steps), notes
 
 
-def preprocessing(columns: Sequence[FeatureColumn]) -> Any:
+def preprocessing(kinds: Mapping[str, str]) -> Any:
     """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column
     each, rare and unknown ones together.
     """
@@ -64,17 +64,12 @@ def preprocessing(columns: Sequence[FeatureColumn]) -> Any:
     encode = OneHotEncoder(
         handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
     )
-    steps = {False: Pipeline([("impute", impute), ("scale", StandardScaler())]), True: encode}
-    parts = []
-    for category, step in steps.items():
-        called = [
-            column.name if FINDS_NAMES else place
-            for place, column in enumerate(columns)
-            if (column.kind == CATEGORY) == category
-        ]
-        if called:
-            parts.append(("categories" if category else "numbers", step, called))
-    return ColumnTransformer(parts, sparse_threshold=0.0)
+    scale = Pipeline([("impute", impute), ("scale", StandardScaler())])
+    called: dict[str, list[Any]] = {NUMBERS: [], CATEGORY: []}
+    for place, (name, kind) in enumerate(kinds.items()):
+        called[kind].append(name if FINDS_NAMES else place)
+    parts = [("numbers", scale, called[NUMBERS]), ("categories", encode, called[CATEGORY])]
+    return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
 
 
 def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
@@ -82,27 +77,18 @@ def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
 
     More rows than `LANDMARKS_ABOVE` get some unless told otherwise.
     """
-    if text == "none":
+    if text == "none" or (text == "auto" and n_rows <= LANDMARKS_ABOVE):
         return None, []
-    if text != "auto":
-        if not text.isdigit() or int(text) < 2:
-            raise UserError(
-                f"--landmarks must be auto, none or a number from 2 on, got {text!r} instead."
-            )
+    if text.isdigit() and int(text) >= 2:
         return min(int(text), n_rows), []
-    if n_rows <= LANDMARKS_ABOVE:
-        return None, []
-    said = (
+    if text != "auto":
+        raise UserError(
+            f"--landmarks must be auto, none or a number from 2 on, got {text!r} instead."
+        )
+    return N_LANDMARKS, [
         f"{n_rows:,} rows are more than {LANDMARKS_ABOVE:,}: {N_LANDMARKS} landmarks stand for "
         "them (Nyström); --landmarks changes that"
-    )
-    return N_LANDMARKS, [said]
-
-
-def _word(text: str, name: str, words: Sequence[str]) -> str:
-    if text not in words:
-        raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
-    return text
+    ]
 
 
 def _number(text: str, name: str, words: Sequence[str]) -> float | str:

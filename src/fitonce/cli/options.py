@@ -91,8 +91,7 @@ class Reading:
                 "--separator must be one character (or tab, comma, semicolon, bar, space), got "
                 f"{self.separator!r} instead."
             )
-        known = tuple(name for name in expected if name is not None)
-        return read_table(path, separator=mark, header=self.header, expected=known)
+        return read_table(path, separator=mark, header=self.header, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -275,25 +274,22 @@ def unfolded(command: Callable[..., None], hidden: Collection[str] = ()) -> Call
     Where a group has a default, it gives the fields theirs.
     """
     hints = get_type_hints(command, include_extras=True)
-    given_groups: dict[str, tuple[Any, inspect.Parameter]] = {}
+    groups: dict[str, tuple[Callable[..., Any], set[str]]] = {}
     parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        kind = hints[parameter.name]
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind, default = hints[name], parameter.default
         if is_dataclass(kind):
-            given_groups[parameter.name] = kind, parameter
-            parameters += [
-                one for one in _options(kind, parameter.default) if one.name not in hidden
-            ]
+            fresh = default is parameter.empty
+            make: Any = kind if fresh else functools.partial(replace, default)
+            groups[name] = make, {field.name for field in fields(kind)}
+            parameters += [one for one in _options(kind, default) if one.name not in hidden]
         else:
             parameters.append(parameter.replace(annotation=kind, kind=parameter.KEYWORD_ONLY))
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        for name, (kind, parameter) in given_groups.items():
-            names = {field.name for field in fields(kind)} & given.keys()
-            own = {field: given.pop(field) for field in names}
-            fresh = parameter.default is parameter.empty
-            given[name] = kind(**own) if fresh else replace(parameter.default, **own)
+        for name, (make, names) in groups.items():
+            given[name] = make(**{field: given.pop(field) for field in names & given.keys()})
         command(**given)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

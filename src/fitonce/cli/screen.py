@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich import box
@@ -23,6 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -61,18 +62,21 @@ class Screen:
 
     def json(self, answer: dict[str, Any]) -> None:
         if self.as_json:
-            text = json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2)
-            sys.stdout.write(f"{text}\n")
+            print(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
 
     def aside(self, text: str) -> None:
         """A remark on standard error, out of the way of data on standard output."""
         if not self.silent:
             self.err.print(Text(text, style="dim"), soft_wrap=True)
 
-    def table(self, *columns: str) -> RichTable:
+    def table(self, *columns: str | Column, rows: Iterable[Iterable[str]] = ()) -> RichTable:
+        """A table to be shown, with some rows or to be filled: Markdown but on a terminal."""
         plain = not self.out.is_terminal
         kind = box.MARKDOWN if plain else box.SIMPLE_HEAD
-        return RichTable(*columns, box=kind, pad_edge=plain, header_style="dim")
+        table = RichTable(*columns, box=kind, pad_edge=plain, header_style="dim")
+        for row in rows:
+            table.add_row(*row)
+        return table
 
     @contextlib.contextmanager
     def bars(self) -> Iterator[Bars]:

@@ -1,5 +1,5 @@
-"""Tables from files: CSV, TSV, Parquet, Arrow. What was assumed while reading is written down as
-notes.
+"""Tables in files: CSV, TSV, Parquet, Arrow. What was assumed while reading is written down as
+notes; where results go is checked before the work begins, and they are written whole or not at all.
 
 A text file is read as strings; which columns are numbers is decided in `columns`, where it can be
 told. The separator, the character encoding and whether there is a header are found out, and said
@@ -11,18 +11,20 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import re
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
 import polars as pl
 
+from ..io.atomic import write_atomically
 from .errors import UserError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-TEXT = (".csv", ".tsv", ".txt", ".tab", ".dat")
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 FOREIGN = {
     ".xlsx": "a spreadsheet",
@@ -73,7 +75,7 @@ def read_table(
     *,
     separator: str | None = None,
     header: bool | None = None,
-    expected: tuple[str, ...] = (),
+    expected: Collection[str | None] = (),
 ) -> Table:
     """The table in a file, or on standard input for "-".
 
@@ -100,8 +102,9 @@ def read_table(
         else:
             table = _text(content, path, separator, header, expected)
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise UserError(f"{path} cannot be read as a table: {_first_line(error)}.") from error
-    if table.frame.width == 0 or table.frame.height == 0:
+        why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(f"{path} cannot be read as a table: {why}.") from error
+    if 0 in table.frame.shape:
         raise UserError(f"{path} has a header but no rows.")
     return table
 
@@ -131,34 +134,31 @@ def _unzipped(content: bytes, path: str) -> bytes:
         raise UserError(f"{path} cannot be unpacked: {error}.") from error
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
-
-
 # ---- text ----------------------------------------------------------------------------------------
 
 
 def _text(
-    content: bytes, path: str, separator: str | None, header: bool | None, expected: tuple[str, ...]
+    content: bytes,
+    path: str,
+    separator: str | None,
+    header: bool | None,
+    expected: Collection[str | None],
 ) -> Table:
     text, notes = _decoded(content, path)
     mark = separator or _separator(text)
-    rows = islice(csv.reader(io.StringIO(text[:200_000]), delimiter=mark), SAMPLE_LINES)
-    lines = [line for line in rows if line]
+    rows = csv.reader(io.StringIO(text[:200_000]), delimiter=mark)
+    lines = [line for line in islice(rows, SAMPLE_LINES) if line]
     usual = separator is not None or mark == "," or Path(path).suffix.lower() in (".tsv", ".tab")
     if not usual and len(lines[0]) > 1:
         notes.append(f"columns are separated by a {SEPARATORS[mark]}")
     has_header = _has_header(lines, expected) if header is None else header
     if not has_header:
-        first = ", ".join(_numbered(min(len(lines[0]), 3)))
-        reason = "the first row looks like data, so that there is no header"
-        reason = reason if header is None else "no header"
-        notes.append(f"{reason}: columns are called {first}{', …' if len(lines[0]) > 3 else ''}")
+        found = "the first row looks like data, so that there is no header"
+        reason = found if header is None else "no header"
+        notes.append(f"{reason}: columns are called {_first(_numbered(len(lines[0])), 3)}")
     _check_ragged(lines, path, mark)
-    source = io.BytesIO(text.rstrip("\r\n").encode("utf-8"))
     frame = pl.read_csv(
-        source,
+        text.rstrip("\r\n").encode("utf-8"),
         separator=mark,
         has_header=has_header,
         infer_schema_length=0,
@@ -189,27 +189,25 @@ def _separator(text: str) -> str:
 
     A comma where none does.
     """
-    sample = "\n".join(text.splitlines()[:SAMPLE_LINES])
-    best, most = ",", 1
-    for mark in SEPARATORS:
-        widths = [len(line) for line in csv.reader(io.StringIO(sample), delimiter=mark) if line]
-        if widths and min(widths) == max(widths) and widths[0] > most:
-            best, most = mark, widths[0]
-    if most == 1:  # ragged lines: the mark that occurs most often in the first
-        first = sample.splitlines()[0] if sample else ""
-        counts = {mark: first.count(mark) for mark in SEPARATORS}
-        best = max(counts, key=lambda mark: counts[mark]) if max(counts.values()) else ","
-    return best
+    sample = text.splitlines()[:SAMPLE_LINES]
+
+    def width(mark: str) -> int:
+        widths = {len(line) for line in csv.reader(sample, delimiter=mark) if line}
+        return widths.pop() if len(widths) == 1 else 0
+
+    best = max(SEPARATORS, key=width)
+    if width(best) > 1:
+        return best
+    return max(SEPARATORS, key="".join(sample[:1]).count)  # ragged: what the first line has most of
 
 
-def _has_header(lines: list[list[str]], expected: tuple[str, ...]) -> bool:
+def _has_header(lines: list[list[str]], expected: Collection[str | None]) -> bool:
     """A first row in which nothing but numbers (or nothing) stands is data, unless it holds a name
     that the user gave.
     """
     first = [value.strip() for value in lines[0]]
-    if any(name in first for name in expected):
-        return True
-    return not all(NUMBER.match(value) or value in MISSING for value in first)
+    data = all(NUMBER.match(value) or value in MISSING for value in first)
+    return not data or any(name in first for name in expected)
 
 
 def _check_ragged(lines: list[list[str]], path: str, mark: str) -> None:
@@ -227,15 +225,17 @@ def _numbered(width: int) -> list[str]:
     return [f"column_{number + 1}" for number in range(width)]
 
 
+def _first(names: list[str], most: int) -> str:
+    return f"{', '.join(names[:most])}{', …' if len(names) > most else ''}"
+
+
 def _named(names: list[str], notes: list[str]) -> list[str]:
     """Names that are all there and all different."""
     result: list[str] = []
-    for number, name in enumerate(names):
-        unique = (
-            name if name and not re.fullmatch(r"_duplicated_\d+", name) else f"column_{number + 1}"
-        )
+    for number, name in enumerate(names, start=1):
+        unique = f"column_{number}" if re.fullmatch(r"(_duplicated_\d+)?", name) else name
         while unique in result:
-            unique = f"{unique}_{number + 1}"
+            unique = f"{unique}_{number}"
         result.append(unique)
     changed = [
         repr(new)
@@ -243,10 +243,7 @@ def _named(names: list[str], notes: list[str]) -> list[str]:
         if old != new or re.search(r"_duplicated_\d+$", new)
     ]
     if changed:
-        notes.append(
-            "names that were empty or repeated were changed: "
-            f"{', '.join(changed[:5])}{', …' if len(changed) > 5 else ''}"
-        )
+        notes.append(f"names that were empty or repeated were changed: {_first(changed, 5)}")
     return result
 
 
@@ -260,3 +257,63 @@ def column_names(path: str) -> list[str]:
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
     except Exception:  # a shell that completes must never see an error
         return []
+
+
+# ---- results ------------------------------------------------------------------------------------
+
+
+def places(out: str | None, stem: str) -> tuple[Path, Path]:
+    """The model file and the page of a fit.
+
+    In the folder `out` (the current one if None), or named after it if it ends in .skops or .html.
+    """
+    given = Path(out or ".")
+    if given.suffix in (".skops", ".html"):
+        folder, base = given.parent, given.stem
+    elif given.suffix and not given.is_dir():
+        raise UserError(
+            f"--out must be a folder, or a file that ends in .skops or .html, got {out} instead."
+        )
+    else:
+        folder, base = given, f"{stem}-fitonce"
+    check_folder(folder)
+    return folder / f"{base}.skops", folder / f"{base}.html"
+
+
+def beside(model: str, out: str | None, ending: str) -> Path:
+    """The file that `out` names, by default the model's name with another ending, here."""
+    path = Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
+    check_folder(path.parent)
+    return path
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that cannot be written to, before anything is computed."""
+    if not folder.exists():
+        raise UserError(f"there is no folder {folder}: make it first, or give another --out.")
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file, not a folder to write to.")
+    if not os.access(folder, os.W_OK):
+        raise UserError(
+            f"{folder} cannot be written to: permission denied. Give another folder with --out."
+        )
+
+
+def write_table(frame: pl.DataFrame, path: str | None) -> list[str]:
+    """A table in the format that the name ends in, whole or not at all; on standard output without
+    a name. Returns the files written.
+    """
+    if path is None:
+        sys.stdout.write(frame.write_csv())
+        return []
+    ending, content = Path(path).suffix.lower(), io.BytesIO()
+    if ending in PARQUET:
+        frame.write_parquet(content)
+    elif ending in ARROW:
+        frame.write_ipc(content)
+    elif ending in (".csv", ".tsv", ".txt", ""):
+        frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
+    else:
+        raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
+    write_atomically(path, content.getvalue())
+    return [path]

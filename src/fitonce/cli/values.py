@@ -34,6 +34,11 @@ def text_of(series: pl.Series) -> pl.Series:
     return series.cast(pl.String).str.strip_chars()
 
 
+def _known_text(series: pl.Series) -> pl.Series:
+    """Values as text, null for the marks of a missing one."""
+    return text_of(series).replace(MISSING, None)
+
+
 def _floats(text: pl.Series) -> pl.Series:
     """Text as floats, null where it is no number."""
     return text.cast(pl.Float64, strict=False)
@@ -59,8 +64,7 @@ def kind_of(series: pl.Series) -> str:
         return EMPTY
     if dtype.is_numeric() or dtype == pl.Boolean or plain_numbers(series) is not None:
         return NUMBERS
-    values = text_of(series.drop_nulls())
-    values = values.filter(~values.is_in(list(MISSING)))
+    values = _known_text(series).drop_nulls()
     if not values.len():
         return EMPTY
     first = values.head(1000)
@@ -118,8 +122,7 @@ def as_number(series: pl.Series, notes: list[str]) -> pl.Series:
 
 def _parsed(series: pl.Series, notes: list[str]) -> pl.Series:
     """Text as floats, decimal commas read, null for what is no number."""
-    text = text_of(series)
-    text = text.set(text.is_in(list(MISSING)), None)
+    text = _known_text(series)
     if _commas(text.drop_nulls()) == DECIMAL:
         notes.append(f"{series.name!r} has decimal commas")
         text = _with_points(text)
@@ -139,8 +142,7 @@ def as_category(series: pl.Series) -> pl.Series:
         known = series.drop_nulls()
         if known.len() and (known == known.round(0)).all():
             series = series.cast(pl.Int64)
-    text = text_of(series)
-    return text.set(text.is_in(list(MISSING)), None).fill_null(ABSENT).alias(series.name)
+    return _known_text(series).fill_null(ABSENT)
 
 
 def with_unit(values: pl.Series) -> str | None:
@@ -161,16 +163,12 @@ def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
     n, distinct = typed.len(), typed.drop_nulls().n_unique()
     if distinct == 1 and not typed.null_count():
         return "the same value in every row"
-    if kind == CATEGORY:
-        many = distinct > max(TEXT_LEVELS, TEXT_SHARE * n)
-        why = "nearly every value is different: text or an identifier; --keep brings it back"
-        return why if many else None
-    if distinct < n or n < 10 or values.dtype.is_float():
+    if kind == CATEGORY and distinct > max(TEXT_LEVELS, TEXT_SHARE * n):
+        return "nearly every value is different: text or an identifier; --keep brings it back"
+    if kind == CATEGORY or distinct < n or n < 10 or values.dtype.is_float():
         return None
-    numbers = typed.to_numpy()
-    whole = bool(np.all(numbers == np.round(numbers)))
-    counts_up = bool(np.all(np.diff(numbers) == 1))
-    if whole and (counts_up or ID_NAME.match(values.name)):
+    counts_up = (typed.diff().drop_nulls() == 1).all()
+    if (typed == typed.round()).all() and (counts_up or ID_NAME.match(values.name)):
         return "looks like an identifier: whole numbers, all different; --keep brings it back"
     return None
 
@@ -182,9 +180,7 @@ def all_numbers(series: pl.Series) -> np.ndarray | None:
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
         return None
     text = text_of(series)
-    values = _floats(text)
-    if values.null_count():
-        values = _floats(_with_points(text))
+    values = _floats(_with_points(text))
     numbers = not values.null_count() and all(NUMBER.match(value) for value in text.unique())
     return values.to_numpy() if numbers else None
 
