@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 
 from ..crossval.routes import Route
-from .adjacency import edges_of
 from .corrections import Cluster, Joint, Rules
+from .slices import edges_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +86,7 @@ class JointTest:
         Settle on the rules before looking: the best of several corrections is not a correction.
         """
         rules = self.rules
-        edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.size)
+        edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.shape)
         if cluster_pvalue is None and cluster_value is None:
             cluster_pvalue, cluster_value = rules.cluster_pvalue, rules.cluster_value
         chosen = Rules.of(
@@ -181,24 +181,21 @@ def significance(
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
     joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardized)
-    clusters, by_position = joint.clusters, None
-    if clusters is not None:
-        by_position = np.ones(shape)
-        for members, _, p in clusters:
-            by_position.flat[members] = p
+    clusters, pvalue_cluster = None, None
+    if rules.edges is not None:
+        clusters = tuple(
+            Cluster(members if score.ndim == 1 else np.unravel_index(members, shape), mass, pvalue)
+            for members, mass, pvalue in joint.clusters(rules.edges)
+        )
+        pvalue_cluster = np.ones(shape)
+        for cluster in clusters:
+            pvalue_cluster[cluster.positions] = cluster.pvalue
     return {
         "pvalue": joint.pvalue.reshape(shape),
         "pvalue_max": joint.pvalue_max.reshape(shape),
         "pvalue_fdr": joint.pvalue_fdr.reshape(shape),
-        "pvalue_cluster": by_position,
-        "clusters": None
-        if clusters is None
-        else tuple(_cluster(*found, shape) for found in clusters),
+        "pvalue_cluster": pvalue_cluster,
+        "clusters": clusters,
         "threshold": joint.threshold.reshape(shape),
         "alternative": rules.alternative,
     }
-
-
-def _cluster(members: np.ndarray, mass: float, pvalue: float, shape: tuple[int, ...]) -> Cluster:
-    positions = members if len(shape) == 1 else np.unravel_index(members, shape)
-    return Cluster(positions, mass, pvalue)
