@@ -92,18 +92,11 @@ class JointTest:
         chosen = Rules.of(
             alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value"
         )
-        return replace(
-            self,
-            rules=chosen,
-            **significance(self._statistic, self.null, chosen, self._standardized),
-        )
+        return replace(self, rules=chosen, **self._significance(chosen))
 
-    _standardized = False
-
-    @property
-    def _statistic(self) -> np.ndarray:
-        """What `null` is the distribution of."""
-        return self.score
+    def _significance(self, rules: Rules) -> dict[str, Any]:
+        """The fields that follow from the scores, by these rules."""
+        return significance(self.score, self.null, rules, standardized=False)
 
     def __repr__(self) -> str:
         smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
@@ -168,11 +161,8 @@ class GroupTest(JointTest):
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     chance: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    _standardized = True
-
-    @property
-    def _statistic(self) -> np.ndarray:
-        return self.t
+    def _significance(self, rules: Rules) -> dict[str, Any]:
+        return significance(self.t, self.null, rules, standardized=True)
 
 
 def significance(
