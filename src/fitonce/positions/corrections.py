@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.stats
 
 from ..crossval.metrics import TIE
 
@@ -143,23 +142,6 @@ class Joint:
     @property
     def sides(self) -> tuple[int, ...]:
         return {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[self.rules.alternative]
-
-    # ---- position by position --------------------------------------------------------------------
-
-    @cached_property
-    def pvalue(self) -> np.ndarray:
-        return rank_pvalue(self.rows[0], self.rows[1:])
-
-    @property
-    def pvalue_max(self) -> np.ndarray:
-        """Against each permutation's most extreme score."""
-        return rank_pvalue(self.rows[0], self.rows[1:].max(axis=1, keepdims=True))
-
-    @property
-    def pvalue_fdr(self) -> np.ndarray:
-        return np.asarray(scipy.stats.false_discovery_control(self.pvalue))
-
-    # ---- clusters --------------------------------------------------------------------------------
 
     @cached_property
     def bound(self) -> np.ndarray:

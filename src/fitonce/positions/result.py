@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.stats
 
 from ..crossval.routes import Route
-from .corrections import Cluster, Joint, Rules
+from .corrections import Cluster, Joint, Rules, rank_pvalue
 from .slices import edges_of
 
 
@@ -102,10 +103,9 @@ class JointTest:
         smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
         if self.clusters:
             smallest += f", {min(cluster.pvalue for cluster in self.clusters):.4g} (cluster)"
-        how = "all" if self.exact else "drawn"
         return (
             f"{type(self).__name__}({self.score.shape} positions, {self.n_permutations_done} "
-            f"permutations ({how}), {smallest})"
+            f"permutations ({'all' if self.exact else 'drawn'}), {smallest})"
         )
 
 
@@ -171,6 +171,8 @@ def significance(
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
     joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardized)
+    observed, permuted = joint.rows[0], joint.rows[1:]
+    pvalue = rank_pvalue(observed, permuted)
     clusters, pvalue_cluster = None, None
     if rules.edges is not None:
         clusters = tuple(
@@ -181,9 +183,9 @@ def significance(
         for cluster in clusters:
             pvalue_cluster[cluster.positions] = cluster.pvalue
     return {
-        "pvalue": joint.pvalue.reshape(shape),
-        "pvalue_max": joint.pvalue_max.reshape(shape),
-        "pvalue_fdr": joint.pvalue_fdr.reshape(shape),
+        "pvalue": pvalue.reshape(shape),
+        "pvalue_max": rank_pvalue(observed, permuted.max(axis=1, keepdims=True)).reshape(shape),
+        "pvalue_fdr": scipy.stats.false_discovery_control(pvalue).reshape(shape),
         "pvalue_cluster": pvalue_cluster,
         "clusters": clusters,
         "threshold": joint.threshold.reshape(shape),
