@@ -88,8 +88,8 @@ class Slices:
 
         None where neither an adjacency nor an arrangement says which they are.
         """
-        unknown = adjacency is None and not self.lattice
-        return None if unknown else edges_of(adjacency, self.shape)
+        known = self.lattice or adjacency is not None
+        return edges_of(adjacency, self.shape) if known else None
 
 
 def _array(X: Any) -> Array:
