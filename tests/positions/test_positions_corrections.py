@@ -19,9 +19,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant, ValidityWarning
 from fitonce.positions import PositionTest, group_test, permutation_test, spheres
-from fitonce.positions.adjacency import edges_of, grid_edges
 from fitonce.positions.corrections import ALTERNATIVES, Rules
 from fitonce.positions.result import significance
+from fitonce.positions.slices import edges_of
 
 LINEAR = KernelFisherDiscriminant("linear", alpha=1.0)
 
@@ -47,7 +47,7 @@ def judged(
     **options: Any,
 ) -> dict[str, Any]:
     given_edges = options.pop("edges", None)
-    edges = grid_edges(score.shape) if given_edges is None else given_edges
+    edges = edges_of(None, score.shape) if given_edges is None else given_edges
     rules = Rules.of(
         alternative,
         options.pop("cluster_pvalue", 0.05),
@@ -119,9 +119,9 @@ def plain(
 def test_corrections_are_their_definitions(alternative, ties, adjacency):
     rng = np.random.default_rng(0)
     q = 14
-    edges = grid_edges((q,))
+    edges = edges_of(None, (q,))
     if adjacency == "given":
-        edges = edges_of(sp.random(q, q, 0.12, random_state=1, format="csr"), q)
+        edges = edges_of(sp.random(q, q, 0.12, random_state=1, format="csr"), (q,))
     neighbours = {j: {int(a + b - j) for a, b in edges if j in (a, b)} for j in range(q)}
     n_clusters = 0
     for _ in range(6):
@@ -233,12 +233,12 @@ def test_adjacency_in_every_form():
         [[2], [], [], [2]],
         [[0, 2], [1], [0, 3], []],
     ):
-        np.testing.assert_array_equal(edges_of(form, 4), expected)
-    assert len(grid_edges((3, 4))) == 2 * 4 + 3 * 3 and len(grid_edges((5,))) == 4
+        np.testing.assert_array_equal(edges_of(form, (4,)), expected)
+    assert len(edges_of(None, (3, 4))) == 2 * 4 + 3 * 3 and len(edges_of(None, (5,))) == 4
     coordinates = np.array(list(itertools.product(range(3), range(4))), dtype=float)
     np.testing.assert_array_equal(
-        edges_of(spheres(coordinates, 1.0), 12),
-        np.unique(np.sort(grid_edges((3, 4)), axis=1), axis=0),
+        edges_of(spheres(coordinates, 1.0), (12,)),
+        np.unique(np.sort(edges_of(None, (3, 4)), axis=1), axis=0),
     )
     with pytest.raises(ValueError, match="radius"):
         spheres(coordinates, 0.0)

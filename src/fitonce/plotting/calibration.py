@@ -8,7 +8,9 @@ import numpy as np
 import scipy.special
 
 from ..core.arrays import to_numpy
-from .held_out import classifier_of, held_out_probabilities, training_targets
+from ..core.calibration import probabilities
+from ..estimators.fitted import held_out_output
+from .rows import classifier_of, training_targets
 from .style import QUIET, Display, legend, literal, look, plain
 
 EACH_CLASS_UP_TO = 6  # classes; above, only the top label's curve can be read
@@ -111,15 +113,14 @@ class CalibrationDisplay(Display):
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r} instead.")
         usable = np.isfinite(p).all(axis=1)
         y, p = y[usable], p[usable]
-        if len(classes) == 2:
-            pairs = [(literal(classes[1]), p[:, 1], y == classes[1])]
-        elif len(classes) <= EACH_CLASS_UP_TO:
+        if len(classes) > EACH_CLASS_UP_TO:
+            pairs = [("most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y)]
+        else:
             pairs = [
                 (literal(label), own, y == label) for label, own in zip(classes, p.T, strict=True)
             ]
-        else:
-            pairs = [("most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y)]
-        return cls(curves=[_curve(*pair, n_bins, strategy) for pair in pairs]).plot(ax=ax)
+        shown = pairs[1:] if len(pairs) == 2 else pairs  # the second of two says it all
+        return cls(curves=[_curve(*pair, n_bins, strategy) for pair in shown]).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         plain(ax)
@@ -165,8 +166,7 @@ def _curve(
     """
     grid = np.linspace(0, 1, n_bins + 1)
     edges = np.unique(np.quantile(p, grid) if strategy == "quantile" else grid)
-    bins = np.searchsorted(edges[1:-1], p, side="right")
-    _, place, n = np.unique(bins, return_inverse=True, return_counts=True)
+    _, place, n = np.unique(np.digitize(p, edges[1:-1]), return_inverse=True, return_counts=True)
     hits = np.bincount(place, weights=happened)
     lower = np.where(
         hits > 0, scipy.special.betaincinv(np.maximum(hits, 0.5), n - hits + 1.0, 0.025), 0.0
@@ -182,3 +182,24 @@ def _curve(
         "upper": upper,
         "count": n,
     }
+
+
+def held_out_probabilities(model: Any) -> np.ndarray:
+    """Probabilities (n, c) of every training row by models that have not seen it, with the
+    calibration of the whole fit.
+
+    The temperature is fitted on these very decisions (one number); nested cross-validation is free
+    of that.
+    """
+    if model.calibration in ("sigmoid", "isotonic"):
+        raise ValueError(
+            f"calibration={model.calibration!r} is fitted on the held-out decisions of these rows "
+            "and would look better than it is: use "
+            'cross_val_predict(estimator, X, y, method="predict_proba") and from_predictions.'
+        )
+    if not hasattr(model, "temperature_"):
+        raise ValueError(
+            "calibration=None gives this classifier no probabilities: fit it with "
+            "calibration='temperature'."
+        )
+    return probabilities(held_out_output(model), 1.0 / model.temperature_)

@@ -168,8 +168,9 @@ class WeightsDisplay(Display):
         sizes = [np.abs(values) / (np.abs(values).max() or 1.0) for values in (w, a)]
         order = np.argsort(-np.maximum(*sizes))[: self.n_features][::-1]
         if ax is None:
-            size = (6.8, 1.2 + 0.24 * len(order))
-            _, ax = pyplot().subplots(1, 2, figsize=size, sharey=True, layout="constrained")
+            _, ax = pyplot().subplots(
+                1, 2, figsize=(6.8, 1.2 + 0.24 * len(order)), sharey=True, layout="constrained"
+            )
         self.axes_ = np.atleast_1d(ax)
         if len(self.axes_) != 2:
             raise ValueError(

@@ -128,8 +128,7 @@ class RegularizationPathDisplay(Display):
 
     def _of_width(self, gamma: float) -> np.ndarray:
         """Which candidates have this width, NaN included."""
-        same = np.isclose(self.gammas, gamma, rtol=1e-9, atol=0.0, equal_nan=True)
-        return np.asarray(same)
+        return np.asarray(np.isclose(self.gammas, gamma, rtol=1e-9, atol=0.0, equal_nan=True))
 
     def _line(self, rows: np.ndarray, **style: Any) -> Any:
         rows = np.flatnonzero(rows & np.isfinite(self.values))
@@ -212,15 +211,16 @@ class CriterionMapDisplay(Display):
         borders = borders_of(widths)
         left, width = borders[place], np.diff(borders)[place]
         low, high = np.quantile(values, [0.0, 0.9] if self.lower_is_better else [0.1, 1.0])
-        tiles = PatchCollection(
-            [Rectangle((x, y), w, 1.0) for x, y, w in zip(left, bottom, width, strict=True)],
-            cmap="cividis" if self.lower_is_better else "cividis_r",
-            edgecolor="face",
-            linewidth=0.4,
-            array=values,
-            clim=(low, max(high, low + 1e-12)),
+        self.tiles_ = ax.add_collection(
+            PatchCollection(
+                [Rectangle((x, y), w, 1.0) for x, y, w in zip(left, bottom, width, strict=True)],
+                cmap="cividis" if self.lower_is_better else "cividis_r",
+                edgecolor="face",
+                linewidth=0.4,
+                array=values,
+                clim=(low, max(high, low + 1e-12)),
+            )
         )
-        self.tiles_ = ax.add_collection(tiles)
         ax.plot(
             np.log2([self.gamma]),
             np.log2([self.alpha]),
@@ -236,7 +236,7 @@ class CriterionMapDisplay(Display):
         ax.set(xlabel="log₂ gamma (small: smooth kernel)", ylabel="log₂ alpha (regularization)")
         ax.spines[["top", "right"]].set_visible(False)
         self.colorbar_ = self.figure_.colorbar(
-            tiles, ax=ax, label=self.name, extend="max" if self.lower_is_better else "min"
+            self.tiles_, ax=ax, label=self.name, extend="max" if self.lower_is_better else "min"
         )
         self.colorbar_.outline.set_visible(False)
         ax.legend(

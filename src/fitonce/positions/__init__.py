@@ -3,13 +3,12 @@
 X is (n_samples, n_features, n_positions).
 """
 
-from .adjacency import spheres
 from .corrections import Cluster
-from .generalization import generalize
 from .group import group_test
 from .permutation import permutation_test
 from .result import GroupTest, PositionTest
-from .scores import cross_val_score
+from .scores import cross_val_score, generalize
+from .slices import spheres
 
 __all__ = [
     "Cluster",

@@ -24,12 +24,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.stats
 
 from ..crossval.metrics import TIE
 
 ALTERNATIVES = ("greater", "less", "two-sided")
-BLOCK_ELEMENTS = 1 << 22  # of permutations times positions (or edges) looked at together
+BLOCK_ELEMENTS = 1 << 22  # of permutations times positions or edges, looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,23 +143,6 @@ class Joint:
     def sides(self) -> tuple[int, ...]:
         return {"greater": (1,), "less": (-1,), "two-sided": (1, -1)}[self.rules.alternative]
 
-    # ---- position by position --------------------------------------------------------------------
-
-    @cached_property
-    def pvalue(self) -> np.ndarray:
-        return rank_pvalue(self.rows[0], self.rows[1:])
-
-    @property
-    def pvalue_max(self) -> np.ndarray:
-        """Against each permutation's most extreme score."""
-        return rank_pvalue(self.rows[0], self.rows[1:].max(axis=1, keepdims=True))
-
-    @property
-    def pvalue_fdr(self) -> np.ndarray:
-        return np.asarray(scipy.stats.false_discovery_control(self.pvalue))
-
-    # ---- clusters --------------------------------------------------------------------------------
-
     @cached_property
     def bound(self) -> np.ndarray:
         """What an oriented score must exceed to enter a cluster (q,).
@@ -192,23 +174,18 @@ class Joint:
             return np.asarray(self.center + self.bound)
         return self.sides[0] * self.bound
 
-    @property
-    def clusters(self) -> list[tuple[np.ndarray, float, float]] | None:
+    def clusters(self, edges: np.ndarray) -> list[tuple[np.ndarray, float, float]]:
         """Members, mass and p-value of the observed clusters, most massive first."""
-        edges = self.rules.edges
-        if edges is None:
-            return None
         passing = (lowered(self.rows) > self.bound) | (self.rows == np.inf)
         largest = largest_masses(passing[1:], self.z[1:], self.sides, edges)[:, None]
-        found = []
+        members: list[np.ndarray] = []
         for side in self.sides:
             active = passing[0] & (side * self.z[0] > 0)
             labels = components(active[None, :], edges)[0]
-            for label in np.unique(labels[active]):
-                members = np.flatnonzero((labels == label) & active)
-                mass = float(np.sum(self.z[0, members]))
-                pvalue = rank_pvalue(np.array([abs(mass)]), largest)[0]
-                found.append((members, mass, float(pvalue)))
+            members += [np.flatnonzero(labels == label) for label in np.unique(labels[active])]
+        masses = np.array([np.sum(self.z[0, own]) for own in members])
+        pvalues = rank_pvalue(np.abs(masses), largest)
+        found = zip(members, masses.tolist(), pvalues.tolist(), strict=True)
         return sorted(found, key=lambda cluster: (-abs(cluster[1]), int(cluster[0][0])))
 
 
@@ -219,17 +196,8 @@ def lowered(values: np.ndarray) -> np.ndarray:
 
 
 def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
-    """(1 + #{null ≥ observed})/(1 + P) for null (P, q) or (P, 1), ties included.
-
-    In blocks of positions.
-    """
-    reached, counts = lowered(observed), np.empty(len(observed))
-    step = max(1, BLOCK_ELEMENTS // len(null))
-    for start in range(0, len(observed), step):
-        part = slice(start, start + step)
-        scores = null if null.shape[1] == 1 else null[:, part]
-        counts[part] = np.count_nonzero(scores >= reached[part], axis=0)
-    return np.asarray((1.0 + counts) / (1.0 + len(null)))
+    """(1 + #{null ≥ observed})/(1 + P) for null (P, q) or (P, 1), ties included."""
+    return np.asarray((1.0 + np.sum(null >= lowered(observed), axis=0)) / (1.0 + len(null)))
 
 
 def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -21,9 +20,9 @@ from sklearn.utils import check_random_state
 from ..inference.exchange import SignExchange
 from ..inference.permutation import check_counts, is_enumerated
 from ..inference.validity import ValidityWarning
-from .adjacency import edges_of, grid_edges
 from .corrections import Rules
 from .result import GroupTest, PositionTest, significance
+from .slices import edges_of
 
 LEVEL = 0.05  # the level that a group too small for any significance is warned about
 
@@ -89,19 +88,16 @@ def group_test(
     check_counts(n_permutations, None, 1, exact)
     values, level = _deviations(scores, chance)
     X = values - level
-    n, shape = len(X), X.shape[1:]
-    edges = grid_edges(shape) if adjacency is None else edges_of(adjacency, int(np.prod(shape)))
+    n, edges = len(X), edges_of(adjacency, X.shape[1:])
     rules = Rules.of(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
     exchange = SignExchange(np.arange(n), n, None)
     enumerated = is_enumerated(exchange, n_permutations, exact)
     _warn_if_hopeless(n, alternative)
     rng = check_random_state(random_state)
-    total = exchange.count - 1 if enumerated else n_permutations
-    flips = exchange.others() if enumerated else (exchange.draw(rng) for _ in repeat(None))
-    signs = np.stack([np.asarray(flip.signs) for flip in islice(flips, total)])
-    flat = X.reshape(n, -1)
-    null = t_values(signs, flat).reshape(-1, *shape)
-    t = t_values(np.ones((1, n)), flat).reshape(shape)
+    drawn = (exchange.draw(rng) for _ in range(n_permutations))
+    flips = exchange.others() if enumerated else drawn
+    null = t_values(np.stack([np.asarray(flip.signs) for flip in flips]), X)
+    t = t_values(np.ones((1, n)), X)[0]
     return GroupTest(
         score=values.mean(axis=0),
         null=null,
@@ -109,18 +105,18 @@ def group_test(
         rules=rules,
         t=t,
         scores=values,
-        chance=np.broadcast_to(level, X.shape).mean(axis=0),
+        chance=level.mean(axis=0),
         **significance(t, null, rules, standardized=True),
     )
 
 
 def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """One-sample t values (P, q) of flipped rows.
+    """One-sample t values (P, …) of flipped rows (n, …).
 
     Infinite where all flipped values are equal, 0 where they are zero.
     """
     n = len(X)
-    mean = signs @ X / n
+    mean = np.tensordot(signs, X, axes=1) / n
     mean_square = np.mean(X**2, axis=0)
     variance = mean_square - mean**2
     variance[variance < 1e-13 * mean_square] = 0.0  # what rounding leaves of equal values
@@ -130,7 +126,7 @@ def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Scores (subjects, …) and the chance level beside them."""
+    """Scores (subjects, …) and the chance level of each."""
     if isinstance(scores, Sequence) and all(isinstance(entry, PositionTest) for entry in scores):
         shapes = {entry.score.shape for entry in scores}
         if len(shapes) > 1:
@@ -157,13 +153,12 @@ def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
             "subjects."
         )
     try:
-        np.broadcast_to(level, values.shape)
+        return values, np.broadcast_to(level, values.shape)
     except ValueError:
         raise ValueError(
             f"chance must be a number or have a value per position {values.shape[1:]}, got shape "
             f"{level.shape} instead."
         ) from None
-    return values, level
 
 
 def _warn_if_hopeless(n_subjects: int, alternative: str) -> None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.stats
 
 from ..crossval.routes import Route
-from .adjacency import edges_of
-from .corrections import Cluster, Joint, Rules
+from .corrections import Cluster, Joint, Rules, rank_pvalue
+from .slices import edges_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,33 +87,25 @@ class JointTest:
         Settle on the rules before looking: the best of several corrections is not a correction.
         """
         rules = self.rules
-        edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.size)
+        edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.shape)
         if cluster_pvalue is None and cluster_value is None:
             cluster_pvalue, cluster_value = rules.cluster_pvalue, rules.cluster_value
         chosen = Rules.of(
             alternative or rules.alternative, cluster_pvalue, cluster_value, edges, "cluster_value"
         )
-        return replace(
-            self,
-            rules=chosen,
-            **significance(self._statistic, self.null, chosen, self._standardized),
-        )
+        return replace(self, rules=chosen, **self._significance(chosen))
 
-    _standardized = False
-
-    @property
-    def _statistic(self) -> np.ndarray:
-        """What `null` is the distribution of."""
-        return self.score
+    def _significance(self, rules: Rules) -> dict[str, Any]:
+        """The fields that follow from the scores, by these rules."""
+        return significance(self.score, self.null, rules, standardized=False)
 
     def __repr__(self) -> str:
         smallest = f"smallest corrected p {self.pvalue_max.min():.4g} (maximum)"
         if self.clusters:
             smallest += f", {min(cluster.pvalue for cluster in self.clusters):.4g} (cluster)"
-        how = "all" if self.exact else "drawn"
         return (
             f"{type(self).__name__}({self.score.shape} positions, {self.n_permutations_done} "
-            f"permutations ({how}), {smallest})"
+            f"permutations ({'all' if self.exact else 'drawn'}), {smallest})"
         )
 
 
@@ -168,11 +161,8 @@ class GroupTest(JointTest):
     scores: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
     chance: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    _standardized = True
-
-    @property
-    def _statistic(self) -> np.ndarray:
-        return self.t
+    def _significance(self, rules: Rules) -> dict[str, Any]:
+        return significance(self.t, self.null, rules, standardized=True)
 
 
 def significance(
@@ -181,24 +171,23 @@ def significance(
     """The fields of a `JointTest` that follow from scores (…) and null scores (P, …)."""
     shape = score.shape
     joint = Joint(score.ravel(), null.reshape(len(null), -1), rules, standardized)
-    clusters, by_position = joint.clusters, None
-    if clusters is not None:
-        by_position = np.ones(shape)
-        for members, _, p in clusters:
-            by_position.flat[members] = p
+    observed, permuted = joint.rows[0], joint.rows[1:]
+    pvalue = rank_pvalue(observed, permuted)
+    clusters, pvalue_cluster = None, None
+    if rules.edges is not None:
+        clusters = tuple(
+            Cluster(members if score.ndim == 1 else np.unravel_index(members, shape), mass, pvalue)
+            for members, mass, pvalue in joint.clusters(rules.edges)
+        )
+        pvalue_cluster = np.ones(shape)
+        for cluster in clusters:
+            pvalue_cluster[cluster.positions] = cluster.pvalue
     return {
-        "pvalue": joint.pvalue.reshape(shape),
-        "pvalue_max": joint.pvalue_max.reshape(shape),
-        "pvalue_fdr": joint.pvalue_fdr.reshape(shape),
-        "pvalue_cluster": by_position,
-        "clusters": None
-        if clusters is None
-        else tuple(_cluster(*found, shape) for found in clusters),
+        "pvalue": pvalue.reshape(shape),
+        "pvalue_max": rank_pvalue(observed, permuted.max(axis=1, keepdims=True)).reshape(shape),
+        "pvalue_fdr": scipy.stats.false_discovery_control(pvalue).reshape(shape),
+        "pvalue_cluster": pvalue_cluster,
+        "clusters": clusters,
         "threshold": joint.threshold.reshape(shape),
         "alternative": rules.alternative,
     }
-
-
-def _cluster(members: np.ndarray, mass: float, pvalue: float, shape: tuple[int, ...]) -> Cluster:
-    positions = members if len(shape) == 1 else np.unravel_index(members, shape)
-    return Cluster(positions, mass, pvalue)

@@ -53,8 +53,9 @@ def swept(
         parts.append(found)
         if path is not None:
             parts = [np.concatenate(parts)]
-            total = {"positions": len(slices)}
-            checkpoints.save(path, mark, len(parts[0]), total, {"positions": parts[0]})
+            checkpoints.save(
+                path, mark, len(parts[0]), {"positions": len(slices)}, {"positions": parts[0]}
+            )
     return np.concatenate(parts)
 
 

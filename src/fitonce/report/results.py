@@ -14,7 +14,7 @@ from sklearn.metrics import mean_squared_error, r2_score
 
 from ..core.arrays import asarray_like, to_numpy
 from ..estimators.fitted import held_out_output, held_out_projection, n_axes
-from ..plotting.influence import margins
+from ..plotting.rows import margins
 from .subject import Subject, codes_of, dense, finite_rows, n_columns
 
 SIDE = 40  # points along either side of the grid that shows a boundary

@@ -14,7 +14,7 @@ import numpy as np
 from ..assessment import Assessment
 from ..core.arrays import to_numpy
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
-from ..plotting.influence import margins
+from ..plotting.rows import margins
 
 LONGEST_NAME = 80  # characters of a name that are shown
 

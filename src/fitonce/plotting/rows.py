@@ -1,0 +1,374 @@
+"""Displays of single rows: where those held out lie on discriminant axes, how much the model leans
+on each, and how well it predicts it unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from ..core.arrays import to_numpy
+from ..estimators.fitted import (
+    held_out_output,
+    held_out_projection,
+    is_binary,
+    is_regressor,
+    model_of,
+    record_of,
+)
+from .style import COLORS, DOTS, STRONG, Display, legend, literal, look, names_of, plain, with_room
+
+
+def classifier_of(estimator: Any, what: str) -> Any:
+    """`model_of`, and a classifier."""
+    model = model_of(estimator)
+    if is_regressor(model):
+        raise TypeError(f"{what} is for classifiers, got {type(model).__name__} instead.")
+    return model
+
+
+def training_targets(model: Any, y: Any) -> np.ndarray:
+    """The targets the model was fitted on: as given, or those it keeps with its decomposition."""
+    if y is None:
+        return record_of(model, "this display without y").training.y
+    targets, n = np.asarray(to_numpy(y)), len(held_out_output(model))
+    if len(targets) != n:
+        raise ValueError(
+            f"y must be the {n} targets the model was fitted on, got {len(targets)} instead: "
+            "held-out values belong to them."
+        )
+    return targets
+
+
+def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Decision for the own class less the best other one.
+
+    Positive where the row is classified correctly.
+    """
+    if decision.ndim == 1:
+        return np.asarray(np.where(codes == 1, decision, -decision))
+    own = codes[:, None] == np.arange(decision.shape[1])
+    return np.asarray(decision[own] - np.where(own, -np.inf, decision).max(axis=1))
+
+
+class InfluenceDisplay(Display):
+    """Leverage of every row against its held-out margin (for regression: its held-out residual).
+
+    Leverage is the share of its own fitted value that a row supplies. Rows below zero are
+    misclassified when left out; rows far to the right are fitted mostly by themselves. The rows
+    with the largest |held-out value| × leverage are named: they move the model most.
+
+    Parameters
+    ----------
+    leverage : array of shape (n_samples,)
+        Diagonal of the hat matrix.
+    values : array of shape (n_samples,)
+        Held-out margins or residuals.
+    kind : {"margin", "residual"}, default="margin"
+        What the values are.
+    row_names : sequence, default=None
+        Names of the rows; their numbers by default.
+    n_named : int, default=5
+        How many rows are named.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    named_ : array
+        Numbers of the named rows.
+    """
+
+    def __init__(
+        self,
+        *,
+        leverage: np.ndarray,
+        values: np.ndarray,
+        kind: str = "margin",
+        row_names: Sequence[Any] | None = None,
+        n_named: int = 5,
+    ) -> None:
+        self.leverage = np.asarray(leverage, dtype=float)
+        self.values = np.asarray(values, dtype=float)
+        self.kind, self.row_names, self.n_named = kind, row_names, n_named
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        y: Any = None,
+        *,
+        row_names: Sequence[Any] | None = None,
+        n_named: int = 5,
+        ax: Any = None,
+    ) -> Self:
+        """From a fitted estimator (or a pipeline that ends in one) and its training targets, which
+        it usually still knows.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_wine
+        >>> from fitonce import KernelFisherDiscriminant
+        >>> from fitonce.plotting import InfluenceDisplay
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
+        >>> display = InfluenceDisplay.from_estimator(model)
+        >>> int((display.values < 0).sum())   # rows misclassified when left out
+        3
+        """
+        model = model_of(estimator)
+        targets = training_targets(model, y)
+        held_out, leverage = held_out_output(model), model.leverage_
+        if len(leverage) != len(held_out):  # rows of zero weight have none
+            active = record_of(model, "InfluenceDisplay with zero weights").training.active
+            held_out, targets = held_out[active], targets[active]
+            row_names = None if row_names is None else [row_names[row] for row in active]
+        if is_regressor(model):
+            kind, values = "residual", targets - held_out
+            values = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
+        else:
+            kind, values = "margin", margins(held_out, np.searchsorted(model.classes_, targets))
+        return cls.from_predictions(
+            leverage, values, kind=kind, row_names=row_names, n_named=n_named, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        leverage: Any,
+        values: Any,
+        *,
+        kind: str = "margin",
+        row_names: Sequence[Any] | None = None,
+        n_named: int = 5,
+        ax: Any = None,
+    ) -> Self:
+        """From leverages and held-out margins or residuals of your own."""
+        return cls(
+            leverage=to_numpy(leverage),
+            values=to_numpy(values),
+            kind=kind,
+            row_names=row_names,
+            n_named=n_named,
+        ).plot(ax=ax)
+
+    @property
+    def influence(self) -> np.ndarray:
+        """|held-out value| × leverage.
+
+        For margins only what a misclassified or nearly misclassified row loses counts.
+        """
+        lost = self.values
+        if self.kind == "margin":
+            lost = np.minimum(lost - np.nanmedian(lost), 0.0)
+        return np.asarray(np.nan_to_num(np.abs(lost) * self.leverage))
+
+    def _draw(self, ax: Any) -> None:
+        if self.kind not in ("margin", "residual"):
+            raise ValueError(f'kind must be "margin" or "residual", got {self.kind!r} instead.')
+        names = names_of(
+            self.row_names, [f"row {row}" for row in range(len(self.values))], "row_names"
+        )
+        plain(ax)
+        wrong = (self.values < 0) & (self.kind == "margin")
+        points = np.column_stack([self.leverage, self.values])
+        label = "right when left out" if self.kind == "margin" else None
+        ax.scatter(*points[~wrong].T, color=COLORS[0], label=label, **DOTS)
+        if wrong.any():
+            style = {**DOTS, "s": 42, "marker": "X", "color": COLORS[1]}
+            ax.scatter(*points[wrong].T, label="wrong when left out", **style)
+        ax.axhline(0.0, color=STRONG, linewidth=1.0)
+        self.named_ = np.argsort(-self.influence)[: self.n_named]
+        self._name(ax, points, names)
+        meaning = " (own class less best other)" if self.kind == "margin" else ""
+        ax.set(
+            xlabel="leverage (share of its own fitted value)",
+            ylabel=f"held-out {self.kind}{meaning}",
+        )
+        legend(ax, 2 if wrong.any() else 0, fontsize="small")
+
+    def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:
+        """Names beside their points, towards the middle so that they stay inside, and none where
+        there is no room.
+        """
+        useful = (self.influence > 0) & np.isfinite(points).all(axis=1)
+        rows = self.named_[useful[self.named_]]
+        room = 0.16 * np.ptp(ax.get_xlim()), 0.05 * np.ptp(ax.get_ylim())
+        for row in rows[with_room(points[rows], room)]:
+            left = points[row, 0] > np.mean(ax.get_xlim())
+            ax.annotate(
+                literal(names[row], 18),
+                points[row],
+                xytext=(-6 if left else 6, 4),
+                textcoords="offset points",
+                ha="right" if left else "left",
+                fontsize="x-small",
+            )
+
+
+class ProjectionDisplay(Display):
+    """Rows on discriminant axes, by class.
+
+    One axis gives a histogram for each class, more a scatter of the first two. `from_estimator`
+    shows held-out values: in-sample ones of a flexible kernel collapse on the class centroids
+    whatever the data.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples,) or (n_samples, n_axes)
+        Projections or decision values.
+    y : array of shape (n_samples,)
+        Labels.
+    name : str, default="projection"
+        What the axes are.
+    threshold : float, default=None
+        Where the decision changes, for one axis.
+    class_names : sequence, default=None
+        Names in the order of the sorted labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    """
+
+    def __init__(
+        self,
+        *,
+        values: np.ndarray,
+        y: np.ndarray,
+        name: str = "projection",
+        threshold: float | None = None,
+        class_names: Sequence[Any] | None = None,
+    ) -> None:
+        self.values, self.y = np.asarray(values, dtype=float), np.asarray(y)
+        self.name, self.threshold, self.class_names = name, threshold, class_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any = None,
+        y: Any = None,
+        *,
+        class_names: Sequence[Any] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Held-out values of the training rows, or with X and y given those of other rows.
+
+        Two classes: decision values (without X those of ``held_out_decision_``). More: projections
+        on the discriminant axes, without X leave-one-out values on the axes of the whole fit.
+        `LeastSquaresSVC` has no axes; of its classes two can be shown.
+
+        Examples
+        --------
+        >>> import matplotlib; matplotlib.use("Agg")
+        >>> from sklearn.datasets import load_wine
+        >>> from fitonce import KernelFisherDiscriminant
+        >>> from fitonce.plotting import ProjectionDisplay
+        >>> X, y = load_wine(return_X_y=True)
+        >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
+        >>> ProjectionDisplay.from_estimator(model).values.shape  # two axes for three classes
+        (178, 2)
+        """
+        model = classifier_of(estimator, "ProjectionDisplay")
+        binary = is_binary(model)
+        if not binary and not hasattr(model, "transform"):
+            raise TypeError(
+                "more than two classes need the axes of a KernelFisherDiscriminant, which "
+                "LeastSquaresSVC does not have."
+            )
+        if X is not None:
+            if y is None:
+                raise ValueError("y is needed with X: rows are drawn by class.")
+            values = to_numpy(estimator.decision_function(X) if binary else estimator.transform(X))
+            labels, seen = np.asarray(y), "of these rows"
+        else:
+            values = held_out_output(model) if binary else held_out_projection(model)
+            labels, seen = training_targets(model, y), "held out"
+            if len(labels) != len(values):  # rows of zero weight have no projection
+                labels = labels[record_of(model, "ProjectionDisplay").training.active]
+        kind = "decision value" if binary else "discriminant axis"
+        return cls(
+            values=values,
+            y=labels,
+            name=f"{kind}, {seen}",
+            threshold=0.0 if binary else None,
+            class_names=class_names,
+        ).plot(ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        values: Any,
+        *,
+        name: str = "projection",
+        class_names: Sequence[Any] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """From labels and projections or decision values of your own."""
+        return cls(values=to_numpy(values), y=y, name=name, class_names=class_names).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        classes = np.unique(self.y)
+        names = [literal(name) for name in names_of(self.class_names, list(classes), "class_names")]
+        plain(ax)
+        members = [self.y == label for label in classes]
+        labels = [f"{name} ({rows.sum()})" for name, rows in zip(names, members, strict=True)]
+        if self.values.ndim == 1 or self.values.shape[1] == 1:
+            self._histograms(ax, self.values.ravel(), members, labels)
+        else:
+            self._scatter(ax, self.values[:, :2], members, labels)
+            if len(classes) > 16:  # too many for a legend
+                self._names(ax, members, names)
+        legend(ax, len(classes), fontsize="small")
+
+    def _histograms(
+        self, ax: Any, values: np.ndarray, members: list[np.ndarray], labels: list[str]
+    ) -> None:
+        finite = np.isfinite(values)
+        n_bins = min(40, max(8, int(2 * np.sqrt(finite.sum()))))
+        edges = np.histogram_bin_edges(values[finite], n_bins) if finite.any() else 1
+        for index, (own, label) in enumerate(zip(members, labels, strict=True)):
+            rows, color = values[own & finite], look(index)["color"]
+            hatch = ("", "///", "\\\\\\", "...", "xxx")[index % 5]
+            ax.hist(rows, edges, color=color, alpha=0.45, label=label)
+            ax.hist(rows, edges, histtype="step", edgecolor=color, linewidth=1.6, hatch=hatch)
+        if self.threshold is not None:
+            ax.axvline(self.threshold, color=STRONG, linewidth=1.2, linestyle="--")
+            ax.annotate(
+                "threshold",
+                (self.threshold, 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(3, -3),
+                textcoords="offset points",
+                va="top",
+                fontsize="x-small",
+                rotation=90,
+            )
+        ax.set(xlabel=self.name, ylabel="rows")
+
+    def _scatter(
+        self, ax: Any, values: np.ndarray, members: list[np.ndarray], labels: list[str]
+    ) -> None:
+        for index, (own, label) in enumerate(zip(members, labels, strict=True)):
+            ax.scatter(*values[own].T, label=label, **DOTS, **look(index))
+        name = self.name.replace("axis", "axis {}") if "axis" in self.name else self.name + " {}"
+        ax.set(xlabel=name.format(1), ylabel=name.format(2))
+
+    def _names(self, ax: Any, members: list[np.ndarray], names: list[str]) -> None:
+        """Names at the centroids of classes that have room for one."""
+        values = self.values[:, :2]
+        span = np.nanmax(values, axis=0) - np.nanmin(values, axis=0)
+        centers = np.stack([np.nanmean(values[own], axis=0) for own in members])
+        for number in with_room(centers, (0.09, 0.045) * span):
+            ax.annotate(
+                names[number],
+                centers[number],
+                fontsize="xx-small",
+                ha="center",
+                va="center",
+                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7},
+            )
