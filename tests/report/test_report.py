@@ -37,7 +37,7 @@ from sklearn.preprocessing import StandardScaler
 import fitonce
 from fitonce.assessment import assess
 from fitonce.report import write_report
-from fitonce.report.panel import script_json
+from fitonce.report.explorer import script_json
 from fitonce.report.results import Channel, boundary
 
 pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")

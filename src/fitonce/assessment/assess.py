@@ -258,9 +258,7 @@ def _chance(
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )
-        if not automatic:
-            return ready.run(n_permutations=permutations), ready.statistic, ready.n_rows
-        test = ready.within(seconds)
+        test = ready.within(seconds) if automatic else ready.run(n_permutations=permutations)
     except ValueError as error:
         if not automatic:
             raise
@@ -271,22 +269,27 @@ def _chance(
 
 
 def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds: Any) -> None:
-    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
-        raise ValueError(f"repeats must be a positive integer, got {repeats!r} instead.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r} instead.")
-    if permutations != "auto" and (
-        not isinstance(permutations, (int, np.integer))
-        or isinstance(permutations, bool)
-        or permutations < 0
+    whole, is_flag = (int, np.integer), isinstance(permutations, bool)
+    counted = isinstance(permutations, whole) and not is_flag and permutations >= 0
+    for name, value, fine, wanted in (
+        ("repeats", repeats, isinstance(repeats, whole) and repeats >= 1, "a positive integer"),
+        ("level", level, 0 < level < 1, "between 0 and 1"),
+        (
+            "permutations",
+            permutations,
+            permutations == "auto" or counted,
+            '"auto" or a number from 0 on',
+        ),
+        (
+            "statistic",
+            statistic,
+            statistic in ("auto", "same", "quick"),
+            '"auto", "same" or "quick"',
+        ),
+        ("seconds", seconds, seconds > 0, "positive"),
     ):
-        raise ValueError(
-            f'permutations must be "auto" or a number from 0 on, got {permutations!r} instead.'
-        )
-    if statistic not in ("auto", "same", "quick"):
-        raise ValueError(f'statistic must be "auto", "same" or "quick", got {statistic!r} instead.')
-    if not seconds > 0:
-        raise ValueError(f"seconds must be positive, got {seconds!r} instead.")
+        if not fine:
+            raise ValueError(f"{name} must be {wanted}, got {value!r} instead.")
 
 
 def _in_words(splitter: Any, n_splits: int, repeats: int) -> str:

@@ -15,6 +15,12 @@ from ..crossval.stand_in import n_rows, subset
 from ..estimators.fitted import final_step, is_model
 from ..estimators.validation import is_foreign_array
 
+KINDS = {  # of splitters, by whether there are classes and groups
+    (False, False): KFold,
+    (False, True): GroupKFold,
+    (True, False): StratifiedKFold,
+    (True, True): StratifiedGroupKFold,
+}
 FEW_ROWS = 500  # up to which ten folds are the default, five above
 
 
@@ -116,10 +122,7 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
             )
         return [cv]
     n_folds = _n_folds(data) if cv is None else int(cv)
-    if data.groups is not None:
-        kind = GroupKFold if data.classes is None else StratifiedGroupKFold
-    else:
-        kind = KFold if data.classes is None else StratifiedKFold
+    kind = KINDS[data.classes is not None, data.groups is not None]
     return [
         kind(n_folds, shuffle=True, random_state=random_state + number) for number in range(repeats)
     ]

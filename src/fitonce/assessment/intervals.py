@@ -72,6 +72,3 @@ def corrected_error(scores: np.ndarray, test_share: float) -> float:
     """The standard error √((1/J + n_test/n_train) s²) of a mean of J split scores."""
     variance = float(np.var(scores, ddof=1))
     return float(np.sqrt((1 / len(scores) + test_share) * variance))
-
-
-__all__ = ["corrected_error", "corrected_t", "effective_size", "wilson"]

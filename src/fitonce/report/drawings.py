@@ -1,11 +1,20 @@
-"""Which plots a page has, with their captions and their words for those who cannot see them."""
+"""Which plots a page has, with their captions and their words for those who cannot see them.
+
+Displays drawn by matplotlib, inlined as SVG that follows the page's colours and fonts.
+"""
 
 from __future__ import annotations
 
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..assessment.words import score_name, shortened
 from ..plotting import (
     CalibrationDisplay,
     CriterionMapDisplay,
@@ -15,9 +24,40 @@ from ..plotting import (
     RegularizationPathDisplay,
     WeightsDisplay,
 )
-from .figures import Figure, FitDisplay, figure, rounded
-from .subject import Subject, model_feature_names, shortened, training_of
-from .wording import chosen_values, own_splits
+from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
+from .subject import Subject, chosen_values, model_feature_names, own_splits, training_of
+
+# matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
+# serves light, dark and print
+FOLLOWING = {
+    "#000000": "var(--ink)",
+    "#222222": "var(--ink)",
+    "#8a8a8a": "var(--soft)",
+    "#dddddd": "var(--line)",
+    "#ffffff": "var(--paper)",
+    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
+}
+MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": "#000000",
+    "axes.edgecolor": "#8a8a8a",
+    "savefig.transparent": True,
+    "figure.dpi": 72,
+    "text.parse_math": False,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An inline drawing with what it says in words."""
+
+    name: str
+    svg: str
+    alt: str
+    caption: str
 
 
 def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
@@ -58,7 +98,7 @@ def _null(subject: Subject) -> Figure | None:
         return None
     test, name = assessment.permutation, shortened(assessment.permutation_statistic, 300)
     low, high = np.nanmin(test.permutation_scores), np.nanmax(test.permutation_scores)
-    scored = f"{next(iter(test.scores)).replace('_', ' ')}, held out"
+    scored = f"{score_name(next(iter(test.scores)))}, held out"
     return figure(
         "null",
         lambda: PermutationNullDisplay.from_predictions(test, name=scored),
@@ -186,3 +226,65 @@ def _histograms(subject: Subject) -> Figure:
         "Held-out decision values by observed class. Rows on the wrong side of the threshold are "
         "misclassified.",
     )
+
+
+# ---- drawing -------------------------------------------------------------------------------------
+
+
+def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure:
+    """Call a function that returns a display, and take its figure as SVG."""
+    plt = pyplot()
+    with plt.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        # text stays text: the reader's fonts draw it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        display = draw()
+        for axes in display.figure_.axes:
+            for collection in axes.collections:
+                collection.set_rasterized(len(collection.get_offsets()) > MOST_MARKS)
+        buffer = io.StringIO()
+        display.figure_.savefig(
+            buffer, format="svg", dpi=144, metadata={"Date": None, "Creator": None}
+        )
+        plt.close(display.figure_)
+    return Figure(name, _inline(buffer.getvalue(), name), alt, caption)
+
+
+def _inline(svg: str, name: str) -> str:
+    """The svg element alone.
+
+    Ids made unique on the page, colours that follow it, a size that fits its container.
+    """
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)
+    for colour, variable in FOLLOWING.items():
+        svg = re.sub(rf"(fill|stroke): {colour}", rf"\g<1>: {variable}", svg)
+    svg = re.sub(r"font: ([^;\"']*?)'[^\"]*?sans-serif", r"font: \g<1>sans-serif", svg)
+    return re.sub(
+        r'<svg ([^>]*?)width="[\d.]+pt" ',
+        r'<svg \g<1>aria-hidden="true" ',
+        re.sub(r' height="[\d.]+pt"', "", svg, count=1),
+        count=1,
+    )
+
+
+class FitDisplay:
+    """Held-out predictions of a regression against what was observed."""
+
+    def __init__(self, observed: np.ndarray, predicted: np.ndarray) -> None:
+        self.figure_, ax = axes_of(None, (5.2, 4.2))
+        plain(ax)
+        low, high = np.nanmin([observed, predicted]), np.nanmax([observed, predicted])
+        ax.plot([low, high], [low, high], color=QUIET, linestyle="--", linewidth=1.0)
+        ax.scatter(
+            observed,
+            predicted,
+            s=16,
+            color=COLORS[0],
+            edgecolors="#ffffff",
+            linewidths=0.4,
+            alpha=0.85,
+        )
+        ax.set_xlabel("observed")
+        ax.set_ylabel("predicted, held out")
