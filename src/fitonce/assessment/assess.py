@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from ..core.doubt import caught_warnings
+from ..core.doubt import caught_warnings, kinds_of
 from ..core.progress import Report, listening
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, splitters
-from .doubts import about_rows, warned
 from .folds import Round, baselines_of, rounds_of
 from .result import Assessment
+from .words import listed
 
 SPLITTERS = {
     StratifiedKFold: "{} stratified folds",
@@ -27,6 +28,9 @@ SPLITTERS = {
     StratifiedGroupKFold: "{} stratified folds that keep groups together",
     GroupKFold: "{} folds that keep groups together",
 }
+
+IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+Doubt = tuple[str, type[Warning]]
 
 
 def assess(
@@ -129,7 +133,7 @@ def assess(
             random_state,
         )
     first = rounds[0]
-    doubts = [*warned(caught), *about_rows(data, first)]
+    doubts = [*warned(caught), *_about_rows(data, first)]
     if permutations != 0 and test is None:
         doubts.append((f"no permutation test: {said.rstrip('.')}.", UserWarning))
     for message, category in doubts:
@@ -266,6 +270,38 @@ def _chance(
     if test is None:
         return None, f"too slow for a budget of {seconds:g} s", 0
     return test, ready.statistic, ready.n_rows
+
+
+def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
+    """Warnings that differ in more than numbers, with how often each came."""
+    said = ((w.category, str(w.message)) for w in caught if not issubclass(w.category, IGNORED))
+    return [
+        (texts[0] if len(texts) == 1 else f"{texts[0]} ({len(texts)} times)", category)
+        for category, texts in kinds_of(said)
+    ]
+
+
+def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
+    """Rows that are never tested, and rows whose class is in no row of their training set, about
+    which no model can be right.
+    """
+    doubts = []
+    untested = len(data.y) - len(round_.tested)
+    if untested:
+        doubts.append(
+            f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out "
+            "prediction."
+        )
+    splits = round_.splits if data.classes is not None else []
+    lost = [row for train, test in splits for row in test[~np.isin(data.y[test], data.y[train])]]
+    if lost:
+        labels = listed(np.unique(data.y[lost]).tolist(), 3)
+        doubts.append(
+            f"rows of a class ({labels}) that their training rows lack: {len(lost)} of "
+            f"{len(data.y)}. They count as wrong, with probability 0, which weighs heavily in the "
+            "log-loss. Leave such classes out, put them together, or use other folds."
+        )
+    return [(doubt, UserWarning) for doubt in doubts]
 
 
 def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds: Any) -> None:

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,8 +83,7 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
 
 def _fit(subject: Subject) -> Figure:
     rows = subject.predicted_rows
-    observed = subject.y[rows].astype(float)
-    predicted = np.asarray(subject.predictions[rows], dtype=float)
+    observed, predicted = (v[rows].astype(float) for v in (subject.y, subject.predictions))
     return figure(
         "fit",
         lambda: FitDisplay(observed, predicted),
@@ -119,21 +119,15 @@ def _calibration(subject: Subject) -> Figure | None:
         said = f" On average they differ by {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
         rows, source = assessment.tested, "nested cross-validation"
-        y, p = subject.y[rows], assessment.probabilities[rows]
-
-        def draw() -> Any:
-            return CalibrationDisplay.from_predictions(y, p, classes=subject.classes, n_bins=bins)
-
+        given = subject.y[rows], assessment.probabilities[rows]
+        draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
     elif hasattr(model, "temperature_") and model.calibration in ("temperature", None):
-
-        def draw() -> Any:
-            return CalibrationDisplay.from_estimator(model, subject.y, n_bins=bins)
-
+        draw = partial(CalibrationDisplay.from_estimator, model, subject.y)
     else:
         return None
     return figure(
         "calibration",
-        draw,
+        lambda: draw(n_bins=bins),
         f"Calibration curve: share observed against probability given.{said}",
         f"How often it happened against how often it was said to ({source}); bars are 95 % "
         f"intervals.{said}",
@@ -166,10 +160,11 @@ def _search(subject: Subject) -> Figure | None:
 
 
 def _influence(subject: Subject) -> Figure:
-    names = subject.row_names
     return figure(
         "influence",
-        lambda: InfluenceDisplay.from_estimator(subject.model, subject.y, row_names=names),
+        lambda: InfluenceDisplay.from_estimator(
+            subject.model, subject.y, row_names=subject.row_names
+        ),
         "Scatter plot of each row's leverage against its held-out margin or residual; the most "
         "influential rows are named.",
         "How much the model leans on each row, against how well it predicts the row unseen.",
@@ -177,11 +172,13 @@ def _influence(subject: Subject) -> Figure:
 
 
 def _weights(subject: Subject) -> Figure:
-    names = model_feature_names(subject)
     return figure(
         "weights",
         lambda: WeightsDisplay.from_estimator(
-            subject.model, subject.model_features, feature_names=names, n_features=15
+            subject.model,
+            subject.model_features,
+            feature_names=model_feature_names(subject),
+            n_features=15,
         ),
         "Bars of the largest weights and activation patterns of the linear kernel, by feature.",
         "What multiplies each feature, and how each feature varies with the output (Haufe et al. "
@@ -255,18 +252,18 @@ def _inline(svg: str, name: str) -> str:
     Ids made unique on the page, colours that follow it, a size that fits its container.
     """
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)
-    for colour, variable in FOLLOWING.items():
-        svg = re.sub(rf"(fill|stroke): {colour}", rf"\g<1>: {variable}", svg)
-    svg = re.sub(r"font: ([^;\"']*?)'[^\"]*?sans-serif", r"font: \g<1>sans-serif", svg)
-    return re.sub(
-        r'<svg ([^>]*?)width="[\d.]+pt" ',
-        r'<svg \g<1>aria-hidden="true" ',
-        re.sub(r' height="[\d.]+pt"', "", svg, count=1),
-        count=1,
-    )
+    colours = [(rf"(fill|stroke): {old}", rf"\g<1>: {new}") for old, new in FOLLOWING.items()]
+    for pattern, replacement in (
+        (r"(?s)<metadata>.*?</metadata>", ""),
+        (r'\bid="', f'id="{name}-'),
+        (r'(href="|url\()#', rf"\g<1>#{name}-"),
+        *colours,
+        (r"font: ([^;\"']*?)'[^\"]*?sans-serif", r"font: \g<1>sans-serif"),
+        (r'\A(<svg [^>]*?) height="[\d.]+pt"', r"\g<1>"),
+        (r'\A(<svg [^>]*?)width="[\d.]+pt" ', r'\g<1>aria-hidden="true" '),
+    ):
+        svg = re.sub(pattern, replacement, svg)
+    return svg
 
 
 class FitDisplay:

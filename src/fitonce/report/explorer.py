@@ -247,18 +247,17 @@ def marks(n_classes: int) -> list[list[tuple[float, float]]]:
     """The polygon of every class. Colours repeat after eight classes, pairs of colour and shape
     after 64.
     """
-    chosen = [SHAPES[(k + k // COLOURS) % len(SHAPES)] for k in range(min(n_classes, 64))]
-    return [[(round(x, 3), round(y, 3)) for x, y in shape] for shape in chosen]
+    numbers = range(min(n_classes, 64))
+    return [np.round(SHAPES[(k + k // COLOURS) % len(SHAPES)], 3).tolist() for k in numbers]
 
 
 def legend(names: list[str]) -> list[dict[str, Any]]:
     """Names of the classes with their marks; nothing where they are too many to tell apart."""
-    if len(names) > LEGEND_UP_TO:
-        return []
-    polygons = [" ".join(f"{x},{y}" for x, y in mark) for mark in marks(len(names))]
+    shown = names if len(names) <= LEGEND_UP_TO else []
+    polygons = [" ".join(f"{x},{y}" for x, y in mark) for mark in marks(len(shown))]
     return [
         {"name": name, "polygon": polygon, "colour": k % COLOURS}
-        for k, (name, polygon) in enumerate(zip(names, polygons, strict=True))
+        for k, (name, polygon) in enumerate(zip(shown, polygons, strict=True))
     ]
 
 

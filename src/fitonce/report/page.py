@@ -163,7 +163,8 @@ def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -
     room = limit - _size(page) - SPARE - names * include_data
     larger = _rendered(context | _explored(build_explorer(subject, room, progress), include_data))
     page = larger if _size(larger) <= limit else page
-    return page.replace(SIZE, _megabytes(_size(page)))
+    size = _size(page)
+    return page.replace(SIZE, f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB")
 
 
 def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
@@ -179,10 +180,6 @@ def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
 
 def _size(page: str) -> int:
     return len(page.encode("utf-8"))
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _rendered(values: dict[str, Any]) -> str:
