@@ -17,7 +17,7 @@ from ..core.doubt import caught_warnings, kinds_of
 from ..core.progress import Report, listening
 from ..inference import PermutationTest
 from . import chance, scores
-from .data import AssessedRows, splitters
+from .data import AssessedRows, n_columns, splitters
 from .folds import Round, baselines_of, rounds_of
 from .result import Assessment
 from .words import listed
@@ -141,7 +141,7 @@ def assess(
     return Assessment(
         task="regression" if data.classes is None else "classification",
         n_samples=len(data.y),
-        n_features=int(X.shape[1]) if hasattr(X, "shape") else len(X[0]),
+        n_features=n_columns(X),
         classes=data.classes,
         class_counts=None if data.classes is None else np.unique(data.y, return_counts=True)[1],
         y=data.y,

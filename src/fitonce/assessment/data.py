@@ -94,6 +94,10 @@ def on_host(values: Any) -> np.ndarray:
     return np.asarray(to_numpy(values) if is_foreign_array(values) else values)
 
 
+def n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+
+
 def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
     found = np.unique(y if weights is None else y[weights > 0])
     if len(found) < 2:

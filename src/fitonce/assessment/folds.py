@@ -103,8 +103,11 @@ def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
 def choice_of(estimator: Any) -> dict[str, Any]:
     """The values that a fitted estimator of ours, or the last step of a pipeline, has taken."""
     model = final_step(estimator)
-    names = [name for name in CHOSEN if is_model(model) and hasattr(model, f"{name}_")]
-    return {name: on_host(getattr(model, f"{name}_")).tolist() for name in names}
+    return {
+        name: on_host(getattr(model, f"{name}_")).tolist()
+        for name in CHOSEN
+        if is_model(model) and hasattr(model, f"{name}_")
+    }
 
 
 def chooses(estimator: Any, X: Any) -> bool:

@@ -46,8 +46,7 @@ def effective_size(
     w_i(c_i - p))² / (Σw)², the variance of the share between groups; never more than n, and the
     number of groups where every row is right or every row wrong.
     """
-    n = len(correct)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = np.ones(len(correct)) if weights is None else np.asarray(weights, dtype=np.float64)
     kish = float(w.sum() ** 2 / np.sum(w**2))
     if groups is None:
         return kish

@@ -133,10 +133,8 @@ def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
         return None
     weights = None if data.weights is None else data.weights[round_.tested]
     codes, predicted = _codes(data, round_, round_.tested)
-    matrix: np.ndarray = confusion_matrix(
-        codes, predicted, labels=np.arange(len(data.classes)), sample_weight=weights
-    )
-    return matrix
+    every = np.arange(len(data.classes))
+    return np.asarray(confusion_matrix(codes, predicted, labels=every, sample_weight=weights))
 
 
 def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:

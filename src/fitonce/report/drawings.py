@@ -26,7 +26,7 @@ from ..plotting import (
     WeightsDisplay,
 )
 from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
-from .subject import Subject, chosen_values, model_feature_names, own_splits, training_of
+from .subject import Subject, chosen_values, model_feature_names, own_splits
 
 # matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
 # serves light, dark and print
@@ -192,14 +192,13 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
     """
     if len(subject.classes) == 2:
         return _histograms(subject) if np.isfinite(subject.held_out).any() else None
-    model, training = subject.model, training_of(subject.model)
-    if not include_data or not hasattr(model, "scalings_") or training is None:
+    if not include_data or not hasattr(subject.model, "scalings_") or subject.record is None:
         return None
     present = np.unique(subject.codes[subject.active])
     names = [subject.class_names[code] for code in present]
     return figure(
         "projection",
-        lambda: ProjectionDisplay.from_estimator(model, y=subject.y, class_names=names),
+        lambda: ProjectionDisplay.from_estimator(subject.model, y=subject.y, class_names=names),
         "Scatter plot of held-out rows on the first two discriminant axes, in "
         f"{len(subject.classes)} classes.",
         "Held-out rows on the discriminant axes of the whole fit, in units of the within-class "

@@ -20,9 +20,9 @@ from sklearn.base import clone
 from ..assessment import choice_of
 from ..core.arrays import to_numpy
 from ..estimators import NumericalWarning
-from ..estimators.fitted import record_of, uncalibrated
+from ..estimators.fitted import uncalibrated
 from .results import Results
-from .subject import Subject, calibrated, model_feature_names, training_of
+from .subject import Subject, calibrated, model_feature_names
 
 Progress = Callable[[str, int, int], None]
 
@@ -88,7 +88,7 @@ def build_explorer(
     n = subject.n_samples
     if n > NO_EXPLORER_ABOVE:
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
-    if training_of(subject.model) is None and too_heavy(subject):
+    if subject.record is None and too_heavy(subject):
         return (
             "There is no explorer: a model read from a file would have to be decomposed again, "
             f"which takes long for {n:,} rows."
@@ -150,7 +150,7 @@ def _chosen(subject: Subject) -> Any | None:
     held-out values.
     """
     model = subject.model
-    if training_of(model) is not None and not calibrated(model) and not _dropping(model):
+    if subject.record is not None and not calibrated(model) and not _dropping(model):
         return model
     fitted = _refitted(subject, 1.0, model.alpha_)
     if not _close(to_numpy(model.dual_coef_), to_numpy(fitted.dual_coef_)):
@@ -164,10 +164,9 @@ def _chosen(subject: Subject) -> Any | None:
 
 
 def _close(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    if ours.shape != theirs.shape:
-        return False
-    size = np.abs(ours[np.isfinite(ours)]).max(initial=0.0)
-    return np.allclose(ours, theirs, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+    least = 1e-4 * np.abs(ours[np.isfinite(ours)]).max(initial=0.0)
+    alike = ours.shape == theirs.shape
+    return alike and np.allclose(ours, theirs, rtol=1e-3, atol=least, equal_nan=True)
 
 
 def _dropping(model: Any) -> bool:
@@ -185,8 +184,8 @@ def _refitted(subject: Subject, factor: float, alpha: float) -> Any:
         fixed |= {"landmarks": model.landmarks_, "shared_landmarks": True}
     if hasattr(model, "calibration"):
         fixed["calibration"] = None
-    if training_of(model) is not None:
-        fixed["cv"] = record_of(model, "an explorer").folds
+    if subject.record is not None:
+        fixed["cv"] = subject.record.folds
     return (
         clone(model)
         .set_params(**fixed)

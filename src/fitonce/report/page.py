@@ -251,6 +251,5 @@ def _doubts(subject: Subject) -> list[str]:
 
 
 def _versions() -> str:
-    modules = (numpy, scipy, sklearn)
-    used = ", ".join(f"{module.__name__} {module.__version__}" for module in modules)
+    used = ", ".join(f"{each.__name__} {each.__version__}" for each in (numpy, scipy, sklearn))
     return f"fitonce {__version__}, {used}, Python {platform.python_version()}"

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.ndimage import generate_binary_structure, maximum_filter, minimum_filter
 from sklearn.metrics import mean_squared_error, r2_score
 
+from ..assessment.data import n_columns
 from ..core.arrays import asarray_like, to_numpy
 from ..estimators.fitted import held_out_output, held_out_projection, n_axes
 from ..plotting.influence import margins
-from .subject import Subject, codes_of, dense, finite_rows, n_columns
+from .subject import Subject, codes_of, dense, finite_rows
 
 SIDE = 40  # points along either side of the grid that shows a boundary
 FIGURES = ("error", "r2", "dof")

@@ -5,6 +5,7 @@ once and kept together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..assessment import Assessment
+from ..assessment.data import n_columns
 from ..assessment.words import shortened
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows
@@ -26,6 +28,7 @@ class Subject:
 
     estimator: Any
     model: Any
+    record: Any  # what the model keeps of its fit; None if it was read from a file
     X: Any  # as given
     y: np.ndarray
     sample_weight: np.ndarray | None
@@ -60,16 +63,18 @@ class Subject:
                 f"{len(y)} targets instead: a report shows each training row's held-out result."
             )
         _check_assessment(assessment, y)
-        training = training_of(model)
-        if training is not None:
-            sample_weight, groups = training.weights, training.groups
+        record = None
+        with suppress(ValueError):
+            record = record_of(model, "a report")
+        if record is not None:
+            sample_weight, groups = record.training.weights, record.training.groups
         if sample_weight is not None:
             sample_weight = to_numpy(sample_weight).astype(float)
         classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
-        subject = cls(estimator, model, X, y, sample_weight, groups, assessment, *names)
-        if training is not None:
-            _check_training(training, subject.model_features, y)
+        subject = cls(estimator, model, record, X, y, sample_weight, groups, assessment, *names)
+        if record is not None:
+            _check_training(record.training, subject.model_features, y)
         return subject
 
     # ---- the model and its rows ------------------------------------------------------------------
@@ -94,8 +99,7 @@ class Subject:
     @property
     def steps(self) -> list[Any]:
         """The steps of a pipeline, the model last; nothing but the model without one."""
-        steps = getattr(self.estimator, "steps", None)
-        return [self.model] if steps is None else [step for _, step in steps]
+        return [step for _, step in getattr(self.estimator, "steps", [("model", self.model)])]
 
     @property
     def in_pipeline(self) -> bool:
@@ -114,9 +118,8 @@ class Subject:
     @cached_property
     def active(self) -> np.ndarray:
         """The rows that trained: those of positive weight."""
-        if self.sample_weight is None:
-            return np.arange(self.n_samples)
-        return np.flatnonzero(self.sample_weight > 0)
+        weights = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+        return np.flatnonzero(weights > 0)
 
     # ---- held-out results ------------------------------------------------------------------------
 
@@ -222,19 +225,13 @@ def _named(given: Sequence[Any], n: int, what: str, things: str) -> list[str]:
     return [shortened(name) for name in given]
 
 
-def n_columns(X: Any) -> int:
-    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
-
-
 def model_feature_names(subject: Subject) -> list[str]:
     """Names of the columns that the model sees, after the steps of a pipeline."""
     if not subject.in_pipeline:
         return subject.feature_names
     if not hasattr(subject.model_features, "columns"):
-        try:
+        with suppress(AttributeError, ValueError, TypeError):  # steps that cannot name their output
             return [shortened(name) for name in subject.estimator[:-1].get_feature_names_out()]
-        except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
-            pass
     return feature_names(subject.model_features)
 
 
@@ -254,14 +251,6 @@ def finite_rows(values: np.ndarray) -> np.ndarray:
 def calibrated(model: Any) -> bool:
     """Whether a calibration has moved the threshold of the decisions."""
     return getattr(model, "calibration", None) in ("sigmoid", "isotonic")
-
-
-def training_of(model: Any) -> Any:
-    """The training rows that a fitted model keeps; None for a model that was read from a file."""
-    try:
-        return record_of(model, "a report").training
-    except ValueError:
-        return None
 
 
 def dense(X: Any) -> np.ndarray:
