@@ -36,8 +36,9 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce.assessment import assess
+from fitonce.assessment.words import SCORES, joined, score_name
 from fitonce.report import write_report
-from fitonce.report.panel import script_json
+from fitonce.report.explorer import script_json
 from fitonce.report.results import Channel, boundary
 
 pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
@@ -368,6 +369,39 @@ def test_a_boundary_keeps_its_place():
         for column in left:
             share = lead[row, column] / (lead[row, column] + lead[row, column + 1])
             assert column + share == pytest.approx(23.3 - 0.5 * row)
+
+
+def test_leads_are_cut_to_those_beside_a_boundary():
+    decision = np.random.default_rng(0).normal(size=(40, 40, 3)).cumsum(axis=0).cumsum(axis=1)
+    region = decision.argmax(axis=2)
+    ordered = np.sort(decision, axis=2)
+    lead = ordered[..., 2] - ordered[..., 1]
+    steps = ((0, 1), (1, 0), (0, -1), (-1, 0))
+    inside = [(i, j) for i in range(40) for j in range(40)]
+    most = max(
+        lead[i, j]
+        for i, j in inside
+        for a, b in steps
+        if (i + a, j + b) in inside and region[i + a, j + b] != region[i, j]
+    )
+    found = boundary(decision.reshape(-1, 3))
+    np.testing.assert_array_equal(found["region"], region.reshape(-1))
+    np.testing.assert_allclose(found["distance"], np.minimum(lead, most).reshape(-1))
+
+
+def test_names_in_a_sentence():
+    assert joined([]) == ""
+    assert joined(["a"]) == "a"
+    assert joined(["a", "b", "c"]) == "a, b and c"
+    assert joined(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"
+
+
+def test_a_score_has_one_name():
+    """That of the terminal, but for those that are spelled out where there is room."""
+    spelled_out = {name for name, said in SCORES.items() if score_name(name) != said}
+    assert spelled_out == {"roc_auc"}
+    assert score_name("squared_error") == "squared error"
+    assert score_name(max) == "user-defined criterion"
 
 
 def refit(model, X, y, alpha, gamma, **keywords):

@@ -6,20 +6,21 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterable
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from ..core.doubt import caught_warnings
+from ..core.doubt import caught_warnings, kinds_of
 from ..core.progress import Report, listening
 from ..inference import PermutationTest
 from . import chance, scores
-from .data import AssessedRows, splitters
-from .doubts import about_rows, warned
+from .data import AssessedRows, n_columns, splitters
 from .folds import Round, baselines_of, rounds_of
 from .result import Assessment
+from .words import listed
 
 SPLITTERS = {
     StratifiedKFold: "{} stratified folds",
@@ -27,6 +28,9 @@ SPLITTERS = {
     StratifiedGroupKFold: "{} stratified folds that keep groups together",
     GroupKFold: "{} folds that keep groups together",
 }
+
+IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
+Doubt = tuple[str, type[Warning]]
 
 
 def assess(
@@ -129,7 +133,7 @@ def assess(
             random_state,
         )
     first = rounds[0]
-    doubts = [*warned(caught), *about_rows(data, first)]
+    doubts = [*warned(caught), *_about_rows(data, first)]
     if permutations != 0 and test is None:
         doubts.append((f"no permutation test: {said.rstrip('.')}.", UserWarning))
     for message, category in doubts:
@@ -137,7 +141,7 @@ def assess(
     return Assessment(
         task="regression" if data.classes is None else "classification",
         n_samples=len(data.y),
-        n_features=int(X.shape[1]) if hasattr(X, "shape") else len(X[0]),
+        n_features=n_columns(X),
         classes=data.classes,
         class_counts=None if data.classes is None else np.unique(data.y, return_counts=True)[1],
         y=data.y,
@@ -258,9 +262,7 @@ def _chance(
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )
-        if not automatic:
-            return ready.run(n_permutations=permutations), ready.statistic, ready.n_rows
-        test = ready.within(seconds)
+        test = ready.within(seconds) if automatic else ready.run(n_permutations=permutations)
     except ValueError as error:
         if not automatic:
             raise
@@ -270,23 +272,60 @@ def _chance(
     return test, ready.statistic, ready.n_rows
 
 
-def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds: Any) -> None:
-    if not isinstance(repeats, (int, np.integer)) or repeats < 1:
-        raise ValueError(f"repeats must be a positive integer, got {repeats!r} instead.")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r} instead.")
-    if permutations != "auto" and (
-        not isinstance(permutations, (int, np.integer))
-        or isinstance(permutations, bool)
-        or permutations < 0
-    ):
-        raise ValueError(
-            f'permutations must be "auto" or a number from 0 on, got {permutations!r} instead.'
+def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
+    """Warnings that differ in more than numbers, with how often each came."""
+    said = ((w.category, str(w.message)) for w in caught if not issubclass(w.category, IGNORED))
+    return [
+        (texts[0] if len(texts) == 1 else f"{texts[0]} ({len(texts)} times)", category)
+        for category, texts in kinds_of(said)
+    ]
+
+
+def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
+    """Rows that are never tested, and rows whose class is in no row of their training set, about
+    which no model can be right.
+    """
+    doubts = []
+    untested = len(data.y) - len(round_.tested)
+    if untested:
+        doubts.append(
+            f"{untested} of {len(data.y)} rows are never tested by this cv and have no held-out "
+            "prediction."
         )
-    if statistic not in ("auto", "same", "quick"):
-        raise ValueError(f'statistic must be "auto", "same" or "quick", got {statistic!r} instead.')
-    if not seconds > 0:
-        raise ValueError(f"seconds must be positive, got {seconds!r} instead.")
+    splits = round_.splits if data.classes is not None else []
+    lost = [row for train, test in splits for row in test[~np.isin(data.y[test], data.y[train])]]
+    if lost:
+        labels = listed(np.unique(data.y[lost]).tolist(), 3)
+        doubts.append(
+            f"rows of a class ({labels}) that their training rows lack: {len(lost)} of "
+            f"{len(data.y)}. They count as wrong, with probability 0, which weighs heavily in the "
+            "log-loss. Leave such classes out, put them together, or use other folds."
+        )
+    return [(doubt, UserWarning) for doubt in doubts]
+
+
+def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds: Any) -> None:
+    whole, is_flag = (int, np.integer), isinstance(permutations, bool)
+    counted = isinstance(permutations, whole) and not is_flag and permutations >= 0
+    for name, value, fine, wanted in (
+        ("repeats", repeats, isinstance(repeats, whole) and repeats >= 1, "a positive integer"),
+        ("level", level, 0 < level < 1, "between 0 and 1"),
+        (
+            "permutations",
+            permutations,
+            permutations == "auto" or counted,
+            '"auto" or a number from 0 on',
+        ),
+        (
+            "statistic",
+            statistic,
+            statistic in ("auto", "same", "quick"),
+            '"auto", "same" or "quick"',
+        ),
+        ("seconds", seconds, seconds > 0, "positive"),
+    ):
+        if not fine:
+            raise ValueError(f"{name} must be {wanted}, got {value!r} instead.")
 
 
 def _in_words(splitter: Any, n_splits: int, repeats: int) -> str:

@@ -65,11 +65,11 @@ class ReadyTest:
                 return None
         each = max((taken[1] - taken[0]) / (PILOT[1] - PILOT[0]), 1e-6)
         set_up = max(taken[0] - PILOT[0] * each, 0.0)
-        needed = {count: sum(taken) + set_up + count * each for count in COUNTS[1:]}
         fitting = [
             count
-            for count, time_ in needed.items()
-            if time_ <= (seconds if count > DESIRABLE else PATIENCE * seconds)
+            for count in COUNTS[1:]
+            if sum(taken) + set_up + count * each
+            <= (seconds if count > DESIRABLE else PATIENCE * seconds)
         ]
         return self.run(n_permutations=max(fitting)) if fitting and not test.exact else test
 
@@ -123,7 +123,7 @@ def ready(
         for name, values in (part.params if same else {}).items()
         if chooses(estimator, data.X) or not name.endswith("groups")  # groups serve choices only
     }
-    scoring = ["r2"] if data.classes is None else ["accuracy", "balanced_accuracy"]
+    free = (data.classes is None or single) and ignores_y(cv) is not False
     run = partial(
         permutation_test_score,
         estimator if same else other,
@@ -132,19 +132,14 @@ def ready(
         groups=part.groups,
         cv=cv,
         params=params or None,
-        permute=permute or _valid_mode(data, cv, single),
+        permute=permute or (None if free else "within-folds"),
         exchange=exchange or _valid_exchange(part),
         random_state=random_state,
-        scoring=scoring,
+        scoring=["r2"] if data.classes is None else ["accuracy", "balanced_accuracy"],
         pooled=True,
         checkpoint=checkpoint,
     )
     return ReadyTest(run, _described(same, part, data), len(part.y))
-
-
-def _valid_mode(data: AssessedRows, cv: Any, single: bool) -> str | None:
-    free = (data.classes is None or single) and ignores_y(cv) is not False
-    return None if free else "within-folds"
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
@@ -157,13 +152,11 @@ def _valid_exchange(data: AssessedRows) -> str | None:
 
 def _described(same: bool, part: AssessedRows, data: AssessedRows) -> str:
     """The statistic in words."""
-    what = f"held-out {SCORES[data.score_name]} of the "
-    what += (
+    of = (
         "assessed model, everything tuned again under every permutation"
         if same
         else "same kind of model, kernel width from the spread of the features, "
         "alpha tuned under every permutation"
     )
-    if part is data:
-        return what
-    return f"{what}; on a random sample of {len(part.y):,} of {len(data.y):,} rows"
+    sample = f"; on a random sample of {len(part.y):,} of {len(data.y):,} rows"
+    return f"held-out {SCORES[data.score_name]} of the {of}{'' if part is data else sample}"

@@ -15,6 +15,12 @@ from ..crossval.stand_in import n_rows, subset
 from ..estimators.fitted import final_step, is_model
 from ..estimators.validation import is_foreign_array
 
+KINDS = {  # of splitters, by whether there are classes and groups
+    (False, False): KFold,
+    (False, True): GroupKFold,
+    (True, False): StratifiedKFold,
+    (True, True): StratifiedGroupKFold,
+}
 FEW_ROWS = 500  # up to which ten folds are the default, five above
 
 
@@ -88,6 +94,10 @@ def on_host(values: Any) -> np.ndarray:
     return np.asarray(to_numpy(values) if is_foreign_array(values) else values)
 
 
+def n_columns(X: Any) -> int:
+    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+
+
 def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
     found = np.unique(y if weights is None else y[weights > 0])
     if len(found) < 2:
@@ -116,10 +126,7 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
             )
         return [cv]
     n_folds = _n_folds(data) if cv is None else int(cv)
-    if data.groups is not None:
-        kind = GroupKFold if data.classes is None else StratifiedGroupKFold
-    else:
-        kind = KFold if data.classes is None else StratifiedKFold
+    kind = KINDS[data.classes is not None, data.groups is not None]
     return [
         kind(n_folds, shuffle=True, random_state=random_state + number) for number in range(repeats)
     ]

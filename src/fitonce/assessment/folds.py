@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -89,33 +90,29 @@ def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> l
 
 def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
     """A model that ignores the features, in the same splits."""
-    blank = np.zeros((len(data.y), 1))
-    found = []
-    for round_ in rounds:
-        folds = []
-        for train, test in round_.splits:
-            dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
-            weights = None if data.weights is None else data.weights[train]
-            dummy.fit(blank[train], data.y[train], sample_weight=weights)
-            folds.append(_read(dummy, blank[test]))
-        found.append(_gathered(data, round_.splits, folds, Route("refit", "a constant answer")))
-    return found
+    blank, route = np.zeros((len(data.y), 1)), Route("refit", "a constant answer")
+    dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
+
+    def fold(train: np.ndarray, test: np.ndarray) -> Fold:
+        weights = None if data.weights is None else data.weights[train]
+        return _read(dummy.fit(blank[train], data.y[train], weights), blank[test])
+
+    return [_gathered(data, r.splits, list(starmap(fold, r.splits)), route) for r in rounds]
 
 
 def choice_of(estimator: Any) -> dict[str, Any]:
     """The values that a fitted estimator of ours, or the last step of a pipeline, has taken."""
     model = final_step(estimator)
-    names = [name for name in CHOSEN if is_model(model) and hasattr(model, f"{name}_")]
-    return {name: _plain(getattr(model, f"{name}_")) for name in names}
+    return {
+        name: on_host(getattr(model, f"{name}_")).tolist()
+        for name in CHOSEN
+        if is_model(model) and hasattr(model, f"{name}_")
+    }
 
 
 def chooses(estimator: Any, X: Any) -> bool:
     """Whether anything about the last step, if it is ours, is decided by the training rows."""
     return choose_route(final_step(estimator), X, None).name != "one"
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str) else on_host(value).tolist()
 
 
 def _splits(splitter: Any, data: AssessedRows) -> Splits:
@@ -143,7 +140,7 @@ def _in_closed_form(
     found = {name: held_out(method=name) for name in offered if hasattr(estimator, name)}
     used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
     names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
-    choice = {name: _plain(getattr(estimator, name)) for name in names}
+    choice = {name: on_host(getattr(estimator, name)).tolist() for name in names}
     for number, (train, _) in enumerate(splits):
         outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
         classes = np.unique(data.y[train])
@@ -161,8 +158,15 @@ def _fitted(
         add(_read(model, X))
         return float(len(y))  # scikit-learn wants a number
 
-    options: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
-    cross_validate(estimator, data.X, data.y, scoring=read, **options)
+    cross_validate(
+        estimator,
+        data.X,
+        data.y,
+        scoring=read,
+        cv=splits,
+        params=data.params,
+        error_score="raise",
+    )
 
 
 def _read(model: Any, X: Any) -> Fold:
@@ -199,9 +203,8 @@ def _by_row(
     A class that the training rows lack has probability 0; decisions then have no meaning.
     """
     lacking = any(len(found.classes) < len(classes) for found in folds)
-    if lacking and method == "decision_function":
-        return None
-    if any(method not in found.outputs for found in folds):
+    absent = any(method not in found.outputs for found in folds)
+    if absent or (lacking and method == "decision_function"):
         return None
     columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none of binary decisions
     gathered = np.full((n, *columns), np.nan)

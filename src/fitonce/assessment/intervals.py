@@ -46,8 +46,7 @@ def effective_size(
     w_i(c_i - p))² / (Σw)², the variance of the share between groups; never more than n, and the
     number of groups where every row is right or every row wrong.
     """
-    n = len(correct)
-    w = np.ones(n) if weights is None else np.asarray(weights, dtype=np.float64)
+    w = np.ones(len(correct)) if weights is None else np.asarray(weights, dtype=np.float64)
     kish = float(w.sum() ** 2 / np.sum(w**2))
     if groups is None:
         return kish
@@ -72,6 +71,3 @@ def corrected_error(scores: np.ndarray, test_share: float) -> float:
     """The standard error √((1/J + n_test/n_train) s²) of a mean of J split scores."""
     variance = float(np.var(scores, ddof=1))
     return float(np.sqrt((1 / len(scores) + test_share) * variance))
-
-
-__all__ = ["corrected_error", "corrected_t", "effective_size", "wilson"]

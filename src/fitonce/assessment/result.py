@@ -207,8 +207,7 @@ class Assessment:
             fields["permutation"] = summary_of(self.permutation, rows)
         if self.calibration is not None:
             fields["calibration"] = {**vars(self.calibration), "error": self.calibration.error}
-        result: dict[str, Any] = plain(fields)
-        return result
+        return dict(plain(fields))
 
 
 def summary_of(test: PermutationTest, rows: bool) -> dict[str, Any]:
@@ -236,12 +235,10 @@ def plain(value: Any) -> Any:
         value = vars(value)
     if isinstance(value, Mapping):
         return {str(plain(name)): plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
@@ -274,8 +271,7 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
             "ones: the test pairs their scores by fold. "
             "Use the same rows, cv, repeats and random_state for both."
         )
-    name = first.score_name
-    one, other = first.fold_scores[name], second.fold_scores[name]
+    one, other = (answer.fold_scores[answer.score_name] for answer in (first, second))
     if one.shape != other.shape or one.size < 2:
         raise ValueError(
             f"a comparison needs the same number of splits, at least two, got {one.shape} and "
@@ -284,11 +280,8 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     difference = (one - other).reshape(-1)
     error = corrected_error(difference, first.test_share)
     low, high = corrected_t(difference, first.test_share, first.level)
-    mean = float(np.mean(difference))
-    pvalue = (
-        float(2 * t.sf(abs(mean) / error, difference.size - 1))
-        if error > 0
-        else (1.0 if mean == 0 else 0.0)
-    )
-    method = f"corrected resampled t, {difference.size} splits"
-    return Comparison(name, mean, low, high, first.level, pvalue, difference.size, method)
+    mean, n_splits = float(np.mean(difference)), difference.size
+    certain = 1.0 if mean == 0 else 0.0
+    pvalue = float(2 * t.sf(abs(mean) / error, n_splits - 1)) if error > 0 else certain
+    method = f"corrected resampled t, {n_splits} splits"
+    return Comparison(first.score_name, mean, low, high, first.level, pvalue, n_splits, method)

@@ -53,9 +53,8 @@ def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, flo
     if data.classes is None:
         y, predictions = data.y[rows], round_.predictions[rows]
         r2 = r2_score(y, predictions, sample_weight=w) if len(rows) > 1 else np.nan
-        mae = np.average(np.abs(y - predictions), weights=w)
-        rmse = np.sqrt(np.average((y - predictions) ** 2, weights=w))
-        return {"r2": float(r2), "mae": float(mae), "rmse": float(rmse)}
+        mae, mse = (np.average(np.abs(y - predictions) ** power, weights=w) for power in (1, 2))
+        return {"r2": float(r2), "mae": float(mae), "rmse": float(np.sqrt(mse))}
     codes, predicted = _codes(data, round_, rows)
     total = np.bincount(codes, weights=w)
     hits = np.bincount(codes, weights=w * (codes == predicted))
@@ -76,8 +75,7 @@ def _auc(codes: np.ndarray, round_: Round, n_classes: int, w: np.ndarray) -> flo
     if n_classes == 2:
         score = outputs if outputs.ndim == 1 else outputs[:, 1]
         return float(roc_auc_score(codes, score, sample_weight=w))
-    each = [roc_auc_score(codes == k, outputs[:, k], sample_weight=w) for k in range(n_classes)]
-    return float(np.mean(each))
+    return float(roc_auc_score(np.eye(n_classes)[codes], outputs, sample_weight=w))
 
 
 def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
@@ -125,7 +123,8 @@ def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:
 def mean_test_share(rounds: Sequence[Round]) -> float:
     """Test rows over training rows of a split, on average."""
     sizes = [(len(train), len(test)) for round_ in rounds for train, test in round_.splits]
-    return float(np.sum(sizes, axis=0)[1] / np.sum(sizes, axis=0)[0])
+    n_train, n_test = np.sum(sizes, axis=0)
+    return float(n_test / n_train)
 
 
 def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
@@ -134,10 +133,8 @@ def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
         return None
     weights = None if data.weights is None else data.weights[round_.tested]
     codes, predicted = _codes(data, round_, round_.tested)
-    matrix: np.ndarray = confusion_matrix(
-        codes, predicted, labels=np.arange(len(data.classes)), sample_weight=weights
-    )
-    return matrix
+    every = np.arange(len(data.classes))
+    return np.asarray(confusion_matrix(codes, predicted, labels=every, sample_weight=weights))
 
 
 def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:

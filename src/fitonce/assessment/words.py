@@ -25,6 +25,11 @@ MODELS = {
     "LeastSquaresSVC": "least-squares support vector machine",
     "KernelRidge": "kernel ridge regression",
 }
+LONGER = {
+    "roc_auc": "area under the ROC curve",
+    "auc": "area under the ROC curve",
+    "error": "error rate",
+}
 BASELINES = {"classification": "majority class", "regression": "the mean"}
 EXCHANGED = {
     "rows": "between rows",
@@ -34,6 +39,42 @@ EXCHANGED = {
     "shift": "by shifts",
 }
 MODES = {"within-folds": "inside each fold", "resplit": "folds made anew", "free": "across folds"}
+
+
+def score_name(name: Any) -> str:
+    """Of a metric or criterion, where there is room."""
+    if not isinstance(name, str):
+        return "user-defined criterion"
+    return (SCORES | LONGER).get(name, name.replace("_", " "))
+
+
+def model_name(model: Any) -> str:
+    return MODELS.get(type(model).__name__, type(model).__name__)
+
+
+def count(number: int) -> str:
+    return f"{int(number):,}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %" if np.isfinite(share) else "–"
+
+
+def four_digits(value: float | None) -> str:
+    return f"{value:.4g}" if value is not None and np.isfinite(value) else "–"
+
+
+def score_text(value: float, share: bool) -> str:
+    """A value of the main score: an accuracy, which is a share, or R²."""
+    return percent(value) if share else f"{value:.3f}"
+
+
+def interval_text(score: Any, share: bool) -> str:
+    """The interval of an `Estimate` of the main score, empty where it has none."""
+    if not np.isfinite(score.low):
+        return ""
+    low, high = (score_text(end, share) for end in (score.low, score.high))
+    return f"{100 * score.level:g} % interval {low} to {high}"
 
 
 def number(value: float) -> str:
@@ -54,6 +95,15 @@ def chosen_value(value: Any) -> str:
     if np.ndim(value) > 0:
         return f"{np.min(value):.3g} to {np.max(value):.3g} by feature"
     return f"{float(value):.3g}"
+
+
+def setting(value: Any) -> str:
+    """The value of a parameter, in full where that is short."""
+    if isinstance(value, (float, np.floating)):
+        return f"{float(value):.6g}"
+    if isinstance(value, np.ndarray):
+        return f"[{listed([f'{number:.4g}' for number in value.reshape(-1)], 6)}]"
+    return shortened(value if isinstance(value, str) else repr(value), 120)
 
 
 def spread(values: Sequence[Any]) -> str:
@@ -88,3 +138,18 @@ def first_of(repeats: int) -> str:
 def listed(names: Sequence[Any], most: int) -> str:
     """The first of some names."""
     return ", ".join(map(str, names[:most])) + (", …" if len(names) > most else "")
+
+
+def joined(names: Sequence[str], most: int = 6) -> str:
+    """Names as a sentence has them, and how many more there are."""
+    shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
+    return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
+
+
+def shortened(name: Any, limit: int = 80) -> str:
+    """A name as one line of text; control characters and lone surrogates as question marks."""
+    text = "".join(
+        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
+    )
+    text = text.encode("utf-8", "replace").decode("utf-8")
+    return text if len(text) <= limit else text[: limit - 1] + "…"

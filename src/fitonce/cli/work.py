@@ -14,7 +14,7 @@ import polars as pl
 from threadpoolctl import threadpool_limits
 
 from ..assessment import Assessment, assess, choice_of, compare, significance
-from ..assessment.doubts import warned
+from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
 from ..assessment.words import MODELS, listed
 from ..core.doubt import caught_warnings

@@ -1,11 +1,21 @@
-"""Which plots a page has, with their captions and their words for those who cannot see them."""
+"""Which plots a page has, with their captions and their words for those who cannot see them.
+
+Displays drawn by matplotlib, inlined as SVG that follows the page's colours and fonts.
+"""
 
 from __future__ import annotations
 
+import io
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..assessment.words import score_name, shortened
 from ..plotting import (
     CalibrationDisplay,
     CriterionMapDisplay,
@@ -15,9 +25,40 @@ from ..plotting import (
     RegularizationPathDisplay,
     WeightsDisplay,
 )
-from .figures import Figure, FitDisplay, figure, rounded
-from .subject import Subject, model_feature_names, shortened, training_of
-from .wording import chosen_values, own_splits
+from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
+from .subject import Subject, chosen_values, model_feature_names, own_splits
+
+# matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
+# serves light, dark and print
+FOLLOWING = {
+    "#000000": "var(--ink)",
+    "#222222": "var(--ink)",
+    "#8a8a8a": "var(--soft)",
+    "#dddddd": "var(--line)",
+    "#ffffff": "var(--paper)",
+    **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
+}
+MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
+STYLE = {
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": "#000000",
+    "axes.edgecolor": "#8a8a8a",
+    "savefig.transparent": True,
+    "figure.dpi": 72,
+    "text.parse_math": False,
+}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An inline drawing with what it says in words."""
+
+    name: str
+    svg: str
+    alt: str
+    caption: str
 
 
 def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
@@ -42,8 +83,7 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
 
 def _fit(subject: Subject) -> Figure:
     rows = subject.predicted_rows
-    observed = subject.y[rows].astype(float)
-    predicted = np.asarray(subject.predictions[rows], dtype=float)
+    observed, predicted = (v[rows].astype(float) for v in (subject.y, subject.predictions))
     return figure(
         "fit",
         lambda: FitDisplay(observed, predicted),
@@ -58,7 +98,7 @@ def _null(subject: Subject) -> Figure | None:
         return None
     test, name = assessment.permutation, shortened(assessment.permutation_statistic, 300)
     low, high = np.nanmin(test.permutation_scores), np.nanmax(test.permutation_scores)
-    scored = f"{next(iter(test.scores)).replace('_', ' ')}, held out"
+    scored = f"{score_name(next(iter(test.scores)))}, held out"
     return figure(
         "null",
         lambda: PermutationNullDisplay.from_predictions(test, name=scored),
@@ -79,21 +119,15 @@ def _calibration(subject: Subject) -> Figure | None:
         said = f" On average they differ by {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
         rows, source = assessment.tested, "nested cross-validation"
-        y, p = subject.y[rows], assessment.probabilities[rows]
-
-        def draw() -> Any:
-            return CalibrationDisplay.from_predictions(y, p, classes=subject.classes, n_bins=bins)
-
+        given = subject.y[rows], assessment.probabilities[rows]
+        draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
     elif hasattr(model, "temperature_") and model.calibration in ("temperature", None):
-
-        def draw() -> Any:
-            return CalibrationDisplay.from_estimator(model, subject.y, n_bins=bins)
-
+        draw = partial(CalibrationDisplay.from_estimator, model, subject.y)
     else:
         return None
     return figure(
         "calibration",
-        draw,
+        lambda: draw(n_bins=bins),
         f"Calibration curve: share observed against probability given.{said}",
         f"How often it happened against how often it was said to ({source}); bars are 95 % "
         f"intervals.{said}",
@@ -126,10 +160,11 @@ def _search(subject: Subject) -> Figure | None:
 
 
 def _influence(subject: Subject) -> Figure:
-    names = subject.row_names
     return figure(
         "influence",
-        lambda: InfluenceDisplay.from_estimator(subject.model, subject.y, row_names=names),
+        lambda: InfluenceDisplay.from_estimator(
+            subject.model, subject.y, row_names=subject.row_names
+        ),
         "Scatter plot of each row's leverage against its held-out margin or residual; the most "
         "influential rows are named.",
         "How much the model leans on each row, against how well it predicts the row unseen.",
@@ -137,11 +172,13 @@ def _influence(subject: Subject) -> Figure:
 
 
 def _weights(subject: Subject) -> Figure:
-    names = model_feature_names(subject)
     return figure(
         "weights",
         lambda: WeightsDisplay.from_estimator(
-            subject.model, subject.model_features, feature_names=names, n_features=15
+            subject.model,
+            subject.model_features,
+            feature_names=model_feature_names(subject),
+            n_features=15,
         ),
         "Bars of the largest weights and activation patterns of the linear kernel, by feature.",
         "What multiplies each feature, and how each feature varies with the output (Haufe et al. "
@@ -155,14 +192,13 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
     """
     if len(subject.classes) == 2:
         return _histograms(subject) if np.isfinite(subject.held_out).any() else None
-    model, training = subject.model, training_of(subject.model)
-    if not include_data or not hasattr(model, "scalings_") or training is None:
+    if not include_data or not hasattr(subject.model, "scalings_") or subject.record is None:
         return None
     present = np.unique(subject.codes[subject.active])
     names = [subject.class_names[code] for code in present]
     return figure(
         "projection",
-        lambda: ProjectionDisplay.from_estimator(model, y=subject.y, class_names=names),
+        lambda: ProjectionDisplay.from_estimator(subject.model, y=subject.y, class_names=names),
         "Scatter plot of held-out rows on the first two discriminant axes, in "
         f"{len(subject.classes)} classes.",
         "Held-out rows on the discriminant axes of the whole fit, in units of the within-class "
@@ -186,3 +222,65 @@ def _histograms(subject: Subject) -> Figure:
         "Held-out decision values by observed class. Rows on the wrong side of the threshold are "
         "misclassified.",
     )
+
+
+# ---- drawing -------------------------------------------------------------------------------------
+
+
+def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure:
+    """Call a function that returns a display, and take its figure as SVG."""
+    plt = pyplot()
+    with plt.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
+        # text stays text: the reader's fonts draw it
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        display = draw()
+        for axes in display.figure_.axes:
+            for collection in axes.collections:
+                collection.set_rasterized(len(collection.get_offsets()) > MOST_MARKS)
+        buffer = io.StringIO()
+        display.figure_.savefig(
+            buffer, format="svg", dpi=144, metadata={"Date": None, "Creator": None}
+        )
+        plt.close(display.figure_)
+    return Figure(name, _inline(buffer.getvalue(), name), alt, caption)
+
+
+def _inline(svg: str, name: str) -> str:
+    """The svg element alone.
+
+    Ids made unique on the page, colours that follow it, a size that fits its container.
+    """
+    svg = svg[svg.index("<svg") :]
+    colours = [(rf"(fill|stroke): {old}", rf"\g<1>: {new}") for old, new in FOLLOWING.items()]
+    for pattern, replacement in (
+        (r"(?s)<metadata>.*?</metadata>", ""),
+        (r'\bid="', f'id="{name}-'),
+        (r'(href="|url\()#', rf"\g<1>#{name}-"),
+        *colours,
+        (r"font: ([^;\"']*?)'[^\"]*?sans-serif", r"font: \g<1>sans-serif"),
+        (r'\A(<svg [^>]*?) height="[\d.]+pt"', r"\g<1>"),
+        (r'\A(<svg [^>]*?)width="[\d.]+pt" ', r'\g<1>aria-hidden="true" '),
+    ):
+        svg = re.sub(pattern, replacement, svg)
+    return svg
+
+
+class FitDisplay:
+    """Held-out predictions of a regression against what was observed."""
+
+    def __init__(self, observed: np.ndarray, predicted: np.ndarray) -> None:
+        self.figure_, ax = axes_of(None, (5.2, 4.2))
+        plain(ax)
+        low, high = np.nanmin([observed, predicted]), np.nanmax([observed, predicted])
+        ax.plot([low, high], [low, high], color=QUIET, linestyle="--", linewidth=1.0)
+        ax.scatter(
+            observed,
+            predicted,
+            s=16,
+            color=COLORS[0],
+            edgecolors="#ffffff",
+            linewidths=0.4,
+            alpha=0.85,
+        )
+        ax.set_xlabel("observed")
+        ax.set_ylabel("predicted, held out")

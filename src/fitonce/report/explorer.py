@@ -1,24 +1,28 @@
 """The explorer: held-out results of the model at every stop of the sliders.
 
 Each value of gamma is fitted once and read at every alpha by ``model.at``, so that the results are
-the estimator's own: leave-one-out, or by the cv of the model. The page only looks them up.
+the estimator's own: leave-one-out, or by the cv of the model. The page only looks them up:
+`numbers` is what it carries, `legend` the marks of the classes.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from ..assessment import choice_of
 from ..core.arrays import to_numpy
 from ..estimators import NumericalWarning
-from ..estimators.fitted import record_of, uncalibrated
+from ..estimators.fitted import uncalibrated
 from .results import Results
-from .subject import Subject, calibrated, training_of
+from .subject import Subject, calibrated, model_feature_names
 
 Progress = Callable[[str, int, int], None]
 
@@ -30,6 +34,25 @@ DECOMPOSE_UP_TO = 5000  # rows without landmarks: above, other values of gamma t
 NO_EXPLORER_ABOVE = 20000  # rows
 NO_ROOM = "There is no explorer: it does not fit into the page. Allow more megabytes."
 PER_STOP = 300  # characters of a stop's figures
+
+CIRCLE = [(np.cos(turn), np.sin(turn)) for turn in np.linspace(0.0, 2.0 * np.pi, 25)[:-1]]
+SQUARE = [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]
+TRIANGLE = [(0.0, -1.2), (1.1, 0.9), (-1.1, 0.9)]
+DIAMOND = [(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]
+STAR = [
+    (radius * np.sin(turn), -radius * np.cos(turn))
+    for radius, turn in zip([1.5, 0.6] * 5, np.arange(10) * np.pi / 5, strict=True)
+]
+PLUS = [
+    (sign * a, sign * b)
+    for sign in (1, -1)
+    for a, b in ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4))
+]
+CROSS = [((a - b) / 2**0.5, (a + b) / 2**0.5) for a, b in PLUS]
+UPSIDE_DOWN = [(a, -b) for a, b in TRIANGLE]
+SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, UPSIDE_DOWN, PLUS, CROSS, STAR)
+COLOURS = 8  # of the page's style
+LEGEND_UP_TO = 16  # classes
 
 
 @dataclass(frozen=True)
@@ -65,7 +88,7 @@ def build_explorer(
     n = subject.n_samples
     if n > NO_EXPLORER_ABOVE:
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
-    if training_of(subject.model) is None and too_heavy(subject):
+    if subject.record is None and too_heavy(subject):
         return (
             "There is no explorer: a model read from a file would have to be decomposed again, "
             f"which takes long for {n:,} rows."
@@ -127,7 +150,7 @@ def _chosen(subject: Subject) -> Any | None:
     held-out values.
     """
     model = subject.model
-    if training_of(model) is not None and not calibrated(model) and not _dropping(model):
+    if subject.record is not None and not calibrated(model) and not _dropping(model):
         return model
     fitted = _refitted(subject, 1.0, model.alpha_)
     if not _close(to_numpy(model.dual_coef_), to_numpy(fitted.dual_coef_)):
@@ -141,10 +164,9 @@ def _chosen(subject: Subject) -> Any | None:
 
 
 def _close(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    if ours.shape != theirs.shape:
-        return False
-    size = np.abs(ours[np.isfinite(ours)]).max(initial=0.0)
-    return np.allclose(ours, theirs, rtol=1e-3, atol=1e-4 * size, equal_nan=True)
+    least = 1e-4 * np.abs(ours[np.isfinite(ours)]).max(initial=0.0)
+    alike = ours.shape == theirs.shape
+    return alike and np.allclose(ours, theirs, rtol=1e-3, atol=least, equal_nan=True)
 
 
 def _dropping(model: Any) -> bool:
@@ -155,18 +177,15 @@ def _dropping(model: Any) -> bool:
 def _refitted(subject: Subject, factor: float, alpha: float) -> Any:
     """The model at its chosen settings but for gamma times the factor and another alpha."""
     model = subject.model
-    fixed: dict[str, Any] = {"alpha": float(alpha), "penalty": model.penalty_, "refine": False}
-    for name in ("gamma", "degree", "coef0"):
-        if hasattr(model, f"{name}_"):
-            fixed[name] = getattr(model, f"{name}_")
+    fixed = choice_of(model) | {"alpha": float(alpha), "refine": False}
     if "gamma" in fixed:
-        fixed["gamma"] = fixed["gamma"] * factor
+        fixed["gamma"] = np.multiply(fixed["gamma"], factor)
     if hasattr(model, "landmarks_"):
         fixed |= {"landmarks": model.landmarks_, "shared_landmarks": True}
     if hasattr(model, "calibration"):
         fixed["calibration"] = None
-    if training_of(model) is not None:
-        fixed["cv"] = record_of(model, "an explorer").folds
+    if subject.record is not None:
+        fixed["cv"] = subject.record.folds
     return (
         clone(model)
         .set_params(**fixed)
@@ -190,31 +209,98 @@ def _fill(
     too small for a kernel become gaps.
     """
     for gamma, factor in enumerate(factors):
-        model = chosen if factor == 1.0 else _fitted(results.subject, factor, alphas[-1])
+        model = chosen if factor == 1.0 else None
+        if model is None:
+            with suppress(ValueError):  # the kernel overflows, or is too indefinite for any alpha
+                model = _refitted(results.subject, factor, alphas[-1])
         if model is not None:
             yield float(factor)
         for done, alpha in enumerate(alphas, start=gamma * len(alphas) + 1):
             if model is not None:
-                _read(results, model, float(alpha))
+                results.append(_at(model, float(alpha), results.subject.model.alpha_))
             if progress is not None:
                 progress("explorer", done, len(factors) * len(alphas))
 
 
-def _fitted(subject: Subject, factor: float, alpha: float) -> Any | None:
-    try:
-        return _refitted(subject, factor, alpha)
-    except ValueError:  # the kernel overflows, or is too indefinite for any alpha here
-        return None
-
-
-def _read(results: Results, model: Any, alpha: float) -> None:
-    """Append the results at one alpha, or a gap where it is too small for the kernel."""
+def _at(model: Any, alpha: float, chosen: float) -> Any | None:
+    """The model at another alpha; None where that is too small for the kernel."""
     with warnings.catch_warnings():
-        if alpha != results.subject.model.alpha_:
+        if alpha != chosen:
             warnings.simplefilter("error", NumericalWarning)
         try:
-            other = model.at(alpha)
+            return model.at(alpha)
         except (ValueError, NumericalWarning):
-            results.append_gap()
-            return
-    results.append(other)
+            return None
+
+
+# ---- what the page carries -----------------------------------------------------------------------
+
+
+def script_json(value: Any) -> str:
+    """JSON for a script element: nothing in it can end the element or begin markup."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def marks(n_classes: int) -> list[list[tuple[float, float]]]:
+    """The polygon of every class. Colours repeat after eight classes, pairs of colour and shape
+    after 64.
+    """
+    numbers = range(min(n_classes, 64))
+    return [np.round(SHAPES[(k + k // COLOURS) % len(SHAPES)], 3).tolist() for k in numbers]
+
+
+def legend(names: list[str]) -> list[dict[str, Any]]:
+    """Names of the classes with their marks; nothing where they are too many to tell apart."""
+    shown = names if len(names) <= LEGEND_UP_TO else []
+    polygons = [" ".join(f"{x},{y}" for x, y in mark) for mark in marks(len(shown))]
+    return [
+        {"name": name, "polygon": polygon, "colour": k % COLOURS}
+        for k, (name, polygon) in enumerate(zip(shown, polygons, strict=True))
+    ]
+
+
+def numbers(explorer: Explorer, include_data: bool) -> dict[str, Any]:
+    """What the page looks up at every stop: the error, and where data may go along, the rows."""
+    gamma, alpha = explorer.chosen
+    errors = {
+        "kind": "classification" if explorer.results.subject.classification else "regression",
+        "alphas": explorer.alphas.tolist(),
+        "gammas": explorer.gammas,
+        "factors": explorer.factors,
+        "chosen": {"gamma": gamma, "alpha": alpha},
+        "errors": explorer.results.figures["error"],
+    }
+    return errors | (_rows(explorer) if include_data else {})
+
+
+def _rows(explorer: Explorer) -> dict[str, Any]:
+    """What the page draws."""
+    results, subject, plane = explorer.results, explorer.results.subject, explorer.results.plane
+    rows = subject.active
+    return {
+        "view": results.view,
+        "r2": results.figures["r2"],
+        "dof": results.figures["dof"],
+        "rows": rows.tolist(),
+        "names": [subject.row_names[row] for row in rows],
+        "classes": subject.class_names,
+        "marks": marks(max(len(subject.class_names), 1)),
+        "codes": subject.codes[rows].tolist() if subject.classification else None,
+        "observed": None if subject.classification else subject.first_target[rows].tolist(),
+        "points": None if plane is None else plane.points.tolist(),
+        "box": None if plane is None else plane.box.tolist(),
+        "channels": {name: channel.packed() for name, channel in results.channels.items()},
+        "labels": _axis_labels(results),
+    }
+
+
+def _axis_labels(results: Results) -> list[str]:
+    binary = len(results.subject.class_names) == 2
+    decision = "decision value" if binary else "margin, own class less best other,"
+    labels = {
+        "fit": ["observed", "predicted when left out"],
+        "axes": ["discriminant axis 1", "discriminant axis 2"],
+        "lanes": [f"{decision} when left out", ""],
+    }
+    return labels.get(results.view) or model_feature_names(results.subject)

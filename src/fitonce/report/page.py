@@ -5,50 +5,46 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
-import importlib
 import importlib.resources
 import os
+import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy
+import scipy
+import sklearn
+
+from ..assessment import words
 from ..core.atomic import write_atomically
 from ..core.version import __version__
+from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
-from .explorer import NO_ROOM, Explorer, Progress, build_explorer
-from .figures import rounded
-from .panel import legend, numbers, script_json
-from .subject import Subject, calibrated, shortened
+from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
+from .subject import Subject, calibrated, chosen_values, own_score, own_splits
 from .tables import TABLE_ROWS, confusion, rows_table
-from .wording import (
-    chosen_values,
-    count,
-    doubts,
-    four_digits,
-    interval_text,
-    model_name,
-    own_score,
-    own_splits,
-    percent,
-    score_name,
-    score_text,
-    setting,
-    type_name,
-    versions,
-)
 
 # replaced by the size of the page; a noncharacter, which names cannot contain
 SIZE = "\ufdd0size\ufdd0"
-FILTERS = (count, four_digits, model_name, percent, rounded, score_name, setting, type_name)
+FILTERS = (
+    rounded,
+    words.count,
+    words.four_digits,
+    words.model_name,
+    words.percent,
+    words.score_name,
+    words.setting,
+)
 FUNCTIONS = (
     calibrated,
     chosen_values,
-    interval_text,
     own_splits,
-    score_text,
-    shortened,
-    versions,
+    words.interval_text,
+    words.score_text,
+    words.shortened,
 )
+FEW = 5  # rows of a class, of which nothing certain can be said
 FEW_ROWS = 50  # of the table, where the page must be small
 SPARE = 20_000  # characters that the explorer needs beside the numbers of its rows
 PER_ROW = 60  # characters of a row's number, place and class; its name comes on top
@@ -167,7 +163,8 @@ def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -
     room = limit - _size(page) - SPARE - names * include_data
     larger = _rendered(context | _explored(build_explorer(subject, room, progress), include_data))
     page = larger if _size(larger) <= limit else page
-    return page.replace(SIZE, _megabytes(_size(page)))
+    size = _size(page)
+    return page.replace(SIZE, f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB")
 
 
 def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
@@ -183,10 +180,6 @@ def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
 
 def _size(page: str) -> int:
     return len(page.encode("utf-8"))
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
 
 
 def _rendered(values: dict[str, Any]) -> str:
@@ -215,7 +208,7 @@ def _context(
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return {
-        "title": shortened(title or _default_title(subject), 200),
+        "title": words.shortened(title or _default_title(subject), 200),
         "today": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "version": __version__,
         "css": _resource("page.css"),
@@ -227,16 +220,36 @@ def _context(
         "verification": verification,
         "include_data": include_data,
         "own_score": own_score(subject),
-        "doubts": doubts(subject),
+        "doubts": _doubts(subject),
         "confusion": confusion(subject),
         "performance_figures": performance_figures(subject, include_data),
         "choice_figures": choice_figures(subject, include_data),
         "explorer": None,
         "no_explorer": NO_ROOM,
         "size": SIZE,
+        "versions": _versions(),
     }
 
 
 def _default_title(subject: Subject) -> str:
-    name = model_name(subject.model)
+    name = words.model_name(subject.model)
     return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"
+
+
+def _doubts(subject: Subject) -> list[str]:
+    """What a reader must know before believing the figures."""
+    found = [] if subject.assessment is None else list(subject.assessment.warnings)
+    sizes = zip(subject.class_names, subject.sizes, strict=True)
+    few = words.joined([name for name, size in sizes if size < FEW])
+    if few:
+        found.append(f"Fewer than five rows of {few}: nothing certain can be said of so few.")
+    if subject.n_samples < 20:
+        found.append(
+            f"There are only {subject.n_samples} rows: every figure on this page is uncertain."
+        )
+    return found
+
+
+def _versions() -> str:
+    used = ", ".join(f"{each.__name__} {each.__version__}" for each in (numpy, scipy, sklearn))
+    return f"fitonce {__version__}, {used}, Python {platform.python_version()}"

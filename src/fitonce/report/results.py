@@ -10,12 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.ndimage import generate_binary_structure, maximum_filter, minimum_filter
 from sklearn.metrics import mean_squared_error, r2_score
 
+from ..assessment.data import n_columns
 from ..core.arrays import asarray_like, to_numpy
 from ..estimators.fitted import held_out_output, held_out_projection, n_axes
 from ..plotting.rows import margins
-from .subject import Subject, codes_of, dense, finite_rows, n_columns
+from .subject import Subject, codes_of, dense, finite_rows
 
 SIDE = 40  # points along either side of the grid that shows a boundary
 FIGURES = ("error", "r2", "dof")
@@ -41,10 +43,6 @@ class Channel:
     low: list[float] = field(default_factory=list)
     step: list[float] = field(default_factory=list)
     codes: list[bytes] = field(default_factory=list)
-
-    @property
-    def bytes_per_stop(self) -> int:
-        return self.bits // 8 * self.length
 
     def append(self, values: np.ndarray) -> None:
         most, known = 2**self.bits - 2, np.isfinite(values)
@@ -119,64 +117,43 @@ class Results:
 
     @property
     def bytes_per_stop(self) -> int:
-        return sum(channel.bytes_per_stop for channel in self.channels.values())
+        return sum(channel.bits // 8 * channel.length for channel in self.channels.values())
 
-    def append_gap(self) -> None:
-        """A stop without a model."""
-        for channel in self.channels.values():
-            channel.append(np.full(channel.length, np.nan))
-        for figures in self.figures.values():
-            figures.append(None)
+    def append(self, model: Any | None) -> None:
+        """The results of a fitted model; a gap where there is none, or where it has none."""
+        found = {} if model is None else self._found(model)
+        for name, channel in self.channels.items():
+            channel.append(found.get(name, np.full(channel.length, np.nan)))
+        for name, figures in self.figures.items():
+            figure = float(found.get(name, np.nan))
+            figures.append(figure if np.isfinite(figure) else None)
 
-    def append(self, model: Any) -> None:
-        """The results of a fitted model."""
-        held_out = held_out_output(model)[self.subject.active]
+    def _found(self, model: Any) -> dict[str, Any]:
+        """Channels and figures by name; nothing where no row was left out."""
+        subject, rows = self.subject, self.subject.active
+        held_out = held_out_output(model)[rows]
         tested = finite_rows(held_out)
         if not tested.any():
-            self.append_gap()
-            return
-        read = self._classified if self.subject.classification else self._fitted
-        values, figures = read(held_out, tested)
-        values["leverage"] = np.asarray(to_numpy(model.leverage_))
-        figures["dof"] = float(model.effective_dof_)
+            return {}
+        weights = None if subject.sample_weight is None else subject.sample_weight[rows[tested]]
+        found = {"leverage": to_numpy(model.leverage_), "dof": model.effective_dof_}
+        if subject.classification:  # the error is the share of the weight that is misclassified
+            codes, predicted = subject.codes[rows], codes_of(held_out)
+            found["value"] = margins(held_out, codes)
+            found["predicted"] = np.where(tested, predicted, np.nan)
+            found["error"] = np.average((predicted != codes)[tested], weights=weights)
+        else:  # drawn is the first target, figures are of all
+            both = subject.y[rows][tested].astype(float), held_out[tested]
+            found["value"] = held_out.reshape(len(held_out), -1)[:, 0]
+            found["error"] = np.sqrt(mean_squared_error(*both, sample_weight=weights))
+            found["r2"] = r2_score(*both, sample_weight=weights, force_finite=False)
         if self.view == "axes":
-            values["x"], values["y"] = held_out_projection(model)[:, :2].T
+            found["x"], found["y"] = held_out_projection(model)[:, :2].T
         if self.plane is not None:
-            rows, grid = model.X_fit_, self.plane.grid
-            grid = grid if hasattr(rows, "toarray") else asarray_like(grid, rows)
-            values |= boundary(np.asarray(to_numpy(model.decision_function(grid))))
-        for name, channel in self.channels.items():
-            channel.append(values[name])
-        for name, kept in self.figures.items():
-            kept.append(figures[name] if np.isfinite(figures.get(name, np.nan)) else None)
-
-    def _weights(self, tested: np.ndarray) -> np.ndarray | None:
-        weights = self.subject.sample_weight
-        return None if weights is None else weights[self.subject.active[tested]]
-
-    def _classified(
-        self, held_out: np.ndarray, tested: np.ndarray
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Margins and predicted classes; the share of the weight that is misclassified."""
-        codes, predicted = self.subject.codes[self.subject.active], codes_of(held_out)
-        values = {
-            "value": margins(held_out, codes),
-            "predicted": np.where(tested, predicted, np.nan),
-        }
-        wrong = (predicted != codes)[tested]
-        return values, {"error": float(np.average(wrong, weights=self._weights(tested)))}
-
-    def _fitted(
-        self, held_out: np.ndarray, tested: np.ndarray
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Predictions of the first target; the root of the mean squared residual and R² of all."""
-        both = self.subject.y[self.subject.active][tested].astype(float), held_out[tested]
-        weights = self._weights(tested)
-        figures = {
-            "error": float(np.sqrt(mean_squared_error(*both, sample_weight=weights))),
-            "r2": float(r2_score(*both, sample_weight=weights, force_finite=False)),
-        }
-        return {"value": held_out.reshape(len(held_out), -1)[:, 0]}, figures
+            fitted, grid = model.X_fit_, self.plane.grid
+            grid = grid if hasattr(fitted, "toarray") else asarray_like(grid, fitted)
+            found |= boundary(to_numpy(model.decision_function(grid)))
+        return found
 
 
 def boundary(decision: np.ndarray) -> dict[str, np.ndarray]:
@@ -184,12 +161,8 @@ def boundary(decision: np.ndarray) -> dict[str, np.ndarray]:
     beside a boundary: a line between classes is where their leads vanish.
     """
     region = codes_of(decision)
-    lead = margins(decision, region)
-    square, beside = region.reshape(SIDE, SIDE), np.zeros((SIDE, SIDE), dtype=bool)
-    across, along = square[1:] != square[:-1], square[:, 1:] != square[:, :-1]
-    beside[1:] |= across
-    beside[:-1] |= across
-    beside[:, 1:] |= along
-    beside[:, :-1] |= along
-    most = lead[beside.reshape(-1)].max(initial=0.0)
+    lead, square = margins(decision, region), region.reshape(SIDE, SIDE)
+    near = generate_binary_structure(2, 1)  # a point and its four neighbours
+    highest, lowest = (f(square, footprint=near) for f in (maximum_filter, minimum_filter))
+    most = lead[(highest > lowest).reshape(-1)].max(initial=0.0)
     return {"region": region, "distance": np.minimum(lead, most)}

@@ -5,6 +5,7 @@ once and kept together.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..assessment import Assessment
+from ..assessment.data import n_columns
+from ..assessment.words import shortened
 from ..core.arrays import to_numpy
+from ..crossval.stand_in import n_rows
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 from ..plotting.rows import margins
-
-LONGEST_NAME = 80  # characters of a name that are shown
+from ..plotting.style import rounded
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Subject:
 
     estimator: Any
     model: Any
+    record: Any  # what the model keeps of its fit; None if it was read from a file
     X: Any  # as given
     y: np.ndarray
     sample_weight: np.ndarray | None
@@ -51,7 +55,7 @@ class Subject:
         them, where it does.
         """
         model = model_of(estimator)
-        y = np.asarray(to_numpy(y))
+        y = to_numpy(y)
         n = len(held_out_output(model))
         if len(y) != n or n_rows(X) != n:
             raise ValueError(
@@ -59,16 +63,18 @@ class Subject:
                 f"{len(y)} targets instead: a report shows each training row's held-out result."
             )
         _check_assessment(assessment, y)
-        training = training_of(model)
-        if training is not None:
-            sample_weight, groups = training.weights, training.groups
+        record = None
+        with suppress(ValueError):
+            record = record_of(model, "a report")
+        if record is not None:
+            sample_weight, groups = record.training.weights, record.training.groups
         if sample_weight is not None:
-            sample_weight = np.asarray(to_numpy(sample_weight), dtype=float)
+            sample_weight = to_numpy(sample_weight).astype(float)
         classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
-        subject = cls(estimator, model, X, y, sample_weight, groups, assessment, *names)
-        if training is not None:
-            _check_training(training, subject.model_features, y)
+        subject = cls(estimator, model, record, X, y, sample_weight, groups, assessment, *names)
+        if record is not None:
+            _check_training(record.training, subject.model_features, y)
         return subject
 
     # ---- the model and its rows ------------------------------------------------------------------
@@ -93,8 +99,7 @@ class Subject:
     @property
     def steps(self) -> list[Any]:
         """The steps of a pipeline, the model last; nothing but the model without one."""
-        steps = getattr(self.estimator, "steps", None)
-        return [self.model] if steps is None else [step for _, step in steps]
+        return [step for _, step in getattr(self.estimator, "steps", [("model", self.model)])]
 
     @property
     def in_pipeline(self) -> bool:
@@ -113,9 +118,8 @@ class Subject:
     @cached_property
     def active(self) -> np.ndarray:
         """The rows that trained: those of positive weight."""
-        if self.sample_weight is None:
-            return np.arange(self.n_samples)
-        return np.flatnonzero(self.sample_weight > 0)
+        weights = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
+        return np.flatnonzero(weights > 0)
 
     # ---- held-out results ------------------------------------------------------------------------
 
@@ -137,8 +141,7 @@ class Subject:
     @property
     def sizes(self) -> list[int]:
         """Rows of every class; none for regression."""
-        n_classes = len(self.class_names)
-        return np.bincount(self.codes, minlength=n_classes).tolist() if n_classes else []
+        return [int(np.sum(self.codes == code)) for code in range(len(self.class_names))]
 
     @cached_property
     def predictions(self) -> np.ndarray:
@@ -157,8 +160,7 @@ class Subject:
         """Rows whose held-out prediction is another class; none for regression."""
         if not self.classification:
             return np.zeros(self.n_samples, dtype=bool)
-        pairs = zip(self.predictions, self.y, strict=True)
-        differs = np.array([predicted != observed for predicted, observed in pairs], dtype=bool)
+        differs = np.asarray(self.predictions.astype(object) != self.y, dtype=bool)
         return np.asarray(differs & self.predicted_rows)
 
     @cached_property
@@ -174,7 +176,7 @@ class Subject:
     @cached_property
     def leverage(self) -> np.ndarray:
         """Diagonal of the hat matrix; NaN for rows of zero weight."""
-        leverage = np.asarray(to_numpy(self.model.leverage_))
+        leverage = to_numpy(self.model.leverage_)
         result = np.full(self.n_samples, np.nan)
         if len(leverage) == len(self.active):
             result[self.active] = leverage
@@ -186,7 +188,7 @@ class Subject:
         held-out values: in-sample less held-out, of several outputs the one that moves most.
         """
         output = self.model.decision_function if self.classification else self.model.predict
-        fitted = np.asarray(to_numpy(output(self.model_features)), dtype=float)
+        fitted = to_numpy(output(self.model_features)).astype(float)
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
         if calibrated(self.model):  # which has shifted every fitted decision alike
             moved = moved - np.nanmedian(moved, axis=0)
@@ -197,51 +199,30 @@ class Subject:
 # ---- names ---------------------------------------------------------------------------------------
 
 
-def shortened(name: Any, limit: int = LONGEST_NAME) -> str:
-    """A name as one line of text; control characters and lone surrogates as question marks."""
-    text = "".join(
-        letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
-    )
-    text = text.encode("utf-8", "replace").decode("utf-8")
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
 def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
     """The given names, those of a data frame, or x0, x1, …"""
-    if given is not None and len(given) != n_columns(X):
-        raise ValueError(
-            f"feature_names must have one name for each of the {n_columns(X)} columns, "
-            f"got {len(given)} instead."
-        )
+    n = n_columns(X)
     if given is None:
-        columns = getattr(X, "columns", None)
-        given = [f"x{index}" for index in range(n_columns(X))] if columns is None else list(columns)
-    return [shortened(name) for name in given]
+        given = list(getattr(X, "columns", [f"x{index}" for index in range(n)]))
+    return _named(given, n, "feature_names", "columns")
 
 
 def row_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:
     """The given names, those of a data frame's index, or row 0, row 1, …"""
     n = n_rows(X)
-    if given is not None:
-        if len(given) != n:
-            raise ValueError(
-                f"row_names must have one name for each of the {n} rows, got {len(given)} instead."
-            )
-        return [shortened(name) for name in given]
-    index = getattr(X, "index", None)
-    if index is None or callable(index) or len(index) != n:
-        index = range(n)
-    return [
-        f"row {name}" if isinstance(name, (int, np.integer)) else shortened(name) for name in index
-    ]
+    if given is None:
+        index = getattr(X, "index", None)
+        labels = range(n) if index is None or callable(index) or len(index) != n else index
+        given = [f"row {name}" if isinstance(name, (int, np.integer)) else name for name in labels]
+    return _named(given, n, "row_names", "rows")
 
 
-def n_rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def n_columns(X: Any) -> int:
-    return int(X.shape[1]) if hasattr(X, "shape") else len(X[0])
+def _named(given: Sequence[Any], n: int, what: str, things: str) -> list[str]:
+    if len(given) != n:
+        raise ValueError(
+            f"{what} must have one name for each of the {n} {things}, got {len(given)} instead."
+        )
+    return [shortened(name) for name in given]
 
 
 def model_feature_names(subject: Subject) -> list[str]:
@@ -249,11 +230,8 @@ def model_feature_names(subject: Subject) -> list[str]:
     if not subject.in_pipeline:
         return subject.feature_names
     if not hasattr(subject.model_features, "columns"):
-        try:
-            names = subject.estimator[:-1].get_feature_names_out()
-            return [shortened(name) for name in names]
-        except (AttributeError, ValueError, TypeError):  # a step that cannot name its output
-            pass
+        with suppress(AttributeError, ValueError, TypeError):  # steps that cannot name their output
+            return [shortened(name) for name in subject.estimator[:-1].get_feature_names_out()]
     return feature_names(subject.model_features)
 
 
@@ -275,17 +253,37 @@ def calibrated(model: Any) -> bool:
     return getattr(model, "calibration", None) in ("sigmoid", "isotonic")
 
 
-def training_of(model: Any) -> Any:
-    """The training rows that a fitted model keeps; None for a model that was read from a file."""
-    try:
-        return record_of(model, "a report").training
-    except ValueError:
-        return None
-
-
 def dense(X: Any) -> np.ndarray:
     """Rows as numbers on the host."""
-    return np.asarray(to_numpy(X.toarray() if hasattr(X, "toarray") else X), dtype=float)
+    return to_numpy(X.toarray() if hasattr(X, "toarray") else X).astype(float)
+
+
+def own_splits(subject: Subject) -> str:
+    """How the model's own held-out values were made."""
+    together = "cross-validation by the model's own splits"
+    return "leave-one-out" if subject.leave_one_out else together
+
+
+def own_score(subject: Subject) -> float:
+    """Accuracy or R² of the held-out values of the chosen settings."""
+    tested = finite_rows(subject.held_out)
+    if not tested.any():
+        return float("nan")
+    held_out = subject.held_out[tested]
+    if subject.classification:
+        return float(np.mean(codes_of(held_out) == subject.codes[tested]))
+    observed = subject.y[tested].astype(float)
+    total = np.sum((observed - observed.mean(axis=0)) ** 2)
+    return float(1.0 - np.sum((observed - held_out) ** 2) / total) if total > 0 else float("nan")
+
+
+def chosen_values(model: Any) -> list[str]:
+    """The chosen gamma, where there is one, and alpha."""
+    alpha, gamma = f"alpha = {rounded(float(model.alpha_))}", getattr(model, "gamma_", None)
+    if gamma is None:
+        return [alpha]
+    several = np.ndim(gamma) > 0
+    return ["one gamma per feature" if several else f"gamma = {rounded(float(gamma))}", alpha]
 
 
 def _check_assessment(assessment: Any, y: np.ndarray) -> None:

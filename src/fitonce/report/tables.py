@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
+from sklearn.metrics import confusion_matrix
 
+from ..assessment.words import shortened
 from ..core.arrays import to_numpy
-from .figures import rounded
-from .subject import Subject, shortened
+from ..plotting.style import rounded
+from .subject import Subject
 
 MATRIX_UP_TO = 12  # classes; above, the most frequent confusions are listed
 LISTED_CONFUSIONS = 15
@@ -47,11 +50,10 @@ def confusion(subject: Subject) -> dict[str, Any] | None:
 def _counts(subject: Subject) -> np.ndarray:
     if subject.assessment is not None and subject.assessment.confusion is not None:
         return np.asarray(subject.assessment.confusion, dtype=float)
-    counts = np.zeros((len(subject.classes),) * 2)
-    rows = subject.predicted_rows
-    predicted = np.searchsorted(subject.classes, subject.predictions[rows])
-    np.add.at(counts, (subject.codes[rows], predicted), 1.0)
-    return counts
+    rows, classes = subject.predicted_rows, subject.classes
+    predicted = np.searchsorted(classes, subject.predictions[rows])
+    every = np.arange(len(classes))
+    return np.asarray(confusion_matrix(subject.codes[rows], predicted, labels=every))
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -67,15 +69,15 @@ class Column:
     number: bool = True
 
     def cell(self, row: int, wrong: bool) -> dict[str, Any]:
-        value = self.values[row]
+        value, mark = self.values[row], " wrong" if wrong else ""
         missing = value is None or (isinstance(value, (float, np.floating)) and np.isnan(value))
-        classes = ("number" if self.number else "") + (" wrong" if wrong else "")
-        if self.number:
-            known = not missing and np.isfinite(float(value))
-            text = rounded(float(value)) if known else "–"
-            return {"text": text, "value": repr(float(value)) if known else "", "classes": classes}
-        text = "–" if missing else shortened(value, 60)
-        return {"text": text + (" ✗" if wrong else ""), "value": None, "classes": classes}
+        if not self.number:
+            text = "–" if missing else shortened(value, 60)
+            return {"text": text + (" ✗" if wrong else ""), "value": None, "classes": mark}
+        if missing or not np.isfinite(float(value)):
+            return {"text": "–", "value": "", "classes": f"number{mark}"}
+        text = rounded(float(value))
+        return {"text": text, "value": repr(float(value)), "classes": f"number{mark}"}
 
 
 def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
@@ -83,7 +85,6 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
     given.
     """
     columns = _result_columns(subject) + _data_columns(subject)
-    shown = _shown(subject, n_rows)
     rows = [
         {
             "index": int(row),
@@ -93,7 +94,7 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
                 for column in columns
             ],
         }
-        for row in shown
+        for row in _shown(subject, n_rows)
     ]
     hidden = 0 if subject.precomputed else max(len(subject.feature_names) - TABLE_COLUMNS, 0)
     return {"columns": columns, "rows": rows, "hidden": hidden}
@@ -101,50 +102,38 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
 
 def _shown(subject: Subject, n_rows: int) -> np.ndarray:
     """Misclassified rows, then those of a small margin or a large influence; the worst first."""
-    margin = _ranks(np.where(np.isfinite(subject.margins), subject.margins, np.inf))
-    influence = _ranks(-np.nan_to_num(subject.influence))
+    margin = np.where(np.isfinite(subject.margins), subject.margins, np.inf)
+    worst = [margin, -np.nan_to_num(subject.influence)]
+    margin, influence = (rankdata(values, method="ordinal") for values in worst)
     shown = np.lexsort((margin, np.minimum(margin, influence), ~subject.wrong))[:n_rows]
     return np.asarray(shown[np.lexsort((margin[shown], ~subject.wrong[shown]))])
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    ranks = np.empty(len(values))
-    ranks[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return ranks
-
-
 def _result_columns(subject: Subject) -> list[Column]:
-    numbers = not subject.classification
-    observed = subject.first_target
+    numbers, observed = not subject.classification, subject.first_target
     predicted = subject.predictions.reshape(subject.n_samples, -1)[:, 0]
-    found = [
-        Column("row", "name or number of the row", subject.row_names, number=False),
-        Column("observed", "the target as given", observed, numbers),
-        Column("predicted", "held-out prediction", predicted, numbers),
-    ]
     if numbers:
         residual = observed.astype(float) - predicted.astype(float)
-        found.append(Column("residual", "observed less held-out prediction", residual))
+        error = Column("residual", "observed less held-out prediction", residual)
     else:
         what = "held-out decision for the observed class less the best other"
-        found.append(Column("margin", what, subject.margins))
+        error = Column("margin", what, subject.margins)
     share = "share of its own fitted value that the row supplies"
     moves = "how far its own value moves when the row is left out, in standard deviations"
     return [
-        *found,
+        Column("row", "name or number of the row", subject.row_names, number=False),
+        Column("observed", "the target as given", observed, numbers),
+        Column("predicted", "held-out prediction", predicted, numbers),
+        error,
         Column("leverage", share, subject.leverage),
         Column("influence", moves, subject.influence),
     ]
 
 
 def _data_columns(subject: Subject) -> list[Column]:
-    if subject.precomputed:
-        return []
-    found = []
-    for number, name in enumerate(subject.feature_names[:TABLE_COLUMNS]):
-        values = _data_column(subject.X, number)
-        found.append(Column(name, f"column {name}", values, values.dtype.kind in "iufb"))
-    return found
+    names = [] if subject.precomputed else subject.feature_names[:TABLE_COLUMNS]
+    columns = [(name, _data_column(subject.X, number)) for number, name in enumerate(names)]
+    return [Column(n, f"column {n}", values, values.dtype.kind in "iufb") for n, values in columns]
 
 
 def _data_column(X: Any, number: int) -> np.ndarray:
@@ -155,5 +144,5 @@ def _data_column(X: Any, number: int) -> np.ndarray:
     if hasattr(X, "tocsc"):
         return np.asarray(X[:, [number]].toarray())[:, 0]
     if hasattr(X, "shape"):
-        return np.asarray(to_numpy(X))[:, number]
+        return to_numpy(X)[:, number]
     return np.asarray([row[number] for row in X])
