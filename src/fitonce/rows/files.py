@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -233,30 +234,24 @@ def _file_rows(
     features = columns if columns is not None else [name for name in names if name not in special]
     if not features:
         raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
-    y, w, n = _column(table, target, weight)
+    values, n = _columns(table, special)
     rows = BlockRows(
         lambda: (_numbers(batch, features) for batch in table.batches(features, numbers=True)),
         n,
         name=repr(str(path)),
     )
-    rows.names, rows.y, rows.sample_weight = list(features), y, w
+    rows.names, rows.y = list(features), values.get(target)
+    rows.sample_weight = values[weight].astype(float) if weight in values else None
     return rows
 
 
-def _column(
-    table: _Table, target: str | None, weight: str | None
-) -> tuple[np.ndarray | None, np.ndarray | None, int]:
-    """Targets and weights of all rows, and how many rows there are: one pass over those columns."""
-    y: list[np.ndarray] = []
-    w: list[np.ndarray] = []
+def _columns(table: _Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
+    """Some columns of all rows, and how many rows there are: one pass over those columns."""
+    parts: dict[str | None, list[np.ndarray]] = {name: [] for name in names}
     n = 0
-    for number, batch in enumerate(
-        table.batches([name for name in (target, weight) if name is not None] or None)
-    ):
+    for number, batch in enumerate(table.batches(names or None)):
         n += batch.num_rows
-        for name, collected in ((target, y), (weight, w)):
-            if name is None:
-                continue
+        for name, collected in parts.items():
             column = batch.column(name)
             if column.null_count:
                 raise ValueError(
@@ -264,7 +259,7 @@ def _column(
                     f"values in {name!r}: leave those rows out."
                 )
             collected.append(column.to_numpy(zero_copy_only=False))
-    return (np.concatenate(y) if y else None), (np.concatenate(w).astype(float) if w else None), n
+    return {name: np.concatenate(found) for name, found in parts.items() if found}, n
 
 
 def _numbers(batch: Any, names: list[str]) -> np.ndarray:
@@ -339,23 +334,16 @@ class _Table:
             ),
         )
 
-    def _readable(self) -> Any:
-        return _Readable(self.path, self.arrow)
-
-
-class _Readable:
-    """Errors of a file that is damaged, cut short or not what its name says, in one sentence."""
-
-    def __init__(self, path: Path, arrow: Any) -> None:
-        self.path, self.arrow = path, arrow
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, (self.arrow.ArrowException, OSError)) and not isinstance(
-            error, FileNotFoundError
-        ):
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Errors of a file that is damaged, cut short or not what its name says, in one
+        sentence.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (self.arrow.ArrowException, OSError) as error:
             raise ValueError(
                 f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
             ) from error
