@@ -133,20 +133,18 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
     A Dask array, computed when asked for.
     """
     array = _with_whole_rows(_array(X))
-    small = _call(model, method, np.zeros((1, array.shape[1])))
     function = partial(_call, model, method)
-    if small.ndim == 1:
-        return array.map_blocks(function, dtype=small.dtype, drop_axis=1)
-    return array.map_blocks(
-        function, dtype=small.dtype, chunks=(array.chunks[0], (small.shape[1],))
-    )
+    small = function(np.zeros((1, array.shape[1])))
+    columns = {"chunks": (array.chunks[0], small.shape[1:])} if small.ndim > 1 else {"drop_axis": 1}
+    return array.map_blocks(function, dtype=small.dtype, **columns)
 
 
 def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
-    if len(block) == 0:
-        return _call(model, method, np.zeros((1, block.shape[1])))[:0]
-    with (
-        warnings.catch_warnings()
-    ):  # partitions have no names, the collection has been asked for its own
+    """What the model gives for a partition, which may be empty.
+
+    Partitions have no names: the collection has been asked for its own.
+    """
+    rows = block if len(block) else np.zeros((1, block.shape[1]))
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(getattr(model, method)(block))
+        return np.asarray(getattr(model, method)(rows))[: len(block)]

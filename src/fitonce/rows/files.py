@@ -96,11 +96,11 @@ def open_rows(
             )
         return ArrayRows(source, batch_rows)
     if callable(source):
-        return _block_rows(source, "the blocks")
+        return _block_rows(source)
     if isinstance(source, Iterator):
         return _spooled(source)
     if isinstance(source, Iterable):
-        return _block_rows(lambda: source, "the blocks")
+        return _block_rows(lambda: source)
     raise TypeError(
         f"source must be a path, an array, or blocks of rows, got {type(source).__name__} instead."
     )
@@ -121,7 +121,7 @@ def _parts(block: Any) -> tuple[Any, Any, Any]:
     return block, None, None
 
 
-def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
+def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
     """One pass for the targets, the weights and the count.
 
     The features are read again when they are needed.
@@ -131,22 +131,20 @@ def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
     n = 0
     for number, block in enumerate(blocks()):
         X, y, w = _parts(block)
-        size = np.shape(X)[
-            0
-        ]  # whatever the block is: what kind it may be is checked when it is read
+        size = np.shape(X)[0]  # whatever the block is: its kind is checked when it is read
         n += size
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
                 if len(given) != size:
                     raise ValueError(
-                        f"block {number} of {name} has {size} rows but {len(given)} {what}."
+                        f"block {number} of the blocks has {size} rows but {len(given)} {what}."
                     )
                 collected.append(np.asarray(given))
             elif collected:
                 raise ValueError(
-                    f"block {number} of {name} has no {what}, the blocks before it had."
+                    f"block {number} of the blocks has no {what}, the blocks before it had."
                 )
-    rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name=name)
+    rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name="the blocks")
     rows.y, rows.sample_weight = (
         _of_all_blocks(targets, n, "targets"),
         _of_all_blocks(weights, n, "weights"),
@@ -195,9 +193,7 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
 
 def _pyarrow() -> Any:
     try:
-        import pyarrow
         import pyarrow.csv
-        import pyarrow.feather
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
