@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import Bunch
 
-from ..core.atomic import write_atomically
 from .generators import make_ringnorm
 
 ARCHIVE = "benchmarks.mat"
@@ -207,4 +207,6 @@ def _download(archive: Path) -> None:
             f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is "
             "damaged or the file was replaced."
         )
-    write_atomically(archive, content)
+    with tempfile.TemporaryDirectory(prefix=f".{ARCHIVE}.", dir=archive.parent) as folder:
+        Path(folder, ARCHIVE).write_bytes(content)
+        os.replace(Path(folder, ARCHIVE), archive)
