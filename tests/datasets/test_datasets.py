@@ -387,11 +387,11 @@ def test_a_failed_download_says_what_to_do(archive, elsewhere, monkeypatch):
 
 
 def test_an_interrupted_download_leaves_nothing(archive, elsewhere, monkeypatch):
-    def interrupt(file):
-        file.write(b"half")
+    def interrupt(temporary, target):
+        assert temporary.stat().st_size > 0
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(raetsch, "_copy_from_network", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []

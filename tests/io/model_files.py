@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fitonce import load, save
-from fitonce.io.trust import skops_io as import_skops
+from fitonce.io.contents import skops_io as import_skops
 
 skops_io = import_skops()
 

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,15 +60,12 @@ def _machine_memory() -> Memory | None:
         free = page * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return None
-    try:
-        with open(
-            "/proc/meminfo", encoding="ascii"
-        ) as lines:  # counts what the system holds only as a cache
-            free = next(
-                1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")
-            )
-    except (OSError, StopIteration, ValueError):
-        pass
+    # here, what the system holds only as a cache counts as free
+    with (
+        suppress(OSError, StopIteration, ValueError),
+        open("/proc/meminfo", encoding="ascii") as info,
+    ):
+        free = next(1024 * int(line.split()[1]) for line in info if line.startswith("MemAvailable"))
     return Memory("this machine", free, page * total)
 
 

@@ -10,7 +10,6 @@ import os
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +27,6 @@ ARCHIVE_BYTES = 8_912_086
 FOLDER_VARIABLE = "FITONCE_RAETSCH"
 
 _TIMEOUT = 60.0
-_CHUNK = 1 << 20
 _SPLIT_SEED = 2001
 
 Split = tuple[np.ndarray, np.ndarray]
@@ -61,19 +59,6 @@ RAETSCH = {
 """Names of the sets with their sizes."""
 
 
-@dataclass(frozen=True)
-class _Source:
-    """A file that holds a set: the archive of all, or one .npz."""
-
-    path: Path
-
-    def read(self, name: str) -> Bunch:
-        if self.path.name == ARCHIVE:
-            return _read_archive(self.path, name)
-        with np.load(self.path) as file:
-            return _bunch(name, file["X"], file["y"], None)
-
-
 def fetch_raetsch(
     name: str, *, data_home: str | os.PathLike[str] | None = None, download: bool = False
 ) -> Bunch:
@@ -103,19 +88,22 @@ def fetch_raetsch(
     """
     _check_name(name)
     folder = _folder(data_home)
-    source = _find(folder, name)
-    if source is None and name == "ringnorm" and any(folder.glob("*.npz")):
+    if (folder / f"{name}.npz").is_file():
+        with np.load(folder / f"{name}.npz") as file:
+            return _bunch(name, file["X"], file["y"], None)
+    archive = folder / ARCHIVE
+    if not archive.is_file() and name == "ringnorm" and any(folder.glob("*.npz")):
         return _bunch(name, *make_ringnorm(7400, random_state=7), None)
-    if source is None and download:
-        source = _Source(_download(folder))
-    if source is None:
+    if not archive.is_file() and download:
+        _download(archive)
+    if not archive.is_file():
         raise FileNotFoundError(
             f"neither {name}.npz nor {ARCHIVE} is in {folder}. Name a folder that has one of them "
             "(data_home, or the environment "
             f"variable {FOLDER_VARIABLE}), or pass download=True to get {ARCHIVE} "
             f"({ARCHIVE_BYTES / 1e6:.0f} MB) from {ARCHIVE_URL}."
         )
-    return source.read(name)
+    return _read_archive(archive, name)
 
 
 def raetsch_splits(
@@ -150,15 +138,11 @@ def raetsch_splits(
             f"n_samples must be at least {used} for {name} ({design.n_train} + {design.n_test}), "
             f"got {n_samples} instead."
         )
-    return _splits(
-        design, n_samples, range(start, start + design.n_splits if stop is None else stop)
+    numbers = range(start, start + design.n_splits if stop is None else stop)
+    orders = (
+        np.random.default_rng([_SPLIT_SEED, number]).permutation(n_samples) for number in numbers
     )
-
-
-def _splits(design: Design, n_samples: int, numbers: range) -> Iterator[Split]:
-    for number in numbers:
-        rows = np.random.default_rng([_SPLIT_SEED, number]).permutation(n_samples)
-        yield rows[: design.n_train], rows[design.n_train : design.n_train + design.n_test]
+    return ((rows[: design.n_train], rows[design.n_train : used]) for rows in orders)
 
 
 def _check_name(name: str) -> None:
@@ -171,11 +155,6 @@ def _folder(data_home: str | os.PathLike[str] | None) -> Path:
     if given:
         return Path(given).expanduser()
     return Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")).expanduser() / "fitonce"
-
-
-def _find(folder: Path, name: str) -> _Source | None:
-    candidates = (folder / f"{name}.npz", folder / ARCHIVE)
-    return next((_Source(path) for path in candidates if path.is_file()), None)
 
 
 def _bunch(name: str, X: Any, y: Any, splits: list[Split] | None) -> Bunch:
@@ -210,40 +189,24 @@ def _read_archive(path: Path, name: str) -> Bunch:
     return _bunch(name, fields["x"], fields["t"], list(zip(train, test, strict=True)))
 
 
-def _download(folder: Path) -> Path:
-    """The archive, fetched into the folder.
-
-    It appears there only once it is complete and its hash is right.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{ARCHIVE}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            found = _copy_from_network(file)
-        if found != ARCHIVE_SHA256:
-            raise OSError(
-                f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is "
-                "damaged or the file was replaced."
-            )
-        os.replace(temporary, folder / ARCHIVE)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    return folder / ARCHIVE
-
-
-def _copy_from_network(file: Any) -> str:
-    """Write the archive to the file and return its SHA-256."""
-    digest = hashlib.sha256()
+def _download(archive: Path) -> None:
+    """Fetch the archive; it appears only once it is complete and its hash is right."""
+    archive.parent.mkdir(parents=True, exist_ok=True)
     try:
         with urllib.request.urlopen(ARCHIVE_URL, timeout=_TIMEOUT) as response:
-            while chunk := response.read(_CHUNK):
-                digest.update(chunk)
-                file.write(chunk)
+            content = response.read(ARCHIVE_BYTES + 1)  # one more, so that a longer file is noticed
     except OSError as error:
         raise OSError(
             f"{ARCHIVE_URL} could not be downloaded ({error}). Download it by hand into a folder, "
             "and name that folder in "
             f"data_home or {FOLDER_VARIABLE}."
         ) from error
-    return digest.hexdigest()
+    found = hashlib.sha256(content).hexdigest()
+    if found != ARCHIVE_SHA256:
+        raise OSError(
+            f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is "
+            "damaged or the file was replaced."
+        )
+    with tempfile.TemporaryDirectory(prefix=f".{ARCHIVE}.", dir=archive.parent) as folder:
+        Path(folder, ARCHIVE).write_bytes(content)
+        os.replace(Path(folder, ARCHIVE), archive)

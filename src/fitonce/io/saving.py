@@ -27,8 +27,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.atomic import write_atomically
 from ..estimators.fitted import is_model
-from .portable import portable
-from .trust import full_name, skops_io, untrusted
+from .contents import full_name, portable, skops_io, untrusted
 
 FORMAT = 1  # of model files; raised when an older fitonce could misread a newer file
 HEADER = "fitonce.json"
@@ -46,6 +45,14 @@ UNREADABLE = {
     FileNotFoundError: "there is no file {path}.",
     IsADirectoryError: "{path} is a folder, not a model file.",
     PermissionError: "{path} cannot be read: permission denied.",
+}
+NO_ARCHIVE = {  # what a file is that is no archive, by its first bytes
+    b"PK\x03\x04": "is incomplete or damaged: the end of the archive is missing. Copy it again, or "
+    "save the model again.",
+    b"\x80": "is a pickle, not a model file. Reading a pickle runs whatever code it contains, so "
+    "it was not read; where you trust its origin, load it with joblib and write it with "
+    "fitonce.save().",
+    b"": "is not a model file written by fitonce.save().",
 }
 
 
@@ -320,7 +327,8 @@ def _opened(archive: bytes, path: Path) -> zipfile.ZipFile:
     try:
         opened = zipfile.ZipFile(io.BytesIO(archive))
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise ValueError(f"{path} {_not_an_archive(archive)}") from error
+        kind = next(text for start, text in NO_ARCHIVE.items() if archive.startswith(start))
+        raise ValueError(f"{path} {kind if archive else 'is empty, not a model file.'}") from error
     unfolded = sum(member.file_size for member in opened.infolist())
     if unfolded > max(MOST_UNFOLDED, MOST_FOLDING * len(archive)):
         raise ValueError(
@@ -328,23 +336,6 @@ def _opened(archive: bytes, path: Path) -> zipfile.ZipFile:
             "and it was not read."
         )
     return opened
-
-
-def _not_an_archive(content: bytes) -> str:
-    if not content:
-        return "is empty, not a model file."
-    if content.startswith(b"PK\x03\x04"):
-        return (
-            "is incomplete or damaged: the end of the archive is missing. Copy it again, or save "
-            "the model again."
-        )
-    if content.startswith(b"\x80"):
-        return (
-            "is a pickle, not a model file. Reading a pickle runs whatever code it contains, so it "
-            "was not read; where you trust its origin, load it with joblib and write it with "
-            "fitonce.save()."
-        )
-    return "is not a model file written by fitonce.save()."
 
 
 @contextmanager

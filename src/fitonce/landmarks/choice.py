@@ -82,12 +82,9 @@ def _kmeans(pool: Pool, m: int, random: np.random.RandomState) -> Landmarks:
     seed = int(random.randint(np.iinfo(np.int32).max))
     clusters = MiniBatchKMeans(
         min(m, n_distinct), n_init=1, random_state=seed, batch_size=max(1024, 3 * m)
-    )
-    clusters.fit(pool.X, sample_weight=pool.weights)
-    return Landmarks(
-        np.asarray(clusters.cluster_centers_, dtype=np.float64),
-        np.full(len(clusters.cluster_centers_), -1),
-    )
+    ).fit(pool.X, sample_weight=pool.weights)
+    centres = np.asarray(clusters.cluster_centers_, dtype=np.float64)
+    return Landmarks(centres, np.full(len(centres), -1))
 
 
 def _leverage(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
@@ -118,9 +115,8 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
 
     Once nothing of the diagonal is left, the remaining rows are taken in their order.
     """
-    k = X.shape[0]
     residual = _diagonal(X, kernel)
-    scale = residual.max()
+    k, scale = X.shape[0], residual.max()
     L = np.zeros((k, m))
     pivots: list[int] = []
     for j in range(m):
@@ -138,11 +134,8 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
 
 def _diagonal(X: Any, kernel: Kernel, step: int = 256) -> np.ndarray:
     """k(x, x) of every row, from small blocks of the kernel matrix."""
-    parts = [
-        np.diagonal(kernel(X[start : start + step], X[start : start + step]))
-        for start in range(0, X.shape[0], step)
-    ]
-    return np.concatenate(parts)
+    blocks = (X[start : start + step] for start in range(0, X.shape[0], step))
+    return np.concatenate([np.diagonal(kernel(block, block)) for block in blocks])
 
 
 def _greedy(pool: Pool, kernel: Kernel, m: int, random: np.random.RandomState) -> np.ndarray:
@@ -221,10 +214,9 @@ def landmarks_for(
         return Landmarks(rows_at(X, np.arange(n)), np.arange(n))
     random = check_random_state(random_state)
     w = np.ones(n) if weights is None else weights
-    size = min(n, max(pool_size(m, method), m))
-    probability = w / w.sum() if method == "uniform" else None
-    numbers = np.arange(n)
+    size, numbers = pool_size(m, method), np.arange(n)
     if size < n:
+        probability = w / w.sum() if method == "uniform" else None
         numbers = np.sort(random.choice(n, size, replace=False, p=probability))
     rows = rows_at(X, numbers)
     rows = rows if sp.issparse(rows) else to_numpy(rows)

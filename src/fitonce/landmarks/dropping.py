@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..core.arrays import Array, eigh_overwriting, eye_like, namespace, take
+from ..core.arrays import Array, eigh_overwriting, eye_like, namespace, take, to_numpy
 
 REPLACEABLE = (
     1e-8  # a landmark with at least this share of itself in the others is replaced by them
@@ -36,8 +36,7 @@ class DroppedLandmarks:
             return eye_like(len(landmarks), self.N)
         own = take(self.U, landmarks)
         share, E = eigh_overwriting(own @ own.T)
-        kept = [j for j in range(len(landmarks)) if float(share[j]) > 1.0 - REPLACEABLE]
-        return take(E.T, np.asarray(kept, dtype=int)).T
+        return take(E.T, np.flatnonzero(to_numpy(share).astype(float) > 1.0 - REPLACEABLE)).T
 
     def within(self, rows: np.ndarray) -> np.ndarray:
         """The landmarks among some rows."""
@@ -47,8 +46,8 @@ class DroppedLandmarks:
         """The landmarks that are rows and, left out alone, take something from the model."""
         own = self.rows >= 0
         if self.U is not None:
-            shares = namespace(self.N).sum(self.U**2, axis=1)
-            own = own & np.asarray([float(share) > 1.0 - REPLACEABLE for share in shares])
+            shares = to_numpy(namespace(self.N).sum(self.U**2, axis=1))
+            own = own & (shares.astype(float) > 1.0 - REPLACEABLE)
         return np.flatnonzero(own)
 
     def constraint(self, deleted: np.ndarray) -> Array:

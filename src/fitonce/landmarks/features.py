@@ -53,23 +53,23 @@ class LandmarkMap:
             Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
         return Z - self.centre
 
-    def rotated(self, W: Array, mean: Array) -> RotatedMap:
+    def rotated(self, W: Array, mean: Array) -> LandmarkMap:
         """The map of rows to (features - mean) W, in one product."""
-        A = self.coordinates @ W
-        offset = -(self.centre + mean) @ W
-        return RotatedMap(
-            self.kernel, self.landmarks, A, offset + W[-1, :] if self.constant else offset
-        )
+        A, centre = self.coordinates @ W, self._image(mean, W)
+        return LandmarkMap(self.kernel, self.landmarks, A, centre, whitened=False)
 
     def model(self, w: Array, mean_Y: Array, mean_Z: Array) -> tuple[Array, Array, Array | None]:
         """α = N w on the landmarks, the bias ȳ - z̄·w, and weights of x for the linear kernel, from
         coefficients w (p, t) of these features and the means that a free bias takes off.
         """
         dual_coef = self.coordinates @ w
-        intercept = mean_Y - (mean_Z + self.centre) @ w
-        if self.constant:
-            intercept = intercept + w[-1, :]
-        return dual_coef, intercept, self.landmarks.T @ dual_coef if self.kernel.linear else None
+        coef = self.landmarks.T @ dual_coef if self.kernel.linear else None
+        return dual_coef, mean_Y - self._image(mean_Z, w), coef
+
+    def _image(self, mean: Array, w: Array) -> Array:
+        """What w makes of a mean of the features and of the centre, less the constant feature."""
+        image = (mean + self.centre) @ w
+        return image - w[-1, :] if self.constant else image
 
     @property
     def coordinates(self) -> Array:
@@ -90,19 +90,6 @@ class LandmarkMap:
     def _with_constant(self, A: Array) -> Array:
         xp = namespace(A)
         return xp.concat([A, xp.zeros_like(A[:, :1])], axis=1) if self.constant else A
-
-
-@dataclass(frozen=True)
-class RotatedMap:
-    """k(X, landmarks) A + offset."""
-
-    kernel: Kernel
-    landmarks: Array
-    A: Array
-    offset: Array
-
-    def __call__(self, X: Array) -> Array:
-        return self.kernel(X, self.landmarks) @ self.A + self.offset
 
 
 def landmark_map(
@@ -147,9 +134,7 @@ def _whitener(K: Array) -> Array:
             f"of {smallest:.3g} beside a largest of {largest:.3g}. Use penalty='dual', which "
             "needs no definiteness."
         )
-    kept = np.flatnonzero(
-        np.asarray([float(value) > NEGLIGIBLE * largest for value in eigenvalues])
-    )
+    kept = np.flatnonzero(to_numpy(eigenvalues).astype(float) > NEGLIGIBLE * largest)
     if len(kept) == 0:
         return eye_like(K.shape[0], K)
     return take(U.T, kept).T / xp.sqrt(take(eigenvalues, kept))
@@ -159,5 +144,8 @@ def as_points(points: Array, like: Array) -> Array:
     """Landmarks in the namespace of the rows; sparse ones stay sparse."""
     if sp.issparse(points):
         return points.tocsr()
-    host = on_host(like)
-    return np.array(to_numpy(points), dtype=np.float64) if host else asarray_like(points, like)
+    return (
+        np.array(to_numpy(points), dtype=np.float64)
+        if on_host(like)
+        else asarray_like(points, like)
+    )

@@ -9,8 +9,9 @@ three.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,18 @@ from ..core.arrays import Array, is_numpy, take
 from ..core.rows import Rows, chosen, dense_like
 
 
-class ArrayRows(Rows):
+class SteppedRows(Rows):
+    """Rows that are seen at most `step` at a time."""
+
+    step: int
+
+    def with_step(self, step: int) -> Self:
+        other = copy(self)
+        other.step = step
+        return other
+
+
+class ArrayRows(SteppedRows):
     """Rows of an array (NumPy, memory-mapped, sparse, torch, CuPy), `step` at a time."""
 
     def __init__(self, X: Array, step: int) -> None:
@@ -30,29 +42,24 @@ class ArrayRows(Rows):
     def like(self) -> Array:
         return dense_like(self.X)
 
-    def with_step(self, step: int) -> ArrayRows:
-        return ArrayRows(self.X, step)
-
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        for start in range(0, self.n_samples, self.step):
-            rows = slice(start, min(start + self.step, self.n_samples))
-            yield function(
-                self._block(rows), *[None if part is None else part[rows, ...] for part in per_row]
-            )
-
-    def _block(self, rows: slice) -> Array:
-        block = self.X[rows] if sp.issparse(self.X) else self.X[rows, :]
-        return np.asarray(block, dtype=np.float64) if is_numpy(block) else block
+        starts = range(0, self.n_samples, self.step)
+        stops = [*starts[1:], self.n_samples]
+        blocks = (_float64(self.X[i:j, :]) for i, j in zip(starts, stops, strict=True))
+        return mapped(function, blocks, per_row)
 
     def take(self, rows: np.ndarray) -> Array:
-        block = take(self.X, rows)
-        return np.asarray(block, dtype=np.float64) if is_numpy(block) else block
+        return _float64(take(self.X, rows))
 
     def _subset(self, rows: np.ndarray) -> ArrayRows:
         return ArrayRows(take(self.X, rows), self.step)
 
 
-class BlockRows(Rows):
+def _float64(block: Array) -> Array:
+    return np.asarray(block, dtype=np.float64) if is_numpy(block) else block
+
+
+class BlockRows(SteppedRows):
     """Rows read block by block, anew for every pass, from a function that starts over.
 
     Parameters
@@ -83,32 +90,34 @@ class BlockRows(Rows):
             sum(len(block) for block in self._checked_blocks()) if n_samples is None else n_samples
         )
 
-    def with_step(self, step: int) -> BlockRows:
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.step = step
-        return other
-
     def _checked_blocks(self) -> Iterator[np.ndarray]:
         """The blocks that have rows, each checked; errors name the block."""
-        width = getattr(self, "n_features", None)
-        start = 0
-        for number, block in enumerate(_numbered_errors(self.blocks(), self.name)):
-            X = checked_block(block, f"block {number} of {self.name} (from row {start})", width)
-            width = X.shape[1]
-            start += len(X)
-            if len(X):
-                yield X
+        blocks, width = self.blocks(), getattr(self, "n_features", None)
+        done, start = 0, 0
+        try:
+            for block in blocks:
+                X = checked_block(block, f"block {done} of {self.name} (from row {start})", width)
+                width, done, start = X.shape[1], done + 1, start + len(X)
+                if len(X):
+                    yield X
+        except (OSError, EOFError) as error:
+            raise ValueError(
+                f"{self.name} could not be read beyond its first {done} blocks: {error}. The file "
+                "may be cut short."
+            ) from error
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        start = 0
+        return mapped(function, self._blocks_as_before(), per_row)
+
+    def _blocks_as_before(self) -> Iterator[np.ndarray]:
+        """Blocks of `step` rows, as many rows as were counted."""
+        count = 0
         for X in rechunked(self._checked_blocks(), self.step):
-            rows = slice(start, start + len(X))
-            start = rows.stop
-            if start > self.n_samples:
+            count += len(X)
+            if count > self.n_samples:
                 break
-            yield function(X, *[None if part is None else part[rows] for part in per_row])
-        if start != self.n_samples:
+            yield X
+        if count != self.n_samples:
             raise ValueError(
                 f"{self.name} gave another number of rows than before ({self.n_samples} "
                 "expected): it must yield the same rows at every "
@@ -125,18 +134,15 @@ class BlockRows(Rows):
         )
 
 
-def _numbered_errors(blocks: Iterable[Any], name: str) -> Iterator[Any]:
-    """The blocks; a failure to read one says which."""
-    done = 0
-    try:
-        for block in blocks:
-            yield block
-            done += 1
-    except (OSError, EOFError) as error:
-        raise ValueError(
-            f"{name} could not be read beyond its first {done} blocks: {error}. The file may be "
-            "cut short."
-        ) from error
+def mapped(
+    function: Callable[..., Any], blocks: Iterable[Any], per_row: Sequence[Array | None]
+) -> Iterator[Any]:
+    """function(block, *parts of per_row) for consecutive blocks of rows."""
+    start = 0
+    for block in blocks:
+        rows = slice(start, start + block.shape[0])
+        yield function(block, *[None if part is None else part[rows, ...] for part in per_row])
+        start = rows.stop
 
 
 def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import Array
-from ..core.rows import Rows
-from .blocks import checked_block, rechunked
+from .blocks import SteppedRows, checked_block, mapped, rechunked
 
 BRANCHES = 8  # results merged by one task
 
@@ -37,7 +36,7 @@ def gathered(values: Any) -> Any:
     return np.asarray(values.compute()) if is_dask(values) else values
 
 
-class DaskRows(Rows):
+class DaskRows(SteppedRows):
     """Partitions of a Dask array (rows by features), `step` rows of a partition at a time."""
 
     def __init__(self, X: Any, step: int = 4096) -> None:
@@ -46,30 +45,21 @@ class DaskRows(Rows):
         self.names = (
             names if names and all(isinstance(name, str) for name in names) else None
         )  # only text is a name, as in scikit-learn
-        array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        array = _array(X)
         if array.ndim != 2:
             raise ValueError(
                 f"Expected 2D array, got {array.ndim}D array instead: rows by features."
             )
         if any(np.isnan(size) for size in array.chunks[0]):
             array = array.compute_chunk_sizes()
-        if array.numblocks[1] > 1:
-            array = array.rechunk({1: -1})
-        self.array = array
+        self.array = _with_whole_rows(array)
         self.n_samples, self.n_features = (int(size) for size in array.shape)
         if self.n_samples == 0:
             raise ValueError("the Dask collection has no rows: there is nothing to learn from.")
 
-    def with_step(self, step: int) -> DaskRows:
-        other = object.__new__(DaskRows)
-        other.__dict__.update(self.__dict__)
-        other.step = step
-        return other
-
     def _tasks(self, function: Callable[..., Any], per_row: tuple[Array | None, ...]) -> list[Any]:
         """One delayed list of results per partition."""
-        dask = _dask()
-        job = dask.delayed(partial(_in_steps, function), pure=False)
+        job = _dask().delayed(partial(_in_steps, function), pure=False)
         tasks, start = [], 0
         for number, (block, size) in enumerate(
             zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True)
@@ -95,23 +85,25 @@ class DaskRows(Rows):
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
     ) -> Any:
-        dask = _dask()
-        merged = dask.delayed(partial(_merged, merge), pure=False)
+        merged = _dask().delayed(partial(_merged, merge), pure=False)
         level = [merged([task]) for task in self._tasks(function, per_row)]
         while len(level) > 1:
             level = [
-                merged([_boxed(part) for part in level[i : i + BRANCHES]])
+                merged([[part] for part in level[i : i + BRANCHES]])
                 for i in range(0, len(level), BRANCHES)
             ]
-        (result,) = dask.compute(level[0])
-        return result
+        return level[0].compute()
 
     def _subset(self, rows: np.ndarray) -> DaskRows:
         return DaskRows(self.array[rows], self.step)
 
 
-def _boxed(part: Any) -> list[Any]:
-    return [part]
+def _array(X: Any) -> Any:
+    return X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+
+
+def _with_whole_rows(array: Any) -> Any:
+    return array.rechunk({1: -1}) if array.numblocks[1] > 1 else array
 
 
 def _in_steps(
@@ -126,12 +118,7 @@ def _in_steps(
     than those of a block.
     """
     X = checked_block(block, where, n_features)
-    results, start = [], 0
-    for piece in rechunked([X] if len(X) else [], step):
-        rows = slice(start, start + len(piece))
-        results.append(function(piece, *[None if part is None else part[rows] for part in parts]))
-        start = rows.stop
-    return results
+    return list(mapped(function, rechunked([X], step), parts))
 
 
 def _merged(merge: Callable[[Any, Any], Any], lists: list[Any]) -> Any:
@@ -145,23 +132,19 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
 
     A Dask array, computed when asked for.
     """
-    array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
-    if array.numblocks[1] > 1:
-        array = array.rechunk({1: -1})
-    small = _call(model, method, np.zeros((1, array.shape[1])))
+    array = _with_whole_rows(_array(X))
     function = partial(_call, model, method)
-    if small.ndim == 1:
-        return array.map_blocks(function, dtype=small.dtype, drop_axis=1)
-    return array.map_blocks(
-        function, dtype=small.dtype, chunks=(array.chunks[0], (small.shape[1],))
-    )
+    small = function(np.zeros((1, array.shape[1])))
+    columns = {"chunks": (array.chunks[0], small.shape[1:])} if small.ndim > 1 else {"drop_axis": 1}
+    return array.map_blocks(function, dtype=small.dtype, **columns)
 
 
 def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
-    if len(block) == 0:
-        return _call(model, method, np.zeros((1, block.shape[1])))[:0]
-    with (
-        warnings.catch_warnings()
-    ):  # partitions have no names, the collection has been asked for its own
+    """What the model gives for a partition, which may be empty.
+
+    Partitions have no names: the collection has been asked for its own.
+    """
+    rows = block if len(block) else np.zeros((1, block.shape[1]))
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(getattr(model, method)(block))
+        return np.asarray(getattr(model, method)(rows))[: len(block)]

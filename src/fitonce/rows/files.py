@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -95,11 +96,11 @@ def open_rows(
             )
         return ArrayRows(source, batch_rows)
     if callable(source):
-        return _block_rows(source, "the blocks")
+        return _block_rows(source)
     if isinstance(source, Iterator):
         return _spooled(source)
     if isinstance(source, Iterable):
-        return _block_rows(lambda: source, "the blocks")
+        return _block_rows(lambda: source)
     raise TypeError(
         f"source must be a path, an array, or blocks of rows, got {type(source).__name__} instead."
     )
@@ -120,7 +121,7 @@ def _parts(block: Any) -> tuple[Any, Any, Any]:
     return block, None, None
 
 
-def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
+def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
     """One pass for the targets, the weights and the count.
 
     The features are read again when they are needed.
@@ -130,22 +131,20 @@ def _block_rows(blocks: Callable[[], Iterable[Any]], name: str) -> BlockRows:
     n = 0
     for number, block in enumerate(blocks()):
         X, y, w = _parts(block)
-        size = np.shape(X)[
-            0
-        ]  # whatever the block is: what kind it may be is checked when it is read
+        size = np.shape(X)[0]  # whatever the block is: its kind is checked when it is read
         n += size
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
                 if len(given) != size:
                     raise ValueError(
-                        f"block {number} of {name} has {size} rows but {len(given)} {what}."
+                        f"block {number} of the blocks has {size} rows but {len(given)} {what}."
                     )
                 collected.append(np.asarray(given))
             elif collected:
                 raise ValueError(
-                    f"block {number} of {name} has no {what}, the blocks before it had."
+                    f"block {number} of the blocks has no {what}, the blocks before it had."
                 )
-    rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name=name)
+    rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name="the blocks")
     rows.y, rows.sample_weight = (
         _of_all_blocks(targets, n, "targets"),
         _of_all_blocks(weights, n, "weights"),
@@ -194,9 +193,7 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
 
 def _pyarrow() -> Any:
     try:
-        import pyarrow
         import pyarrow.csv
-        import pyarrow.feather
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(
@@ -233,30 +230,24 @@ def _file_rows(
     features = columns if columns is not None else [name for name in names if name not in special]
     if not features:
         raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
-    y, w, n = _column(table, target, weight)
+    values, n = _columns(table, special)
     rows = BlockRows(
         lambda: (_numbers(batch, features) for batch in table.batches(features, numbers=True)),
         n,
         name=repr(str(path)),
     )
-    rows.names, rows.y, rows.sample_weight = list(features), y, w
+    rows.names, rows.y = list(features), values.get(target)
+    rows.sample_weight = values[weight].astype(float) if weight in values else None
     return rows
 
 
-def _column(
-    table: _Table, target: str | None, weight: str | None
-) -> tuple[np.ndarray | None, np.ndarray | None, int]:
-    """Targets and weights of all rows, and how many rows there are: one pass over those columns."""
-    y: list[np.ndarray] = []
-    w: list[np.ndarray] = []
+def _columns(table: _Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
+    """Some columns of all rows, and how many rows there are: one pass over those columns."""
+    parts: dict[str | None, list[np.ndarray]] = {name: [] for name in names}
     n = 0
-    for number, batch in enumerate(
-        table.batches([name for name in (target, weight) if name is not None] or None)
-    ):
+    for number, batch in enumerate(table.batches(names or None)):
         n += batch.num_rows
-        for name, collected in ((target, y), (weight, w)):
-            if name is None:
-                continue
+        for name, collected in parts.items():
             column = batch.column(name)
             if column.null_count:
                 raise ValueError(
@@ -264,7 +255,7 @@ def _column(
                     f"values in {name!r}: leave those rows out."
                 )
             collected.append(column.to_numpy(zero_copy_only=False))
-    return (np.concatenate(y) if y else None), (np.concatenate(w).astype(float) if w else None), n
+    return {name: np.concatenate(found) for name, found in parts.items() if found}, n
 
 
 def _numbers(batch: Any, names: list[str]) -> np.ndarray:
@@ -339,23 +330,16 @@ class _Table:
             ),
         )
 
-    def _readable(self) -> Any:
-        return _Readable(self.path, self.arrow)
-
-
-class _Readable:
-    """Errors of a file that is damaged, cut short or not what its name says, in one sentence."""
-
-    def __init__(self, path: Path, arrow: Any) -> None:
-        self.path, self.arrow = path, arrow
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, (self.arrow.ArrowException, OSError)) and not isinstance(
-            error, FileNotFoundError
-        ):
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Errors of a file that is damaged, cut short or not what its name says, in one
+        sentence.
+        """
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (self.arrow.ArrowException, OSError) as error:
             raise ValueError(
                 f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
             ) from error

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ...core.doubt import warn_numerical
 from ...estimators.fitted import is_model
-from ..portable import portable
+from ..contents import portable
 from . import ERROR_KEY, TOLERANCE
 from .graph import Graph
 from .inputs import Inputs, steps_of
