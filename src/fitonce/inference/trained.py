@@ -38,7 +38,7 @@ from ..tuning.problem import Problem
 from ..tuning.search import Search, Trial, search
 from ..tuning.tuner import Parameters, Tuner
 from .engine import BLOCK_BYTES
-from .factors import is_definite, training_sizes
+from .factors import is_definite, kept_targets, training_sizes
 from .folds import Layout
 from .validity import Split
 
@@ -290,18 +290,14 @@ class TrainedEngine:
         """Which labellings (B,) leave every training set a model like the whole's."""
         if not self.n_classes:
             return np.ones(len(values), dtype=bool)
-        sizes = self._sizes(layouts[0], values)
+        sizes = training_sizes(layouts, values, self.n_classes, self.weights)
         return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
-
-    def _sizes(self, layout: Layout, values: np.ndarray) -> np.ndarray:
-        order, weights = layout.order, self.weights
-        laid_out_weights = None if weights is None else weights[order]
-        laid_out = values[:, order]
-        return training_sizes(layout, values, laid_out, self.n_classes, weights, laid_out_weights)
 
     def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
         """Outputs by fold for labels (B, n) or numbers (B, t, n)."""
-        sizes = self._sizes(layout, values) if self.readout.needs_scatter else None
+        sizes = None
+        if self.readout.needs_scatter:
+            sizes = training_sizes([layout], values, self.n_classes, self.weights)
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
@@ -315,11 +311,7 @@ class TrainedEngine:
             self._made[number] = fold
         like = dense_like(fold.setup.data.X)
         xp = namespace(like)
-        given = values
-        if not isinstance(like, np.ndarray):
-            dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
-            given = asarray_like(values, like, dtype)
-        Y = self.readout.kept_targets(given)
+        Y = kept_targets(self.readout, values, like)
         chosen = fold.choices(values, Y)
         pieces, rows = [], []
         for choice in dict.fromkeys(chosen):
