@@ -66,16 +66,14 @@ class SharedEngine:
         self._laid_out: list[ResidualMap] = []
         self._factors: dict[int, Array] = {}
 
-    def bytes_per_labelling(self, layout: Layout) -> int:
-        """Targets, residuals, held-out residuals and values, outputs.
+    def block_size(self, layout: Layout) -> int:
+        """Labellings that travel together.
 
-        About six arrays of this many rows and columns.
+        Each has targets, residuals, held-out residuals and values, outputs: about six arrays of as
+        many rows and columns.
         """
         rows = max(len(layout.order), self.n_samples)
-        return 8 * rows * (6 * self.readout.n_targets + 4) * len(self.maps)
-
-    def block_size(self, layout: Layout) -> int:
-        each = self.bytes_per_labelling(layout)
+        each = 8 * rows * (6 * self.readout.n_targets + 4) * len(self.maps)
         if not is_numpy(self.like):
             return max(1, self.max_bytes // each)
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
@@ -178,7 +176,8 @@ class SharedEngine:
             right = xp.permute_dims(
                 xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0)
             )
-            solution = xp.linalg.solve(_blocks(dense, rows), right)
+            index = index_like(rows, dense)
+            solution = xp.linalg.solve(dense[index[:, :, None], index[:, None, :]], right)
             rho[:, run.places] = xp.reshape(
                 xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted)
             )
@@ -289,9 +288,3 @@ def _solve_on_host(
             index = rows[number]
             found = np.linalg.solve(A[np.ix_(index, index)], right[:, places].T)
         solution[:, places] = found.T
-
-
-def _blocks(A: Array, rows: np.ndarray) -> Array:
-    """The square blocks of A at k sets of m rows: (k, m, m)."""
-    index = index_like(rows, A)
-    return A[index[:, :, None], index[:, None, :]]

@@ -56,8 +56,11 @@ class Batch:
         rearrangements = [labelling.rearrangement for labelling in self.labellings]
         indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
         if self.question.classifier:
-            return np.asarray(self.question.codes[indices])
-        values = np.ascontiguousarray(np.moveaxis(self.question.numbers[:, indices], 0, 1))
+            labels = self.question.labels
+            small = np.int8 if labels.max() < 127 else np.int32
+            return np.asarray(labels.astype(small)[indices])
+        numbers = self.question.y.astype(np.float64).reshape(self.question.n_samples, -1)
+        values = np.ascontiguousarray(np.moveaxis(numbers[indices], 2, 1))
         for row, rearrangement in zip(values, rearrangements, strict=True):
             if rearrangement.signs is not None:
                 row *= rearrangement.signs

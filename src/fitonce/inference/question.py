@@ -93,20 +93,9 @@ class Question:
     def n_samples(self) -> int:
         return len(self.y)
 
-    @property
-    def codes(self) -> np.ndarray:
-        """Numbers of the labels (n,), as small integers."""
-        return self.labels.astype(np.int8 if self.labels.max() < 127 else np.int32)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Targets of a regression as rows (t, n)."""
-        return np.ascontiguousarray(self.y.astype(np.float64).reshape(self.n_samples, -1).T)
-
     def permuted(self, rearrangement: Rearrangement) -> Any:
         """y as an estimator takes it."""
         y = subset(self.given_y, rearrangement.indices)
         if rearrangement.signs is None:
             return y
-        signs = rearrangement.signs
-        return np.asarray(y) * (signs if self.y.ndim == 1 else signs[:, None])
+        return (np.asarray(y).T * rearrangement.signs).T

@@ -27,7 +27,7 @@ from ..crossval.metrics import (
     pooled,
     vectorised,
 )
-from ..estimators.fitted import is_model
+from ..estimators.fitted import final_step, is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 
@@ -57,7 +57,9 @@ def measures(
 
     The first is the one that the result's three values are about.
     """
-    posterior, known = has_posterior(estimator), is_model(estimator)
+    known, uncalibrated = is_model(estimator), getattr(estimator, "calibration", "") is None
+    # whether probabilities are the softmax of decisions, with nothing calibrated in between
+    posterior = uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
     if isinstance(scoring, Mapping):
         named = dict(scoring)
     elif isinstance(scoring, (list, tuple, set)):
@@ -70,8 +72,7 @@ def measures(
         raise ValueError("scoring must name at least one score, got an empty collection instead.")
     result = []
     for name, given in named.items():
-        metric = vectorised(given, classifier=classifier, classes=classes, has_posterior=posterior)
-        metric = metric if known else None
+        metric = vectorised(given, classes, has_posterior=posterior) if known else None
         scorer = NamedScorer(estimator, given, classes)
         plain = given is None or isinstance(given, (str, SCORER))
         result.append(Measure(name, metric, scorer if metric else scorer.found(), plain))
@@ -82,12 +83,6 @@ def measures(
             'Put another score before it, for instance scoring=["accuracy", "confusion_matrix"].'
         )
     return result
-
-
-def has_posterior(estimator: Any) -> bool:
-    """Whether probabilities are the softmax of decisions, with nothing calibrated in between."""
-    uncalibrated = getattr(estimator, "calibration", "") is None
-    return uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
 
 
 @dataclass(frozen=True)
@@ -106,20 +101,10 @@ class NamedScorer:
         if self.name == "correlation":
             return make_scorer(pearson)
         if self.name == "confusion_matrix":
-            return ConfusionScorer(self.classes)
+            return make_scorer(confusion_matrix, labels=self.classes)
         if isinstance(self.name, str):
             return get_scorer(self.name)
         return check_scoring(self.estimator, scoring=self.name)
-
-
-@dataclass(frozen=True)
-class ConfusionScorer:
-    """Counts of true by predicted class."""
-
-    classes: np.ndarray | None
-
-    def __call__(self, model: Any, X: Any, y: Any) -> np.ndarray:
-        return np.asarray(confusion_matrix(y, model.predict(X), labels=self.classes))
 
 
 def pearson(y_true: Any, y_pred: Any) -> float:
@@ -178,13 +163,12 @@ class Scoring:
         )
 
     def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
-        values, truth = scored.values[b, fold], scored.truth[b, fold]
+        outputs, truth = scored.values[b, fold].T, scored.truth[b, fold]
         if self.classes is not None:
-            decision = values if values.ndim == 1 else values.T
-            stub: Any = HeldOutClassifier(self.classes, decision, self._probabilities(decision))
+            stub: Any = HeldOutClassifier(self.classes, outputs, self._probabilities(outputs))
             y = self.classes[truth]
         else:
-            stub = HeldOutRegressor(values if values.ndim == 1 else values.T)
+            stub = HeldOutRegressor(outputs)
             y = truth[0] if self.single else truth.T
         return measure.scorer(stub, np.zeros((len(y), 1)), y)
 
@@ -194,7 +178,7 @@ class Scoring:
             return None
 
         def probabilities() -> np.ndarray:
-            if self.estimator.calibration is not None:
+            if final_step(self.estimator).calibration is not None:
                 raise NeedsFitError
             return np.asarray(scipy.special.softmax(class_scores(decision), axis=1))
 

@@ -51,10 +51,6 @@ IGNORE_Y = (
     TimeSeriesSplit,
 )
 USE_Y = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold)
-BALANCED_LIST = (
-    "these splits hold the classes more evenly than chance would, as if made with the help of y"
-)
-MADE_FROM_Y = "makes its folds from y"
 REFUSAL = (
     'permute="free" is not valid here: {}. Labels permuted freely over all rows are then '
     "unbalanced in folds where the observed ones are balanced, and the test rejects pure noise far "
@@ -135,8 +131,12 @@ def choose_mode(
     doubtful = freely and free_of_y is not False and labels is not None
     balanced = doubtful and more_even_than_chance(splits, labels, groups)  # type: ignore[arg-type]
     if permute == "free" and (free_of_y is False or (free_of_y is None and balanced)):
+        made = (
+            "these splits hold the classes more evenly than chance would, as if made with the help "
+            "of y"
+        )
         raise ValueError(
-            REFUSAL.format(BALANCED_LIST if listed else f"{type(cv).__name__} {MADE_FROM_Y}")
+            REFUSAL.format(made if listed else f"{type(cv).__name__} makes its folds from y")
         )
     if listed and permute is None:  # a list does not say how it was made; this is valid either way
         warnings.warn(LISTED, ValidityWarning, stacklevel=4)
