@@ -841,6 +841,16 @@ def test_pipelines_share_decompositions(name: str, cv: Any) -> None:
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
 
 
+@pytest.mark.parametrize("calibration", [None, "temperature"])
+def test_probabilities_of_pipelines(calibration: str | None) -> None:
+    """A scorer of probabilities asks the last step whether they are calibrated."""
+    X, y = data(n=60)
+    model = clone(MODELS["fisher"]).set_params(calibration=calibration)
+    cv = KFold(3, shuffle=True, random_state=0)
+    scored = {"cv": cv, "scoring": "roc_auc_ovr", "n_permutations": 3}
+    compare(make_pipeline(StandardScaler(), model), X, y, **scored)
+
+
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 def test_pipelines_of_regression_and_weights(penalty: str) -> None:
     X, _ = data()

@@ -136,9 +136,9 @@ def test_the_refused_combination_is_not_valid(n: int, monkeypatch: pytest.Monkey
 
     The refusal is switched off by handing over the same folds in a form that nothing is known of.
     """
-    from fitonce.inference import question
+    from fitonce.inference import validity
 
-    monkeypatch.setattr(question, "more_even_than_chance", lambda *arguments: False)
+    monkeypatch.setattr(validity, "more_even_than_chance", lambda *arguments: False)
 
     def simulate(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, None]:
         return rng.normal(size=(n, 3)), labels(rng, n, 0.5), None

@@ -58,6 +58,16 @@ class Scored:
     def predicted(self) -> np.ndarray:
         return to_numpy(predicted_codes(self.outputs.values, self.binary))
 
+    @property
+    def predicted_targets(self) -> np.ndarray:
+        """Predicted numbers (B, k, t, m)."""
+        return self.values if self.values.ndim == 4 else self.values[:, :, None, :]
+
+    @cached_property
+    def errors(self) -> np.ndarray:
+        """Targets minus predictions (B, k, t, m)."""
+        return np.asarray(self.truth - self.predicted_targets)
+
     @cached_property
     def confusion(self) -> np.ndarray:
         """Counts (B, k, c, c) of true by predicted class."""
@@ -181,39 +191,30 @@ def r2(scored: Scored) -> np.ndarray:
 
     Of a constant target 1 if met exactly, else 0.
     """
-    predicted, truth = _by_target(scored)
-    residual = np.sum((truth - predicted) ** 2, axis=3)
-    spread = np.sum((truth - truth.mean(axis=3, keepdims=True)) ** 2, axis=3)
-    if truth.shape[3] < 2:
+    if scored.truth.shape[3] < 2:
         warnings.warn(
             "R^2 score is not well-defined with less than two samples.",
             UndefinedMetricWarning,
             stacklevel=2,
         )
-        return np.full(truth.shape[:2], np.nan)
-    score = np.where(residual == 0, 1.0, 0.0)
-    np.subtract(
-        1.0,
-        np.divide(residual, spread, out=np.zeros_like(spread), where=spread > 0),
-        out=score,
-        where=spread > 0,
-    )
+        return np.full(scored.truth.shape[:2], np.nan)
+    residual = np.sum(scored.errors**2, axis=3)
+    spread = np.sum((scored.truth - scored.truth.mean(axis=3, keepdims=True)) ** 2, axis=3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        score = np.where(spread > 0, 1.0 - residual / spread, residual == 0)
     return np.asarray(score.mean(axis=2))
 
 
 def neg_mean_squared_error(scored: Scored) -> np.ndarray:
-    predicted, truth = _by_target(scored)
-    return np.asarray(-np.mean((truth - predicted) ** 2, axis=(2, 3)))
+    return np.asarray(-np.mean(scored.errors**2, axis=(2, 3)))
 
 
 def neg_root_mean_squared_error(scored: Scored) -> np.ndarray:
-    predicted, truth = _by_target(scored)
-    return np.asarray(-np.sqrt(np.mean((truth - predicted) ** 2, axis=3)).mean(axis=2))
+    return np.asarray(-np.sqrt(np.mean(scored.errors**2, axis=3)).mean(axis=2))
 
 
 def neg_mean_absolute_error(scored: Scored) -> np.ndarray:
-    predicted, truth = _by_target(scored)
-    return np.asarray(-np.mean(np.abs(truth - predicted), axis=(2, 3)))
+    return np.asarray(-np.mean(np.abs(scored.errors), axis=(2, 3)))
 
 
 def correlation(scored: Scored) -> np.ndarray:
@@ -221,17 +222,12 @@ def correlation(scored: Scored) -> np.ndarray:
 
     NaN where either is constant.
     """
-    predicted, truth = (A - A.mean(axis=3, keepdims=True) for A in _by_target(scored))
+    both = (scored.predicted_targets, scored.truth)
+    predicted, truth = (A - A.mean(axis=3, keepdims=True) for A in both)
     product = np.sum(predicted * truth, axis=3)
     norms = np.sqrt(np.sum(predicted**2, axis=3) * np.sum(truth**2, axis=3))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(norms > 0, product / norms, np.nan).mean(axis=2))
-
-
-def _by_target(scored: Scored) -> tuple[np.ndarray, np.ndarray]:
-    """Predictions and targets as (B, k, t, m)."""
-    values = scored.values
-    return values if values.ndim == 4 else values[:, :, None, :], scored.truth
 
 
 Metric = Callable[[Scored], np.ndarray]
@@ -262,23 +258,16 @@ NUMBER_METRICS: dict[str, Metric] = {
 def pooled(runs: list[Outputs]) -> list[Outputs]:
     """All folds' test rows as one fold."""
 
-    def joined(arrays: list[Array]) -> Array:
-        flat = []
-        for A in arrays:
-            xp = namespace(A)
-            if A.ndim == 4:
-                A = xp.permute_dims(A, (0, 2, 1, 3))
-                flat.append(xp.reshape(A, (A.shape[0], 1, A.shape[1], -1)))
-            else:
-                flat.append(xp.reshape(A, (A.shape[0], 1, -1)))
-        return flat[0] if len(flat) == 1 else namespace(flat[0]).concat(flat, axis=-1)
+    def flat(A: Array) -> Array:
+        xp, last = namespace(A), A.ndim - 1
+        folds_beside_rows = xp.permute_dims(A, (0, *range(2, last), 1, last))
+        return xp.reshape(folds_beside_rows, (A.shape[0], 1, *A.shape[2:last], -1))
 
-    return [Outputs(joined([run.values for run in runs]), joined([run.truth for run in runs]))]
+    values, truth = [flat(run.values) for run in runs], [flat(run.truth) for run in runs]
+    return [Outputs(namespace(values[0]).concat(values, axis=-1), np.concatenate(truth, axis=-1))]
 
 
-def vectorised(
-    name: Any, *, classifier: bool, classes: np.ndarray | None, has_posterior: bool
-) -> Metric | None:
+def vectorised(name: Any, classes: np.ndarray | None, *, has_posterior: bool) -> Metric | None:
     """The batched form of a scikit-learn scoring name for this problem, or None where there is
     none.
 
@@ -287,15 +276,12 @@ def vectorised(
     """
     if not isinstance(name, str):
         return None
-    if not classifier:
+    if classes is None:
         return NUMBER_METRICS.get(name)
-    assert classes is not None
     if name == "neg_log_loss":
         return neg_log_loss if has_posterior else None
-    if name in LABEL_METRICS:
-        return LABEL_METRICS[name]
     if name not in BINARY_METRICS or len(classes) != 2:
-        return None
+        return LABEL_METRICS.get(name)
     positive = name == "roc_auc" or (
         classes.dtype.kind in "iufb" and classes[1] == 1
     )  # scikit-learn's pos_label is 1

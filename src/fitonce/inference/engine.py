@@ -14,7 +14,7 @@ r_Teᵀρ + α_Teᵀν.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
@@ -26,12 +26,13 @@ from ..core.arrays import (
     index_like,
     is_numpy,
     namespace,
+    take,
     to_numpy,
 )
 from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs
-from .factors import Factors, fold_factors, is_definite, label_maps, training_sizes
+from .factors import fold_factors, is_definite, kept_targets, label_maps, training_sizes
 from .folds import FoldRun, Layout
 
 # working memory of a block of labellings, beside the n×n matrices of the problem itself
@@ -43,35 +44,36 @@ PRODUCT_ROWS = 256  # as long as products have this many rows
 
 
 class SharedEngine:
-    """One decomposition of all rows; folds fixed or new for every labelling."""
+    """One decomposition of all rows; folds fixed or new for every labelling.
+
+    Targets and what the maps make of them travel as a list of arrays (B, t, n): Y and r, and α
+    where they leave with their rows. So do the held-out ρ, and ν.
+    """
 
     route = "one"
 
     def __init__(self, decomposed: Decomposed, max_bytes: int) -> None:
         self.problem, self.mu, self.max_bytes = decomposed.problem, decomposed.mu, max_bytes
         self.readout, self.smoother = decomposed.readout, decomposed.problem.smoother
-        self.residual, self.dual = label_maps(self.smoother, self.mu)
+        self.maps = label_maps(self.smoother, self.mu)
         self.like = self.smoother.Q0
         self.n_samples = self.problem.n_samples
         self.definite = self.readout.n_classes < 3 or is_definite(
-            self.problem.kernel, self.dual is not None, self.residual
+            self.problem.kernel, len(self.maps) > 1, self.maps[0]
         )
-        self.weights = decomposed.row_weights
-        self._prepared: (
-            tuple[Layout, ResidualMap, Array | None, list[list[Factors] | None]] | None
-        ) = None
-
-    def bytes_per_labelling(self, layout: Layout) -> int:
-        """Targets, residuals, held-out residuals and values, outputs.
-
-        About six arrays of this many rows and columns.
-        """
-        columns = self.readout.n_targets
-        rows = max(len(layout.order), self.n_samples)
-        return 8 * rows * (6 * columns + 4) * (2 if self.dual is not None else 1)
+        self.weights = None if self.problem.row_scale is None else decomposed.row_weights
+        self._layout: Layout | None = None
+        self._laid_out: list[ResidualMap] = []
+        self._factors: dict[int, Array] = {}
 
     def block_size(self, layout: Layout) -> int:
-        each = self.bytes_per_labelling(layout)
+        """Labellings that travel together.
+
+        Each has targets, residuals, held-out residuals and values, outputs: about six arrays of as
+        many rows and columns.
+        """
+        rows = max(len(layout.order), self.n_samples)
+        each = 8 * rows * (6 * self.readout.n_targets + 4) * len(self.maps)
         if not is_numpy(self.like):
             return max(1, self.max_bytes // each)
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
@@ -81,98 +83,58 @@ class SharedEngine:
 
     def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
         """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds."""
-        residual, dual, factors, in_order = self._prepare(layout)
-        order = layout.order
-        host = values[..., order] if in_order else values
-        Y = self._scaled(host, order if in_order else None)
-        r = self._apply(residual, Y)
-        alpha = None if dual is None else self._apply(ResidualMap(dual), Y)
-        total = self._total(Y, r)
-        truth = host
-        if not in_order:
-            truth, Y, r = values[..., order], _columns(Y, order), _columns(r, order)
-            alpha = None if alpha is None else _columns(alpha, order)
-        rho, force = (
-            empty_like_shape(tuple(r.shape), r),
-            None if alpha is None else empty_like_shape(tuple(r.shape), r),
-        )
-        for number, run in enumerate(layout.runs):
-            self._hold_out(factors(number), run, r, alpha, rho, force)
-        return self._read(layout, values, truth, Y, r, rho, alpha, force, total, order)
+        order, truth = layout.order, values[..., layout.order]
+        in_order = self._prepare(layout)
+        if in_order:
+            fits, total = self._fits(truth, self._laid_out, order)
+        else:
+            fits, total = self._fits(values, self._laid_out)
+            fits = [namespace(A).take(A, index_like(order, A), axis=2) for A in fits]
+        held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
+        for run in layout.runs:
+            self._hold_out(layout, run, fits[1:], held_out)
+        return self._read([layout], values, truth, fits, held_out, total)
 
-    def _prepare(
-        self, layout: Layout
-    ) -> tuple[ResidualMap, Array | None, Callable[[int], Sequence[Factors]], bool]:
-        """Maps in the order of the layout, where that is a reordering of the rows and memory
-        allows; and the folds' factors.
+    def _prepare(self, layout: Layout) -> bool:
+        """The maps in the order of the layout, where that is a reordering of the rows and memory
+        allows; whether it is.
         """
         in_order = layout.partition and (
-            self.residual.dense is None or 8 * self.n_samples**2 <= self.max_bytes
+            self.maps[0].dense is None or 8 * self.n_samples**2 <= self.max_bytes
         )
-        if self._prepared is None or self._prepared[0] is not layout:
-            residual = self.residual.reordered(layout.order) if in_order else self.residual
-            dual = (
-                None
-                if self.dual is None
-                else (
-                    ResidualMap(self.dual).reordered(layout.order).dense if in_order else self.dual
-                )
+        if layout is not self._layout:
+            self._layout, self._factors = layout, {}
+            self._laid_out = (
+                [part.reordered(layout.order) for part in self.maps] if in_order else self.maps
             )
-            self._prepared = layout, residual, dual, [None] * len(layout.runs)
-        _, residual, dual, kept = self._prepared
-        matrices = 4 if self.dual is not None else 1
-        affordable = (
-            8 * matrices * sum(run.count * run.n_deleted**2 for run in layout.runs)
-            <= self.max_bytes
-        )
+        return in_order
 
-        def factors(number: int) -> Sequence[Factors]:
-            known = kept[number]
-            if known is not None:
-                return known
-            first = sum(run.count for run in layout.runs[:number])
-            folds = range(first, first + layout.runs[number].count)
-            made = [
-                fold_factors(self.smoother, self.mu, layout.deleted[fold], self.like)
-                for fold in folds
-            ]
-            if affordable:
-                kept[number] = made
-            return made
-
-        return residual, dual, factors, in_order
+    def _factor(self, layout: Layout, fold: int) -> Array:
+        """A fold's map from r (and α) to ρ (and ν), kept where all of them fit into the budget."""
+        if fold in self._factors:
+            return self._factors[fold]
+        factor = fold_factors(self.smoother, self.mu, layout.deleted[fold], self.like)
+        sizes = (len(self.maps) * len(rows) for rows in layout.deleted)
+        if 8 * sum(size**2 for size in sizes) <= self.max_bytes:
+            self._factors[fold] = factor
+        return factor
 
     def _hold_out(
-        self,
-        factors: Sequence[Factors],
-        run: FoldRun,
-        r: Array,
-        alpha: Array | None,
-        rho: Array,
-        force: Array | None,
+        self, layout: Layout, run: FoldRun, fits: list[Array], held_out: list[Array]
     ) -> None:
         """ρ (and ν) of a run's folds, written in place."""
-        B, t, width = r.shape
-        xp = namespace(r)
-        r2, rho2 = xp.reshape(r, (B * t, width)), xp.reshape(rho, (B * t, width))
-        if run.n_deleted == 1 and alpha is None:
-            scale = xp.stack([factor.r_to_rho[0, 0] for factor in factors])
-            rho2[:, run.places] = r2[:, run.places] * scale
+        xp = namespace(fits[0])
+        shape = (-1, fits[0].shape[2])
+        given, found = ([xp.reshape(A, shape) for A in part] for part in (fits, held_out))
+        if run.n_deleted == 1 and len(given) == 1:
+            scale = xp.stack([self._factor(layout, fold)[0, 0] for fold, _ in run.each()])
+            found[0][:, run.places] = given[0][:, run.places] * scale
             return
-        for number, factor in enumerate(factors):
-            places = slice(
-                run.start + number * run.n_deleted, run.start + (number + 1) * run.n_deleted
-            )
-            rho2[:, places] = r2[:, places] @ factor.r_to_rho
-            if alpha is not None and force is not None:
-                alpha2, force2 = (
-                    xp.reshape(alpha, (B * t, width)),
-                    xp.reshape(force, (B * t, width)),
-                )
-                rho2[:, places] += alpha2[:, places] @ factor.dual_to_rho
-                force2[:, places] = (
-                    r2[:, places] @ factor.r_to_force + alpha2[:, places] @ factor.dual_to_force
-                )
+        for fold, places in run.each():
+            together = xp.concat([A[:, places] for A in given], axis=1)
+            product = together @ self._factor(layout, fold)
+            for number, A in enumerate(found):
+                A[:, places] = product[:, number * run.n_deleted : (number + 1) * run.n_deleted]
 
     # ---- folds of their own for every labelling --------------------------------------------------
 
@@ -181,39 +143,30 @@ class SharedEngine:
 
         The fold blocks are factored per labelling.
         """
-        Y = self._scaled(values, None)
-        r = self._apply(self.residual, Y)
-        alpha = None if self.dual is None else self._apply(ResidualMap(self.dual), Y)
-        total = self._total(Y, r)
-        orders = np.stack([layout.order for layout in layouts])
-        shape = (*Y.shape[:2], orders.shape[1])
-        Yc, rc, rho = (empty_like_shape(shape, Y) for _ in range(3))
-        alpha_c, force = (
-            (None, None)
-            if alpha is None
-            else (empty_like_shape(shape, Y), empty_like_shape(shape, Y))
+        fits, total = self._fits(values, self.maps)
+        xp = namespace(fits[0])
+        indices = [index_like(layout.order, fits[0]) for layout in layouts]
+        fits = [
+            xp.stack([xp.take(A[b, ...], index, axis=1) for b, index in enumerate(indices)])
+            for A in fits
+        ]
+        held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
+        in_runs = len(self.maps) == 1 and self.maps[0].dense is not None
+        solve = self._solve_runs if in_runs else self._solve_folds
+        for b, layout in enumerate(layouts):
+            solve(layout, [A[b, ...] for A in fits[1:]], [A[b, ...] for A in held_out])
+        truth = np.stack(
+            [row[..., layout.order] for row, layout in zip(values, layouts, strict=True)]
         )
-        for number, layout in enumerate(layouts):
-            index = index_like(layout.order, Y)
-            xp = namespace(Y)
-            Yc[number, ...] = xp.take(Y[number, ...], index, axis=1)
-            rc[number, ...] = xp.take(r[number, ...], index, axis=1)
-            if alpha_c is not None and force is not None:
-                alpha_c[number, ...] = xp.take(alpha[number, ...], index, axis=1)  # type: ignore[index]
-                self._solve_each_fold(layout, number, rc, alpha_c, rho, force)
-            elif self.residual.dense is None:
-                self._solve_each_fold(layout, number, rc, None, rho, None)
-            else:
-                self._solve_runs(layout, rc[number, ...], rho[number, ...])
-        truth = np.stack([row[..., order] for row, order in zip(values, orders, strict=True)])
-        return self._read(layouts[0], values, truth, Yc, rc, rho, alpha_c, force, total, orders)
+        return self._read(layouts, values, truth, fits, held_out, total)
 
-    def _solve_runs(self, layout: Layout, r: Array, rho: Array) -> None:
+    def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (t, width) of one labelling from r, in place.
 
         The run's blocks of I - H as one batch of solves.
         """
-        dense: Array = self.residual.dense
+        dense: Array = self.maps[0].dense
+        r, rho = fits[0], held_out[0]
         xp = namespace(r)
         for run in layout.runs:
             rows = layout.order[run.places].reshape(run.count, run.n_deleted)
@@ -223,131 +176,78 @@ class SharedEngine:
             right = xp.permute_dims(
                 xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0)
             )
-            solution = xp.linalg.solve(_blocks(dense, rows), right)
+            index = index_like(rows, dense)
+            solution = xp.linalg.solve(dense[index[:, :, None], index[:, None, :]], right)
             rho[:, run.places] = xp.reshape(
                 xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted)
             )
 
-    def _solve_each_fold(
-        self,
-        layout: Layout,
-        number: int,
-        r: Array,
-        alpha: Array | None,
-        rho: Array,
-        force: Array | None,
-    ) -> None:
-        start = 0
-        for rows in layout.deleted:
-            places = slice(start, start + len(rows))
-            start += len(rows)
-            residual = r[number, :, places].T
-            dual = None if alpha is None else alpha[number, :, places].T
-            held_out = self.smoother.pairs(rows, self.mu).held_out(residual, dual)
-            rho[number, :, places] = held_out.residual.T
-            if force is not None and held_out.force is not None:
-                force[number, :, places] = held_out.force.T
+    def _solve_folds(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
+        """ρ (and ν) of one labelling from r (and α), in place, fold by fold."""
+        for run in layout.runs:
+            for fold, places in run.each():
+                r, alpha = fits[0][:, places].T, fits[-1][:, places].T
+                found = self.smoother.pairs(layout.deleted[fold], self.mu).held_out(r, alpha)
+                for A, part in zip(held_out, (found.residual, found.force), strict=False):
+                    A[:, places] = part.T
 
     # ---- what both share -------------------------------------------------------------------------
 
-    def _scaled(self, values: np.ndarray, order: np.ndarray | None) -> Array:
-        """Targets (B, t, n) where the data live, times the roots of the row weights."""
-        xp = namespace(self.like)
-        dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
-        given = values if is_numpy(self.like) else asarray_like(values, self.like, dtype=dtype)
-        Y = self.readout.kept_targets(given)
-        if self.problem.row_scale is None:
-            return Y
-        scale = self.problem.row_scale[:, 0]
-        return Y * (scale if order is None else xp.take(scale, index_like(order, scale), axis=0))
-
-    @staticmethod
-    def _apply(residual: ResidualMap, Y: Array) -> Array:
+    def _fits(
+        self, values: np.ndarray, maps: list[ResidualMap], order: np.ndarray | None = None
+    ) -> tuple[list[Array], Array | None]:
+        """Targets times the roots of the row weights, with what the maps make of them, (B, t, n)
+        each; and Yᵀr (B, t, t), where the readout needs it.
+        """
+        Y = kept_targets(self.readout, values, self.like)
         xp = namespace(Y)
-        B, t, n = Y.shape
-        return xp.reshape(residual(xp.reshape(Y, (B * t, n))), (B, t, n))
-
-    def _total(self, Y: Array, r: Array) -> Array | None:
-        """Yᵀr (B, t, t), where the readout needs it."""
-        if not self.readout.needs_scatter:
-            return None
-        return Y @ namespace(Y).matrix_transpose(r)
+        if self.problem.row_scale is not None:
+            scale = self.problem.row_scale
+            Y = Y * (scale if order is None else take(scale, order))[:, 0]
+        flat = xp.reshape(Y, (-1, Y.shape[2]))
+        fits = [Y, *(xp.reshape(part(flat), Y.shape) for part in maps)]
+        return fits, Y @ xp.matrix_transpose(fits[1]) if self.readout.needs_scatter else None
 
     def _read(
         self,
-        layout: Layout,
+        layouts: Sequence[Layout],
         values: np.ndarray,
         truth: np.ndarray,
-        Y: Array,
-        r: Array,
-        rho: Array,
-        alpha: Array | None,
-        force: Array | None,
+        fits: list[Array],
+        held_out: list[Array],
         total: Array | None,
-        orders: np.ndarray,
     ) -> list[Outputs]:
         """The readout's outputs, run by run."""
-        held_out = Y - rho
+        predicted = fits[0] - held_out[0]
         if self.problem.row_scale is not None:
+            orders = np.stack([layout.order for layout in layouts])
             scale = to_numpy(self.problem.row_scale)[:, 0][orders]
-            held_out = held_out / asarray_like(scale if scale.ndim == 1 else scale[:, None, :], Y)
-        sizes = None if total is None else self._sizes(layout, values, truth, orders)
-        outputs, fold = [], 0
-        for run in layout.runs:
-            scatter = None
-            if total is not None:
-                scatter = total[:, None, :, :] - _cross(r, rho, run)
-                if alpha is not None:
-                    scatter = scatter + _cross(alpha, force, run)
-            run_sizes = (
-                None if sizes is None else asarray_like(sizes[:, fold : fold + run.count, :], Y)
-            )
-            P = _by_fold(held_out, run)[..., : run.n_test]
-            seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)[
-                ..., : run.n_test
-            ]
-            outputs.append(
-                Outputs(
-                    self.readout.read_kept(P, scatter, run_sizes, self.definite),
-                    seen if seen.ndim == 3 else np.moveaxis(seen, 1, 2),
-                )
-            )
-            fold += run.count
+            predicted = predicted / asarray_like(scale[:, None, :], predicted)
+        sizes = None if total is None else self._sizes(layouts, values)
+        outputs = []
+        for run in layouts[0].runs:
+            scatter = run_sizes = None
+            if total is not None and sizes is not None:
+                scatter = total[:, None, :, :] - _cross(fits[1], held_out[0], run)
+                if len(held_out) > 1:
+                    scatter = scatter + _cross(fits[2], held_out[1], run)
+                run_sizes = asarray_like(sizes[:, run.first : run.first + run.count, :], predicted)
+            P = _by_fold(predicted, run)[..., : run.n_test]
+            seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)
+            seen = np.moveaxis(seen, -2, 1)[..., : run.n_test]
+            read = self.readout.read_kept(P, scatter, run_sizes, self.definite)
+            outputs.append(Outputs(read, seen))
         return outputs
 
     def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
         """Which labellings (B,) the closed form covers; one layout for all of them, or one each."""
         if not self.readout.n_classes:
-            return np.full(
-                len(values),
-                all(
-                    len(rows) < self.n_samples - 1 for layout in layouts for rows in layout.deleted
-                ),
-            )
-        orders = (
-            layouts[0].order
-            if len(layouts) == 1
-            else np.stack([layout.order for layout in layouts])
-        )
-        laid_out = (
-            values[:, orders] if len(layouts) == 1 else np.take_along_axis(values, orders, axis=1)
-        )
-        sizes = self._sizes(layouts[0], values, laid_out, orders)
-        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
+            sizes = (len(rows) for layout in layouts for rows in layout.deleted)
+            return np.full(len(values), max(sizes) < self.n_samples - 1)
+        return np.asarray(np.all(self.readout.is_regular(self._sizes(layouts, values)), axis=1))
 
-    def _sizes(
-        self, layout: Layout, values: np.ndarray, laid_out: np.ndarray, orders: np.ndarray
-    ) -> np.ndarray:
-        weights = None if self.problem.row_scale is None else self.weights
-        n_classes = self.readout.n_classes
-        return training_sizes(
-            layout,
-            values,
-            laid_out,
-            n_classes,
-            weights,
-            None if weights is None else weights[orders],
-        )
+    def _sizes(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
+        return training_sizes(layouts, values, self.readout.n_classes, self.weights)
 
 
 def _cross(A: Array, B: Array, run: FoldRun) -> Array:
@@ -366,10 +266,6 @@ def _by_fold(A: Array, run: FoldRun) -> Array:
     xp = namespace(A)
     part = xp.reshape(A[:, :, run.places], (A.shape[0], A.shape[1], run.count, run.n_deleted))
     return xp.permute_dims(part, (0, 2, 1, 3))
-
-
-def _columns(A: Array, order: np.ndarray) -> Array:
-    return namespace(A).take(A, index_like(order, A), axis=2)
 
 
 def _solve_on_host(
@@ -392,9 +288,3 @@ def _solve_on_host(
             index = rows[number]
             found = np.linalg.solve(A[np.ix_(index, index)], right[:, places].T)
         solution[:, places] = found.T
-
-
-def _blocks(A: Array, rows: np.ndarray) -> Array:
-    """The square blocks of A at k sets of m rows: (k, m, m)."""
-    index = index_like(rows, A)
-    return A[index[:, :, None], index[:, None, :]]

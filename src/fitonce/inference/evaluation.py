@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +23,7 @@ from .exchange import Rearrangement
 from .folds import Layout, same_splits
 from .literal import Fitter
 from .question import Question
-from .scoring import NeedsFitError, Scoring
+from .scoring import Measure, NeedsFitError, Scoring
 from .trained import TrainedEngine, label_free, repeatable
 from .validity import Split
 
@@ -54,8 +56,11 @@ class Batch:
         rearrangements = [labelling.rearrangement for labelling in self.labellings]
         indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
         if self.question.classifier:
-            return np.asarray(self.question.codes[indices])
-        values = np.ascontiguousarray(np.moveaxis(self.question.numbers[:, indices], 0, 1))
+            labels = self.question.labels
+            small = np.int8 if labels.max() < 127 else np.int32
+            return np.asarray(labels.astype(small)[indices])
+        numbers = self.question.y.astype(np.float64).reshape(self.question.n_samples, -1)
+        values = np.ascontiguousarray(np.moveaxis(numbers[indices], 2, 1))
         for row, rearrangement in zip(values, rearrangements, strict=True):
             if rearrangement.signs is not None:
                 row *= rearrangement.signs
@@ -100,61 +105,52 @@ class Evaluation:
         n_jobs: int | None,
         max_bytes: int,
     ) -> None:
-        self.question, self.scoring, self.n_jobs, self.max_bytes = (
-            question,
-            scoring,
-            n_jobs,
-            max_bytes,
-        )
+        self.question, self.scoring, self.n_jobs = question, scoring, n_jobs
         self.layout = Layout.of(question.splits, question.n_samples)
         self.engine: SharedEngine | TrainedEngine | None = None
         self.fitted_one_by_one = 0
-        weights = fit_weights(question.estimator, params)
         self._route = choose_route(question.estimator, question.X, params)
-        shared = self._shared_engine(weights, params)
+        self._free = label_free(question.estimator)
+        shared = self._shared_engine(params, max_bytes)
         each = self._route.name == "one" and shared is None
         self.fitter = Fitter(question.estimator, question.X, question.given_y, params, shared, each)
-        if self.engine is None and not each:
-            self._trained_engine(params)
+        if self._route.name == "per-fold":
+            self._trained_engine(params or {}, max_bytes)
         if self.engine is None:
             self._say_literal()
 
     # ---- ways ------------------------------------------------------------------------------------
 
-    def _shared_engine(self, weights: Any, params: Mapping[str, Any] | None) -> Shared | None:
+    def _shared_engine(self, params: Mapping[str, Any] | None, max_bytes: int) -> Shared | None:
         question = self.question
-        one = self._route.name == "one" and self.layout is not None
-        if not one or not label_free(question.estimator):
+        if self._route.name != "one" or self.layout is None or not self._free:
             return None
         if set(params or {}) - {"sample_weight"}:
             self._route = Route("per-fold", "fit receives parameters of its own")
             return None
         shared = Shared(question.estimator, question.X, question.y)
         try:
-            shared.decompose(weights)
+            shared.decompose(fit_weights(question.estimator, params))
         except (ValueError, TypeError) as error:
             self._route = Route("per-fold", f"all rows together are refused: {error}")
             return None
         assert shared.decomposed is not None
-        self.engine = SharedEngine(shared.decomposed, self.max_bytes)
+        self.engine = SharedEngine(shared.decomposed, max_bytes)
         return shared
 
-    def _trained_engine(self, params: Mapping[str, Any] | None) -> None:
+    def _trained_engine(self, params: Mapping[str, Any], max_bytes: int) -> None:
         """One decomposition per training set."""
-        question = self.question
+        question, model = self.question, final_step(self.question.estimator)
         fixed_folds = self.layout is not None and question.mode != "resplit"
-        free = label_free(question.estimator)
-        if self._route.name != "per-fold" or not fixed_folds or not free:
+        known = {"sample_weight"} if model is question.estimator else set()
+        if not fixed_folds or not self._free or set(params) - known or not repeatable(model):
             return
-        model = final_step(question.estimator)
-        weights = (params or {}).get("sample_weight")
-        piped = model is not question.estimator
-        if (params and (set(params) != {"sample_weight"} or piped)) or _has_zeros(weights):
-            return
-        if not repeatable(model):
-            return
+        weights = params.get("sample_weight")
         weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
-        try:
+        if weights is not None and not np.all(weights > 0):
+            return
+        # what the first training set refuses, a literal fit complains of
+        with suppress(ValueError, TypeError):
             self.engine = TrainedEngine(
                 question.estimator,
                 question.X,
@@ -162,10 +158,8 @@ class Evaluation:
                 weights,
                 question.splits,
                 0 if question.classes is None else len(question.classes),
-                self.max_bytes,
+                max_bytes,
             )
-        except (ValueError, TypeError):
-            return  # what the first training set refuses, a literal fit complains of
 
     def _say_literal(self) -> None:
         question = self.question
@@ -174,7 +168,7 @@ class Evaluation:
             advice = (
                 "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that."
             )
-        elif question.mode == "resplit" and label_free(question.estimator):
+        elif question.mode == "resplit" and self._free:
             reason = f"{self._route.reason}, and every permutation has training sets of its own"
             advice = (
                 'permute="within-folds" keeps the folds and shares one decomposition per training '
@@ -191,15 +185,14 @@ class Evaluation:
 
     @property
     def route(self) -> Route:
-        if self.engine is not None:
-            return Route(self.engine.route, self._route.reason, self.fitted_one_by_one)
-        return Route("refit", self._route.reason, self.fitted_one_by_one)
+        name = "refit" if self.engine is None else self.engine.route
+        return Route(name, self._route.reason, self.fitted_one_by_one)
 
     @property
     def block_size(self) -> int:
-        if self.engine is None:
+        if self.engine is None or self.layout is None:
             return LITERAL_BLOCK
-        return self.engine.block_size(self.layout)  # type: ignore[arg-type]
+        return self.engine.block_size(self.layout)
 
     # ---- scores ----------------------------------------------------------------------------------
 
@@ -211,23 +204,16 @@ class Evaluation:
         """Scores (B, …) of every measure for a batch, which may be that of another evaluation of
         the same labels and folds.
         """
-        labellings = batch.labellings
-        B = len(labellings)
-        parts: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        B = len(batch.labellings)
+        parts = [(members, self._of_outputs(outputs)) for members, outputs in self._outputs(batch)]
         by_engine = np.zeros(B, dtype=bool)
-        if self.engine is not None:
-            for members, outputs in self._outputs(batch):
-                parts.append((members, self._of_outputs(outputs)))
-                by_engine[members] = True
-        literal = np.arange(B) if self.scoring.fitted else np.flatnonzero(~by_engine)
-        if len(literal):
-            parts += self._literal_scores(labellings, literal, by_engine)
+        for members, _ in parts:
+            by_engine[members] = True
+        parts += self._literal_scores(batch.labellings, by_engine)
         result: dict[str, np.ndarray] = {}
         for members, scores in parts:
             for name, values in scores.items():
-                if name not in result:
-                    result[name] = np.empty((B, *values.shape[1:]))
-                result[name][members] = values
+                result.setdefault(name, np.empty((B, *values.shape[1:])))[members] = values
         return {measure.name: result[measure.name] for measure in self.scoring.measures}
 
     def _of_outputs(self, outputs: list[Outputs]) -> dict[str, np.ndarray]:
@@ -241,64 +227,41 @@ class Evaluation:
 
     def _outputs(self, batch: Batch) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
         """Outputs of the labellings that the closed form covers, with their places in the batch."""
-        engine, values = self.engine, batch.values
-        assert engine is not None and self.layout is not None
-        if not self.scoring.batched or not all(
-            m.plain for m in self.scoring.measures if m.metric is None
-        ):
-            self.scoring.literal |= {
-                m.name for m in self.scoring.measures if m.metric is None and not m.plain
-            }
-        members = np.flatnonzero(batch.fixed)
-        if len(members):
-            chosen = members[engine.regular([self.layout], values[members])]
-            if len(chosen):
-                yield (
-                    chosen,
-                    engine.fixed(
-                        self.layout, values if len(chosen) == len(values) else values[chosen]
-                    ),
-                )
-        for numbers, layouts in batch.others:
-            regular = engine.regular(layouts, values[numbers])
-            if regular.any() and engine.route == "one":
-                kept = [layout for layout, good in zip(layouts, regular, strict=True) if good]
-                yield (
-                    numbers[regular],
-                    cast(SharedEngine, engine).each(kept, values[numbers[regular]]),
-                )
+        engine = self.engine
+        if engine is None or self.layout is None:
+            return
+        for members, layouts in [(np.flatnonzero(batch.fixed), [self.layout]), *batch.others]:
+            regular = engine.regular(layouts, batch.values[members])
+            chosen = members[regular]
+            if len(chosen) and layouts[0] is self.layout:
+                yield chosen, engine.fixed(self.layout, batch.values[chosen])
+            elif len(chosen):  # split again, so that the engine is a shared one
+                kept = list(compress(layouts, regular))
+                yield chosen, cast(SharedEngine, engine).each(kept, batch.values[chosen])
 
     def _literal_scores(
-        self, labellings: Sequence[Labelling], which: np.ndarray, by_engine: np.ndarray
+        self, labellings: Sequence[Labelling], by_engine: np.ndarray
     ) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        jobs = []
-        for number in which.tolist():
-            labelling = labellings[number]
-            wanted = self.scoring.fitted if by_engine[number] else self.scoring.measures
-            jobs.append(
-                (
-                    self.fitter,
-                    self.scoring,
-                    self.question.permuted(labelling.rearrangement),
-                    labelling.splits,
-                    wanted,
-                )
-            )
+        """Scores of single labellings: all of those that no engine covered, and those of the rest
+        that need fitted models.
+        """
+        jobs = {}
+        for number, labelling in enumerate(labellings):
+            which = self.scoring.fitted if by_engine[number] else self.scoring.measures
+            if which:
+                y = self.question.permuted(labelling.rearrangement)
+                jobs[number] = self.fitter, self.scoring, y, labelling.splits, which
         self.fitted_one_by_one += len(jobs)
-        if self.n_jobs in (None, 1) or len(jobs) == 1:
-            results = [_fitted_scores(*job) for job in jobs]
+        if self.n_jobs in (None, 1) or len(jobs) < 2:
+            results = [_fitted_scores(*job) for job in jobs.values()]
         else:
-            results = Parallel(n_jobs=self.n_jobs)(delayed(_fitted_scores)(*job) for job in jobs)
-        return [(np.array([number]), scores) for number, scores in zip(which, results, strict=True)]
+            parallel = Parallel(n_jobs=self.n_jobs)
+            results = parallel(delayed(_fitted_scores)(*job) for job in jobs.values())
+        return [(np.array([number]), scores) for number, scores in zip(jobs, results, strict=True)]
 
 
 def _fitted_scores(
-    fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Any]
+    fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Measure]
 ) -> dict[str, np.ndarray]:
-    return scoring.of_fits(
-        fitter.folds(y, splits, real=not all(measure.plain for measure in which)), which
-    )
-
-
-def _has_zeros(weights: Any) -> bool:
-    return weights is not None and not bool(np.all(np.asarray(to_numpy(weights)) > 0))
+    real = not all(measure.plain for measure in which)
+    return scoring.of_fits(fitter.folds(y, splits, real=real), which)

@@ -18,6 +18,7 @@ from itertools import islice, product
 import numpy as np
 
 EXCHANGES = ("within", "rows", "whole", "sign", "shift")
+UNITS = {"whole": "move together as one unit", "sign": "form a pair whose labels swap"}
 
 
 @dataclass(frozen=True)
@@ -51,85 +52,43 @@ class Exchange(ABC):
 
 
 @dataclass(frozen=True)
-class RowExchange(Exchange):
-    """Labels move freely among the rows of each block (of all rows, where `blocks` is None).
+class LabelExchange(Exchange):
+    """Labels move freely within each block: those of rows, or of `units` of rows.
 
-    The generator is used as scikit-learn's `permutation_test_score` uses it, so that the same seed
-    draws the same labels.
+    Units (groups of rows) whose rows all have one label trade it whatever their sizes; others trade
+    the sequence of their labels, in row order, with units of equal size. The generator is used as
+    scikit-learn's `permutation_test_score` uses it, so that the same seed draws the same labels.
     """
 
     labels: np.ndarray
-    blocks: Sequence[np.ndarray] | None = None
-
-    @property
-    def n_samples(self) -> int:
-        return len(self.labels)
+    blocks: Sequence[np.ndarray]
+    units: Sequence[np.ndarray] | None = None
 
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
-        if self.blocks is None:
-            return Rearrangement(rng.permutation(self.n_samples))
-        indices = np.arange(self.n_samples)
-        for rows in self.blocks:
-            indices[rows] = rng.permutation(rows)
-        return Rearrangement(indices)
-
-    @property
-    def _blocks(self) -> Sequence[np.ndarray]:
-        return [np.arange(self.n_samples)] if self.blocks is None else self.blocks
-
-    @property
-    def count(self) -> int:
-        return math.prod(_multinomial(self.labels[rows]) for rows in self._blocks)
-
-    def others(self) -> Iterator[Rearrangement]:
-        for arrangement in product(
-            *(list(_arrangements(self.labels[rows])) for rows in self._blocks)
-        ):
-            indices = np.arange(self.n_samples)
-            for rows, order in zip(self._blocks, arrangement, strict=True):
-                indices[rows] = rows[order]
-            if not np.array_equal(self.labels[indices], self.labels):
-                yield Rearrangement(indices)
-
-
-@dataclass(frozen=True)
-class WholeExchange(Exchange):
-    """Units (groups of rows) trade their labels as they are, among units of the same kind.
-
-    Units whose rows all have one label trade it whatever their sizes; others trade the sequence of
-    their labels, in row order, with units of equal size.
-    """
-
-    n_samples: int
-    units: Sequence[np.ndarray]
-    unit_labels: np.ndarray
-    kinds: Sequence[np.ndarray]
-
-    def draw(self, rng: np.random.RandomState) -> Rearrangement:
-        source = np.arange(len(self.units))
-        for kind in self.kinds:
-            source[kind] = rng.permutation(kind)
+        source = np.arange(len(self.labels))
+        for block in self.blocks:
+            source[block] = rng.permutation(block)
         return self._of(source)
 
     def _of(self, source: np.ndarray) -> Rearrangement:
-        indices = np.arange(self.n_samples)
-        for unit, other in enumerate(source):
-            rows, lent = self.units[unit], self.units[other]
+        if self.units is None:
+            return Rearrangement(source)
+        indices = np.empty(sum(map(len, self.units)), dtype=np.intp)
+        for rows, other in zip(self.units, source, strict=True):
+            lent = self.units[other]
             indices[rows] = lent if len(lent) == len(rows) else lent[0]
         return Rearrangement(indices)
 
     @property
     def count(self) -> int:
-        return math.prod(_multinomial(self.unit_labels[kind]) for kind in self.kinds)
+        return math.prod(_multinomial(self.labels[block]) for block in self.blocks)
 
     def others(self) -> Iterator[Rearrangement]:
-        for arrangement in product(
-            *(list(_arrangements(self.unit_labels[kind])) for kind in self.kinds)
-        ):
-            source = np.arange(len(self.units))
-            for kind, order in zip(self.kinds, arrangement, strict=True):
-                source[kind] = kind[order]
-            if not np.array_equal(self.unit_labels[source], self.unit_labels):
+        for arrangement in product(*(_arrangements(self.labels[block]) for block in self.blocks)):
+            source = np.arange(len(self.labels))
+            for block, order in zip(self.blocks, arrangement, strict=True):
+                source[block] = block[order]
+            if not np.array_equal(self.labels[source], self.labels):
                 yield self._of(source)
 
 
@@ -146,16 +105,12 @@ class SignExchange(Exchange):
     n_units: int
     partner: np.ndarray | None
 
-    @property
-    def n_samples(self) -> int:
-        return len(self.unit_of_row)
-
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
         return self._of(rng.randint(2, size=self.n_units))
 
     def _of(self, flips: np.ndarray) -> Rearrangement:
         flipped = flips[self.unit_of_row] == 1
-        rows = np.arange(self.n_samples)
+        rows = np.arange(len(self.unit_of_row))
         if self.partner is None:
             return Rearrangement(rows, np.where(flipped, -1.0, 1.0))
         return Rearrangement(np.where(flipped, self.partner, rows))
@@ -212,101 +167,69 @@ def make_exchange(
     `labels` numbers the distinct targets, `atoms` numbers the sets of rows that permutations must
     not leave (the test folds, for permutations within folds; None for no such limit).
     """
-    n = len(labels)
-    kind = kind or "within"
+    n, kind = len(labels), kind or "within"
     if kind not in EXCHANGES:
         raise ValueError(
             f"exchange must be None or one of {', '.join(map(repr, EXCHANGES))}, got {kind!r} "
             "instead."
         )
     if kind in ("within", "rows"):
-        return RowExchange(labels, blocks_of(groups if kind == "within" else None, atoms))
+        return LabelExchange(labels, blocks_of(n, groups if kind == "within" else None, atoms))
     if kind == "shift":
-        return ShiftExchange(n, blocks_of(groups, atoms) or [np.arange(n)])
+        return ShiftExchange(n, blocks_of(n, groups, atoms))
     if groups is None and (kind == "whole" or classifier):
         raise ValueError(
-            f"exchange={kind!r} needs groups, got None instead: they say which rows "
-            + (
-                "move together as one unit."
-                if kind == "whole"
-                else "form a pair whose labels swap."
-            )
+            f"exchange={kind!r} needs groups, got None instead: they say which rows {UNITS[kind]}."
         )
-    units = [np.arange(row, row + 1) for row in range(n)] if groups is None else _members(groups)
-    if atoms is not None:
-        _check_units_inside(units, atoms, kind)
-    return (
-        _whole(labels, units, atoms)
-        if kind == "whole"
-        else _sign(labels, units, classifier, n_classes)
-    )
-
-
-def blocks_of(groups: np.ndarray | None, atoms: np.ndarray | None) -> list[np.ndarray] | None:
-    """The sets of rows within which labels may move, ordered by group, then atom.
-
-    None where that is everywhere.
-    """
-    if groups is None and atoms is None:
-        return None
-    if groups is None or atoms is None:
-        return _members(groups if atoms is None else atoms)
-    number = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    return _members(number * (int(atoms.max()) + 1) + atoms)
-
-
-def _members(names: np.ndarray | None) -> list[np.ndarray]:
-    """The rows of each distinct name, names ascending."""
-    names = np.asarray(names)
-    return [np.flatnonzero(names == name) for name in np.unique(names)]
-
-
-def _check_units_inside(units: Sequence[np.ndarray], atoms: np.ndarray, kind: str) -> None:
+    unit_of_row = np.arange(n) if groups is None else _numbered(groups)
+    units = blocks_of(n, unit_of_row)
     for number, rows in enumerate(units):
-        if len(np.unique(atoms[rows])) > 1:
+        if atoms is not None and len(np.unique(atoms[rows])) > 1:
             raise ValueError(
                 f'permute="within-folds" with exchange={kind!r} needs every group inside one test '
-                f"fold, but group number {number} "
-                "is spread over several: moving its labels would change the folds' class counts. "
-                "Use a splitter that keeps groups "
-                'together (GroupKFold, StratifiedGroupKFold), or permute="resplit".'
+                f"fold, but group number {number} is spread over several: moving its labels would "
+                "change the folds' class counts. Use a splitter that keeps groups together "
+                '(GroupKFold, StratifiedGroupKFold), or permute="resplit".'
             )
+    if kind == "whole":
+        return _whole(labels, units, atoms)
+    partner = _partners(labels, units, n_classes) if classifier else None
+    return SignExchange(unit_of_row, len(units), partner)
 
 
-def _whole(labels: np.ndarray, units: list[np.ndarray], atoms: np.ndarray | None) -> WholeExchange:
+def blocks_of(n_samples: int, *names: np.ndarray | None) -> list[np.ndarray]:
+    """The sets of rows that have all their names in common, ordered by the first, then the next.
+
+    Without names, all rows.
+    """
+    given = [np.zeros(n_samples, dtype=int), *(_numbered(A) for A in names if A is not None)]
+    number = np.unique(np.stack(given), axis=1, return_inverse=True)[1].reshape(-1)
+    return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
+
+
+def _numbered(names: np.ndarray) -> np.ndarray:
+    return np.unique(names, return_inverse=True)[1].reshape(-1)
+
+
+def _whole(labels: np.ndarray, units: list[np.ndarray], atoms: np.ndarray | None) -> LabelExchange:
     uniform = all(len(np.unique(labels[rows])) == 1 for rows in units)
-    contents = {tuple(labels[rows]) if not uniform else (labels[rows[0]],): None for rows in units}
-    numbers = {content: number for number, content in enumerate(contents)}
-    unit_labels = np.array(
-        [numbers[tuple(labels[rows]) if not uniform else (labels[rows[0]],)] for rows in units]
-    )
-    sizes = np.zeros(len(units), dtype=int) if uniform else np.array([len(rows) for rows in units])
-    places = (
-        np.zeros(len(units), dtype=int)
-        if atoms is None
-        else np.array([atoms[rows[0]] for rows in units])
-    )
-    keys = sizes * (int(places.max()) + 1) + places
-    kinds = _members(keys)
-    if not uniform and all(len(kind) == 1 for kind in kinds):
+    contents = [tuple(labels[rows[:1] if uniform else rows]) for rows in units]
+    numbers = {content: number for number, content in enumerate(dict.fromkeys(contents))}
+    sizes = np.array([len(content) for content in contents])
+    places = None if atoms is None else atoms[[rows[0] for rows in units]]
+    blocks = blocks_of(len(units), sizes, places)
+    if not uniform and all(len(block) == 1 for block in blocks):
         raise ValueError(
             'exchange="whole" needs groups that can trade places: groups whose labels vary inside '
-            "them must have equal sizes, got "
-            f"sizes {sorted({len(rows) for rows in units})} with no two alike (in the same fold, "
-            "for permutations within folds). Use "
+            f"them must have equal sizes, got sizes {sorted(set(sizes.tolist()))} with no two "
+            "alike (in the same fold, for permutations within folds). Use "
             'exchange="within", or groups with one label each.'
         )
-    return WholeExchange(len(labels), units, unit_labels, kinds)
+    return LabelExchange(np.array([numbers[content] for content in contents]), blocks, units)
 
 
-def _sign(
-    labels: np.ndarray, units: list[np.ndarray], classifier: bool, n_classes: int
-) -> SignExchange:
-    unit_of_row = np.empty(len(labels), dtype=int)
-    for number, rows in enumerate(units):
-        unit_of_row[rows] = number
-    if not classifier:
-        return SignExchange(unit_of_row, len(units), None)
+def _partners(labels: np.ndarray, units: list[np.ndarray], n_classes: int) -> np.ndarray:
+    """For every row the one of its unit whose label it takes when the unit flips."""
     if n_classes != 2:
         raise ValueError(
             f'exchange="sign" needs two classes, got {n_classes} instead: a flip swaps the two '
@@ -318,12 +241,11 @@ def _sign(
         if len(first) != len(second):
             raise ValueError(
                 'exchange="sign" needs as many rows of one class as of the other in every group, '
-                f"got {len(first)} and {len(second)} in "
-                f"group number {number}: otherwise a flip changes the class sizes. Use "
-                'exchange="within".'
+                f"got {len(first)} and {len(second)} in group number {number}: otherwise a flip "
+                'changes the class sizes. Use exchange="within".'
             )
         partner[first], partner[second] = second, first
-    return SignExchange(unit_of_row, len(units), partner)
+    return partner
 
 
 def _multinomial(labels: np.ndarray) -> int:
@@ -334,21 +256,13 @@ def _multinomial(labels: np.ndarray) -> int:
 
 def _arrangements(labels: np.ndarray) -> Iterator[np.ndarray]:
     """Positions that put a multiset of labels in each of its distinct orders: labels[positions]."""
-    names, codes = np.unique(labels, return_inverse=True)
-    places = [np.flatnonzero(codes == code).tolist() for code in range(len(names))]
-    used = [0] * len(names)
-    order: list[int] = []
 
-    def extend() -> Iterator[np.ndarray]:
+    def extend(order: list[int], left: list[list[int]]) -> Iterator[np.ndarray]:
         if len(order) == len(labels):
             yield np.array(order, dtype=np.intp)
-            return
-        for code, rows in enumerate(places):
-            if used[code] < len(rows):
-                order.append(rows[used[code]])
-                used[code] += 1
-                yield from extend()
-                used[code] -= 1
-                order.pop()
+        for code, places in enumerate(left):
+            if places:
+                rest = [*left[:code], places[1:], *left[code + 1 :]]
+                yield from extend([*order, places[0]], rest)
 
-    return extend()
+    return extend([], [np.flatnonzero(labels == name).tolist() for name in np.unique(labels)])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from ..core.arrays import Array, eye_like, is_numpy, namespace, zeros_like_shape
+from ..core.arrays import Array, asarray_like, eye_like, is_numpy, namespace
 from ..core.holdout import ResidualMap, Smoother
+from ..core.readout import Readout
 from ..kernels import Kernel
 from .folds import Layout
 
@@ -30,73 +32,58 @@ def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
     return bool(namespace(H).all(namespace(H).isfinite(factor)))
 
 
-@dataclass(frozen=True)
-class Factors:
-    """What one run of folds needs of the smoother.
-
-    Maps from r (and α) at the deleted rows to ρ (and ν), each (k, m, m).
-    """
-
-    r_to_rho: Array
-    dual_to_rho: Array | None = None
-    r_to_force: Array | None = None
-    dual_to_force: Array | None = None
-
-
-def fold_factors(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Factors:
-    """The maps of one deleted set, by sending unit vectors through its pair system.
+def fold_factors(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Array:
+    """The map from r (and α) at m deleted rows to ρ (and ν) there, (m, m) or (2m, 2m), by sending
+    unit vectors through their pair system.
 
     Cost: O(m³).
     """
-    pairs = smoother.pairs(rows, mu)
-    unit = eye_like(len(rows), like)
+    pairs, m = smoother.pairs(rows, mu), len(rows)
     if pairs.B is None:
-        return Factors(pairs.solve(unit))
-    zero = zeros_like_shape(tuple(unit.shape), like)
-    of_r, of_dual = pairs.held_out(unit, zero), pairs.held_out(zero, unit)
-    return Factors(of_r.residual.T, of_dual.residual.T, of_r.force.T, of_dual.force.T)
+        return pairs.solve(eye_like(m, like))
+    unit = eye_like(2 * m, like)
+    found = pairs.held_out(unit[:m, :], unit[m:, :])
+    return namespace(like).concat([found.residual, found.force], axis=0).T
 
 
-def label_maps(smoother: Smoother, mu: float) -> tuple[ResidualMap, Array | None]:
-    """Targets to residuals and, where α leave with their rows, to α (n, n)."""
+def label_maps(smoother: Smoother, mu: float) -> list[ResidualMap]:
+    """Targets to residuals and, where α leave with their rows, to α."""
     if not smoother.has_duals:
-        return smoother.residual_map(mu), None
+        return [smoother.residual_map(mu)]
     unit = eye_like(smoother.n_samples, smoother.Q0)
     fitted = smoother.fit(smoother.project(unit), mu)
-    return ResidualMap(fitted.residual), fitted.dual.T  # type: ignore[union-attr]
+    return [ResidualMap(fitted.residual), ResidualMap(fitted.dual.T)]  # type: ignore[union-attr]
+
+
+def kept_targets(readout: Readout, values: np.ndarray, like: Array) -> Array:
+    """Targets (B, t, n) of labels (B, n) or numbers (B, t, n), where the data live."""
+    xp = namespace(like)
+    dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
+    return readout.kept_targets(
+        values if is_numpy(like) else asarray_like(values, like, dtype=dtype)
+    )
 
 
 def training_sizes(
-    layout: Layout,
-    codes: np.ndarray,
-    laid_out: np.ndarray,
-    n_classes: int,
-    weights: np.ndarray | None,
-    laid_out_weights: np.ndarray | None,
+    layouts: Sequence[Layout], codes: np.ndarray, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
-    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n) and the same in the
-    order of the layout.
+    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n).
+
+    There is one layout for all labellings, or one each, of the same shapes.
     """
-    sizes = np.empty((len(codes), len(layout.deleted), n_classes))
-    for code in range(n_classes):
-        everywhere = _count(codes == code, weights)
-        here, fold = laid_out == code, 0
-        for run in layout.runs:
-            deleted = here[:, run.places].reshape(-1, run.count, run.n_deleted)
-            scale = (
-                None
-                if laid_out_weights is None
-                else laid_out_weights[..., run.places].reshape(-1, run.count, run.n_deleted)
-            )
-            sizes[:, fold : fold + run.count, code] = everywhere[:, None] - _count(deleted, scale)
-            fold += run.count
+    orders = np.stack([layout.order for layout in layouts])
+
+    def counted(codes: np.ndarray, fold: Any, k: int, weights: np.ndarray | None) -> np.ndarray:
+        cell = (np.arange(len(codes))[:, None] * k + fold) * n_classes + codes
+        each = None if weights is None else np.broadcast_to(weights, cell.shape).ravel()
+        counts = np.bincount(cell.ravel(), each, minlength=len(codes) * k * n_classes)
+        return counts.reshape(-1, k, n_classes).astype(np.float64)
+
+    gone = np.take_along_axis(codes, orders, axis=1)
+    gone_weights = None if weights is None else weights[orders]
+    k = len(layouts[0].deleted)
+    everywhere = counted(codes, 0, 1, weights)
+    sizes: np.ndarray = everywhere - counted(gone, layouts[0].fold, k, gone_weights)
     if weights is not None:  # what rounding leaves of a class that is gone
         sizes[sizes < 1e-12 * weights.sum()] = 0.0
     return sizes
-
-
-def _count(members: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """(Weighted) number of true entries along the last axis."""
-    if weights is None:
-        return np.asarray(np.count_nonzero(members, axis=-1))
-    return np.asarray(np.sum(members * weights, axis=-1))

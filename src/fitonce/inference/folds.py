@@ -4,7 +4,7 @@ one array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from ..core.splits import checked_splits, complement
+from ..core.splits import checked_splits, complement, row_numbers
 from .validity import Split
 
 
@@ -21,18 +21,13 @@ def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) 
     """The (train, test) pairs as row numbers, refused where a test row is also a training row."""
     pairs: list[Split] = []
     for train, test in splits:
-        pair = _numbers(np.asarray(train), n_samples), _numbers(np.asarray(test), n_samples)
+        pair = row_numbers(np.asarray(train), n_samples), row_numbers(np.asarray(test), n_samples)
         trained = np.zeros(n_samples, dtype=bool)
         trained[pair[0]] = True
         if trained[pair[1]].any():
             list(checked_splits([*pairs, pair], n_samples))  # raises, naming the rows
         pairs.append(pair)
     return pairs
-
-
-def _numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
-    """Rows counted from the start, whether given as a mask or from the end."""
-    return np.flatnonzero(rows) if rows.dtype == bool else rows % n_samples
 
 
 class Resplitter:
@@ -89,9 +84,10 @@ def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
 class FoldRun:
     """Folds in a row that delete and test equally many rows.
 
-    `count` of them from place `start` of the layout on.
+    `count` of them from fold `first` and place `start` of the layout on.
     """
 
+    first: int
     start: int
     count: int
     n_deleted: int
@@ -100,6 +96,12 @@ class FoldRun:
     @property
     def places(self) -> slice:
         return slice(self.start, self.start + self.count * self.n_deleted)
+
+    def each(self) -> Iterator[tuple[int, slice]]:
+        """Every fold's number and places."""
+        for number in range(self.count):
+            start = self.start + number * self.n_deleted
+            yield self.first + number, slice(start, start + self.n_deleted)
 
 
 @dataclass(frozen=True)
@@ -120,15 +122,18 @@ class Layout:
             gone = complement(train, n_samples)
             if len(gone) + len(train) != n_samples:
                 return None
-            if len(gone) == len(test):
-                deleted.append(np.asarray(test))
-            else:
-                deleted.append(np.concatenate([test, np.setdiff1d(gone, test)]))
+            others = () if len(gone) == len(test) else (np.setdiff1d(gone, test),)
+            deleted.append(np.concatenate([test, *others]))
         return cls(n_samples, deleted, tuple(len(test) for _, test in splits))
 
     @cached_property
     def order(self) -> np.ndarray:
         return np.concatenate(self.deleted).astype(np.intp)
+
+    @cached_property
+    def fold(self) -> np.ndarray:
+        """The number of the fold at every place."""
+        return np.repeat(np.arange(len(self.deleted)), [len(rows) for rows in self.deleted])
 
     @cached_property
     def partition(self) -> bool:
@@ -141,15 +146,12 @@ class Layout:
     @cached_property
     def shapes(self) -> tuple[tuple[int, int], ...]:
         """(rows deleted, rows tested) of every fold; layouts with equal shapes can be stacked."""
-        return tuple(
-            (len(rows), n_test) for rows, n_test in zip(self.deleted, self.n_tests, strict=True)
-        )
+        return tuple(zip(map(len, self.deleted), self.n_tests, strict=True))
 
     @cached_property
     def runs(self) -> list[FoldRun]:
-        runs, start = [], 0
+        runs, first, start = [], 0, 0
         for (n_deleted, n_test), same in groupby(self.shapes):
-            count = len(list(same))
-            runs.append(FoldRun(start, count, n_deleted, n_test))
-            start += count * n_deleted
+            runs.append(FoldRun(first, start, len(list(same)), n_deleted, n_test))
+            first, start = first + runs[-1].count, runs[-1].places.stop
         return runs

@@ -202,12 +202,11 @@ def permutation_test_score(
         verbose,
     )
     scores, null, stopped = run.finish()
-    done = len(next(iter(null.values())))
     logger.info("route %s", test.route)
     return PermutationTest.of(
         scores,
         null,
-        Sequential(done, enumerated and not stopped, stopped),
+        Sequential(len(next(iter(null.values()))), enumerated and not stopped, stopped),
         mode=problem.mode,
         exchange=problem.exchange_name,
         route=test.route,
@@ -240,11 +239,9 @@ def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, A
 def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: Any) -> None:
     for name, value in (
         ("n_permutations", n_permutations),
-        ("stop_after", stop_after),
+        ("stop_after", 1 if stop_after is None else stop_after),
         ("max_bytes", max_bytes),
     ):
-        if name == "stop_after" and value is None:
-            continue
         if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be a positive integer, got {value!r} instead.")
     if not (isinstance(exact, bool) or exact == "auto"):
@@ -280,6 +277,3 @@ def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
             "checkpoint needs folds that can be made again: give the splitter an integer "
             "random_state."
         )
-
-
-__all__ = ["permutation_test_score"]

@@ -5,7 +5,6 @@ Rows, labels, folds, and what the null hypothesis lets change places.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +17,7 @@ from ..crossval.stand_in import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .exchange import Exchange, Rearrangement, make_exchange
 from .folds import split_rows
-from .validity import (
-    Split,
-    ValidityWarning,
-    atoms_of,
-    balance_message,
-    check_atoms,
-    choose_mode,
-    ignores_y,
-    is_list_of_splits,
-    more_even_than_chance,
-)
+from .validity import Split, atoms_of, choose_mode
 
 
 @dataclass(frozen=True)
@@ -74,17 +63,14 @@ class Question:
         labels = labels.reshape(-1)
         cv = check_cv(cv, given_y, classifier=classifier)
         splits = split_rows(cv.split(X, given_y, groups), len(host))
-        mode = _mode(
+        mode = choose_mode(
             permute,
             cv,
             splits,
             labels if classifier else None,
             groups if exchange in (None, "within") else None,
         )
-        atoms = None
-        if mode == "within-folds":
-            atoms = atoms_of(splits, len(host))
-            check_atoms(atoms)
+        atoms = atoms_of(splits, len(host)) if mode == "within-folds" else None
         exchanged = make_exchange(exchange, labels, groups, atoms, classifier, len(classes))
         name = exchange or ("rows" if groups is None else "within")
         return cls(
@@ -107,38 +93,9 @@ class Question:
     def n_samples(self) -> int:
         return len(self.y)
 
-    @property
-    def codes(self) -> np.ndarray:
-        """Numbers of the labels (n,), as small integers."""
-        return self.labels.astype(np.int8 if self.labels.max() < 127 else np.int32)
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """Targets of a regression as rows (t, n)."""
-        return np.ascontiguousarray(self.y.astype(np.float64).reshape(self.n_samples, -1).T)
-
     def permuted(self, rearrangement: Rearrangement) -> Any:
         """y as an estimator takes it."""
         y = subset(self.given_y, rearrangement.indices)
         if rearrangement.signs is None:
             return y
-        signs = rearrangement.signs
-        return np.asarray(y) * (signs if self.y.ndim == 1 else signs[:, None])
-
-
-def _mode(
-    permute: str | None,
-    cv: Any,
-    splits: list[Split],
-    labels: np.ndarray | None,
-    groups: np.ndarray | None,
-) -> str:
-    """The mode, with a warning where free permutations meet folds that look balanced."""
-    listed = is_list_of_splits(cv)
-    doubtful = labels is not None and permute in (None, "free") and ignores_y(cv) is not False
-    freely = ignores_y(cv) or permute == "free"
-    balanced = bool(doubtful and freely and more_even_than_chance(splits, labels, groups))  # type: ignore[arg-type]
-    mode = choose_mode(permute, cv, balanced)
-    if (listed and permute is None) or (balanced and mode == "free"):
-        warnings.warn(balance_message(listed), ValidityWarning, stacklevel=5)
-    return mode
+        return (np.asarray(y).T * rearrangement.signs).T

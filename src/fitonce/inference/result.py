@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
@@ -60,7 +60,15 @@ class Sequential:
         return (float(lower), float(upper)) if np.ndim(b) == 0 else (lower, upper)
 
 
-class PermutationTest(tuple[float, np.ndarray, float]):
+class Significance(NamedTuple):
+    """What scikit-learn's `permutation_test_score` returns."""
+
+    score: float
+    permutation_scores: np.ndarray
+    pvalue: float
+
+
+class PermutationTest(Significance):
     """(score, permutation_scores, pvalue) as scikit-learn returns them, with attributes.
 
     Attributes
@@ -109,31 +117,20 @@ class PermutationTest(tuple[float, np.ndarray, float]):
     ) -> PermutationTest:
         first = next(iter(scores))
         pvalues = {name: sequential.pvalue(null[name], scores[name]) for name in scores}
-        result = cls((scores[first], null[first], pvalues[first]))
-        result.scores, result.null, result.pvalues = dict(scores), dict(null), pvalues
-        result.pvalue_intervals = {
-            name: sequential.interval(null[name], scores[name]) for name in scores
-        }
-        result.n_permutations_done, result.exact, result.stopped = (
-            sequential.n_done,
-            sequential.exact,
-            sequential.stopped,
+        result = cls(scores[first], null[first], pvalues[first])
+        vars(result).update(
+            scores=dict(scores),
+            null=dict(null),
+            pvalues=pvalues,
+            pvalue_intervals={
+                name: sequential.interval(null[name], scores[name]) for name in scores
+            },
+            n_permutations_done=sequential.n_done,
+            exact=sequential.exact,
+            stopped=sequential.stopped,
+            **notes,
         )
-        for name, value in notes.items():
-            setattr(result, name, value)
         return result
-
-    @property
-    def score(self) -> float:
-        return self[0]
-
-    @property
-    def permutation_scores(self) -> np.ndarray:
-        return self[1]
-
-    @property
-    def pvalue(self) -> float:
-        return self[2]
 
     @property
     def pvalue_interval(self) -> Any:
@@ -146,15 +143,3 @@ class PermutationTest(tuple[float, np.ndarray, float]):
             f"{self.n_permutations_done} permutations, "
             f"mode={self.mode!r}, exchange={self.exchange!r}, route={self.route})"
         )
-
-    def __reduce__(self) -> Any:
-        return _rebuilt, (tuple(self), vars(self))
-
-
-def _rebuilt(values: tuple[Any, ...], attributes: dict[str, Any]) -> PermutationTest:
-    result = PermutationTest(values)
-    result.__dict__.update(attributes)
-    return result
-
-
-__all__ = ["PermutationTest", "Sequential", "reaches"]

@@ -65,12 +65,8 @@ class Draws:
         mark: str,
         verbose: int,
     ) -> None:
-        self.test, self.total, self.enumerated, self.stop_after = (
-            test,
-            total,
-            enumerated,
-            stop_after,
-        )
+        self.test, self.total, self.enumerated = test, total, enumerated
+        self.stop_after = math.inf if stop_after is None else stop_after
         self.rng = check_random_state(random_state)
         self.path, self.mark, self.verbose = path, mark, verbose
 
@@ -80,7 +76,10 @@ class Draws:
         start = time.perf_counter()
         given = unpermuted(question)
         observed = self.test.scores([given])
-        scores = {name: _plain(values[0]) for name, values in observed.items()}
+        scores = {
+            name: float(values[0]) if values.ndim == 1 else values[0]
+            for name, values in observed.items()
+        }
         self.test.fitted_one_by_one = 0
         null = {name: np.empty((0, *values.shape[1:])) for name, values in observed.items()}
         labellings = labellings_of(question, self.enumerated, self.rng)
@@ -93,29 +92,21 @@ class Draws:
         parts = [null]
         first = self.test.scoring.measures[0].name
         hits = int(np.sum(reaches(null[first], scores[first])))
-        while done < self.total and not self._enough(hits):
+        while done < self.total and hits < self.stop_after:
             block = list(islice(labellings, min(self.test.block_size, self.total - done)))
             found = self.test.scores(block)
-            kept = self._until_enough(reaches(found[first], scores[first]), hits)
-            found = {name: values[:kept] for name, values in found.items()}
-            hits += int(np.sum(reaches(found[first], scores[first])))
-            parts.append(found)
+            so_far = hits + np.cumsum(reaches(found[first], scores[first]))
+            # up to the one that completes the number at which to stop
+            kept = min(len(block), int(np.searchsorted(so_far, self.stop_after)) + 1)
+            hits = int(so_far[kept - 1])
+            parts.append({name: values[:kept] for name, values in found.items()})
             done += kept
             if self.path is not None:
                 parts = [_joined(parts)]
                 checkpoints.save(self.path, self.mark, done, scores, parts[0])
             self._show(done)
-        stopped = self._enough(hits) and not (self.enumerated and done == self.total)
+        stopped = hits >= self.stop_after and not (self.enumerated and done == self.total)
         return scores, _joined(parts), stopped
-
-    def _enough(self, hits: int) -> bool:
-        return self.stop_after is not None and hits >= self.stop_after
-
-    def _until_enough(self, hit: np.ndarray, hits: int) -> int:
-        """How many of a block count: up to the one that completes the number at which to stop."""
-        if self.stop_after is None or hits + np.sum(hit) < self.stop_after:
-            return len(hit)
-        return int(np.flatnonzero(hit)[self.stop_after - hits - 1]) + 1
 
     def _announce(self, seconds: float, remaining: int, given: Labelling) -> None:
         """About how long it will take, where that is long and blocks are not nearly free; `seconds`
@@ -148,27 +139,16 @@ class Draws:
     def _show(self, done: int) -> None:
         say(done, self.total, "permutations")
         if self.verbose > 0 and sys.stderr.isatty() and not heard():
-            width = 30
-            filled = width * done // self.total
-            end = "\n" if done == self.total else ""
             print(
-                f"\rpermutations [{'#' * filled}{'.' * (width - filled)}] {done}/{self.total}",
-                end=end,
+                f"\rpermutations [{'#' * (30 * done // self.total):.<30}] {done}/{self.total}",
+                end="\n" if done == self.total else "",
                 file=sys.stderr,
                 flush=True,
             )
 
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return (
-        parts[0]
-        if len(parts) == 1
-        else {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    )
-
-
-def _plain(score: Any) -> Any:
-    return float(score) if np.ndim(score) == 0 else score
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def duration(seconds: float) -> str:

@@ -18,8 +18,16 @@ from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_sc
 from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import class_scores
-from ..crossval.metrics import Metric, Outputs, Scored, pooled, vectorised
-from ..estimators.fitted import is_model
+from ..crossval.metrics import (
+    Metric,
+    Outputs,
+    Scored,
+    correlation,
+    neg_log_loss,
+    pooled,
+    vectorised,
+)
+from ..estimators.fitted import final_step, is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 
@@ -49,23 +57,9 @@ def measures(
 
     The first is the one that the result's three values are about.
     """
-    posterior = has_posterior(estimator)
-    known = is_model(estimator)
-
-    def measure(name: str, given: Any) -> Measure:
-        metric = (
-            vectorised(given, classifier=classifier, classes=classes, has_posterior=posterior)
-            if known
-            else None
-        )
-        plain = given is None or isinstance(given, (str, SCORER))
-        scorer = (
-            _scorer(estimator, given, classes)
-            if metric is None
-            else NamedScorer(estimator, given, classes)
-        )
-        return Measure(name, metric, scorer, plain)
-
+    known, uncalibrated = is_model(estimator), getattr(estimator, "calibration", "") is None
+    # whether probabilities are the softmax of decisions, with nothing calibrated in between
+    posterior = uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
     if isinstance(scoring, Mapping):
         named = dict(scoring)
     elif isinstance(scoring, (list, tuple, set)):
@@ -76,7 +70,12 @@ def measures(
         named = {scoring if isinstance(scoring, str) else "score": scoring}
     if not named:
         raise ValueError("scoring must name at least one score, got an empty collection instead.")
-    result = [measure(name, given) for name, given in named.items()]
+    result = []
+    for name, given in named.items():
+        metric = vectorised(given, classes, has_posterior=posterior) if known else None
+        scorer = NamedScorer(estimator, given, classes)
+        plain = given is None or isinstance(given, (str, SCORER))
+        result.append(Measure(name, metric, scorer if metric else scorer.found(), plain))
     if result[0].adds_up:
         raise ValueError(
             'the first score must be a number, got "confusion_matrix" instead: the p-value is '
@@ -84,28 +83,6 @@ def measures(
             'Put another score before it, for instance scoring=["accuracy", "confusion_matrix"].'
         )
     return result
-
-
-def has_posterior(estimator: Any) -> bool:
-    """Whether probabilities are the softmax of decisions, with nothing calibrated in between."""
-    uncalibrated = getattr(estimator, "calibration", "") is None
-    return uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
-
-
-def _scorer(estimator: Any, given: Any, classes: np.ndarray | None) -> Callable[..., Any]:
-    if given == "correlation":
-        return _called(make_scorer(pearson))
-    if given == "confusion_matrix":
-        return ConfusionScorer(classes)
-    if isinstance(given, str):
-        return _called(get_scorer(given))
-    return _called(check_scoring(estimator, scoring=given))
-
-
-def _called(scorer: Any) -> Callable[..., Any]:
-    """A scorer, typed."""
-    typed: Callable[..., Any] = scorer
-    return typed
 
 
 @dataclass(frozen=True)
@@ -117,28 +94,26 @@ class NamedScorer:
     classes: np.ndarray | None
 
     def __call__(self, model: Any, X: Any, y: Any) -> Any:
-        return _scorer(self.estimator, self.name, self.classes)(model, X, y)
+        return self.found()(model, X, y)
 
-
-@dataclass(frozen=True)
-class ConfusionScorer:
-    """Counts of true by predicted class."""
-
-    classes: np.ndarray | None
-
-    def __call__(self, model: Any, X: Any, y: Any) -> np.ndarray:
-        return np.asarray(confusion_matrix(y, model.predict(X), labels=self.classes))
+    def found(self) -> Any:
+        """scikit-learn's scorer, or one for the names that it does not have."""
+        if self.name == "correlation":
+            return make_scorer(pearson)
+        if self.name == "confusion_matrix":
+            return make_scorer(confusion_matrix, labels=self.classes)
+        if isinstance(self.name, str):
+            return get_scorer(self.name)
+        return check_scoring(self.estimator, scoring=self.name)
 
 
 def pearson(y_true: Any, y_pred: Any) -> float:
     """Pearson's correlation of targets and predictions, averaged over targets."""
     truth, predicted = (
-        np.asarray(y, dtype=np.float64).reshape(len(y), -1) for y in (y_true, y_pred)
+        np.asarray(y, dtype=np.float64).reshape(1, 1, len(y), -1).swapaxes(2, 3)
+        for y in (y_true, y_pred)
     )
-    truth, predicted = truth - truth.mean(axis=0), predicted - predicted.mean(axis=0)
-    norms = np.sqrt(np.sum(truth**2, axis=0) * np.sum(predicted**2, axis=0))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return float(np.where(norms > 0, np.sum(truth * predicted, axis=0) / norms, np.nan).mean())
+    return float(correlation(Scored(Outputs(predicted, truth), None))[0, 0])
 
 
 # ---- outputs in, scores out ----------------------------------------------------------------------
@@ -156,53 +131,44 @@ class Scoring:
     literal: set[str] = field(default_factory=set)
 
     @property
-    def n_classes(self) -> int | None:
-        return None if self.classes is None else len(self.classes)
-
-    @property
-    def batched(self) -> list[Measure]:
-        return [measure for measure in self.measures if measure.name not in self.literal]
-
-    @property
     def fitted(self) -> list[Measure]:
-        return [measure for measure in self.measures if measure.name in self.literal]
+        """Those that need fitted models."""
+        return [measure for measure in self.measures if self._needs_fit(measure)]
+
+    def _needs_fit(self, measure: Measure) -> bool:
+        seen = measure.metric is None and not measure.plain  # by a function of the user's own
+        return seen or measure.name in self.literal
 
     def of_outputs(self, runs: list[Outputs]) -> dict[str, np.ndarray]:
         """Scores (B, …) of every measure that can be had from outputs alone."""
-        runs = pooled(runs) if self.pooled else runs
-        scored = [Scored(run, self.n_classes) for run in runs]
+        n_classes = None if self.classes is None else len(self.classes)
+        scored = [Scored(run, n_classes) for run in (pooled(runs) if self.pooled else runs)]
         return {
-            measure.name: _combined(measure, [self.of_run(measure, run) for run in scored])
-            for measure in self.batched
+            measure.name: _combined(measure, [self._of_run(measure, run) for run in scored])
+            for measure in self.measures
+            if not self._needs_fit(measure)
         }
 
-    def of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
-        """Scores (B, k) of a run of folds."""
-        if measure.metric is not None and self._covered(measure, scored):
-            return measure.metric(scored)
-        return self._by_scorer(measure, scored)
+    def _of_run(self, measure: Measure, scored: Scored) -> np.ndarray:
+        """Scores (B, k) of a run of folds.
 
-    def _covered(self, measure: Measure, scored: Scored) -> bool:
-        """The log-loss of a fold that lacks a class is scikit-learn's to define."""
-        if measure.name != "neg_log_loss":
-            return True
-        return bool(
-            np.all([np.any(scored.truth == code, axis=2) for code in range(self.n_classes or 0)])
+        The log-loss of a fold that lacks a class is scikit-learn's to define.
+        """
+        disputed = measure.metric is neg_log_loss and np.any(scored.per_class[1] == 0)
+        if measure.metric is not None and not disputed:
+            return measure.metric(scored)
+        B, k = scored.truth.shape[:2]
+        return np.array(
+            [[self._one(measure, scored, b, fold) for fold in range(k)] for b in range(B)]
         )
 
-    def _by_scorer(self, measure: Measure, scored: Scored) -> np.ndarray:
-        B, k = scored.truth.shape[:2]
-        scores = [[self._one(measure, scored, b, fold) for fold in range(k)] for b in range(B)]
-        return np.array(scores)
-
     def _one(self, measure: Measure, scored: Scored, b: int, fold: int) -> Any:
-        values, truth = scored.values[b, fold], scored.truth[b, fold]
+        outputs, truth = scored.values[b, fold].T, scored.truth[b, fold]
         if self.classes is not None:
-            decision = values if values.ndim == 1 else values.T
-            stub: Any = HeldOutClassifier(self.classes, decision, self._probabilities(decision))
+            stub: Any = HeldOutClassifier(self.classes, outputs, self._probabilities(outputs))
             y = self.classes[truth]
         else:
-            stub = HeldOutRegressor(values if values.ndim == 1 else values.T)
+            stub = HeldOutRegressor(outputs)
             y = truth[0] if self.single else truth.T
         return measure.scorer(stub, np.zeros((len(y), 1)), y)
 
@@ -212,7 +178,7 @@ class Scoring:
             return None
 
         def probabilities() -> np.ndarray:
-            if self.estimator.calibration is not None:
+            if final_step(self.estimator).calibration is not None:
                 raise NeedsFitError
             return np.asarray(scipy.special.softmax(class_scores(decision), axis=1))
 
@@ -225,16 +191,17 @@ class Scoring:
         if self.pooled:
             y = np.concatenate([np.asarray(y) for _, _, y in folds])
             folds = [(Pooled(folds), np.zeros((len(y), 1)), y)]
-        scores = {
-            measure.name: np.array([[measure.scorer(model, X, y) for model, X, y in folds]])
+        return {
+            measure.name: _combined(
+                measure, [np.array([[measure.scorer(model, X, y) for model, X, y in folds]])]
+            )
             for measure in which
         }
-        return {measure.name: _combined(measure, [scores[measure.name]]) for measure in which}
 
 
 def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
     """One score per labelling: the mean over folds, or the sum of confusion matrices."""
-    by_fold = by_run[0] if len(by_run) == 1 else np.concatenate(by_run, axis=1)
+    by_fold = np.concatenate(by_run, axis=1)
     return np.asarray(
         by_fold.sum(axis=1) if measure.adds_up else np.mean(np.ascontiguousarray(by_fold), axis=1)
     )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,26 +30,25 @@ from ..core.holdout import ResidualMap
 from ..core.readout import Readout
 from ..core.rows import dense_like
 from ..crossval.metrics import Outputs
-from ..crossval.stand_in import Shared, subset
+from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
 from ..tuning.problem import Problem
-from ..tuning.search import Search, Trial, search
+from ..tuning.search import Trial, search
 from ..tuning.tuner import Parameters, Tuner
 from .engine import BLOCK_BYTES
-from .factors import is_definite, training_sizes
+from .factors import is_definite, kept_targets, training_sizes
 from .folds import Layout
 from .validity import Split
 
-UNSUPERVISED = (
-    "sklearn.preprocessing",
-    "sklearn.impute",
-    "sklearn.decomposition",
-    "sklearn.kernel_approximation",
-    "sklearn.random_projection",
-)
+UNSUPERVISED = ("sklearn.preprocessing.", "sklearn.impute.", "sklearn.decomposition.")
+NESTED = {
+    Pipeline: "steps",
+    FeatureUnion: "transformer_list",
+    ColumnTransformer: "transformers",
+}
 Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
 
 
@@ -58,8 +58,7 @@ def label_free(estimator: Any) -> bool:
     """
     model = final_step(estimator)
     if model is not estimator:
-        steps = [step for _, step in estimator.steps[:-1]]
-        return all(_unsupervised(step) for step in steps) and label_free(model)
+        return _unsupervised(estimator[:-1]) and label_free(model)
     if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         return False
     threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
@@ -86,17 +85,13 @@ def repeatable(model: Any) -> bool:
 def _unsupervised(step: Any) -> bool:
     if step is None or isinstance(step, str):
         return True
-    if isinstance(step, Pipeline):
-        return all(_unsupervised(inner) for _, inner in step.steps)
-    if isinstance(step, FeatureUnion):
-        return all(_unsupervised(inner) for _, inner in step.transformer_list)
-    if isinstance(step, ColumnTransformer):
-        parts = [inner for _, inner, _ in step.transformers]
-        return all(_unsupervised(inner) for inner in [*parts, step.remainder])
+    for kind, parts in NESTED.items():
+        if isinstance(step, kind):
+            inner = [part[1] for part in getattr(step, parts)]
+            return all(map(_unsupervised, [*inner, getattr(step, "remainder", None)]))
     if isinstance(getattr(step, "random_state", None), np.random.RandomState):
         return False
-    module = type(step).__module__
-    known = any(module.startswith(name + ".") for name in UNSUPERVISED)
+    known = type(step).__module__.startswith(UNSUPERVISED)
     return known and not step.__sklearn_tags__().target_tags.required
 
 
@@ -115,9 +110,10 @@ class TrainedFold:
         self.tuner = replace(self.setup.tuner(), make=self._made)
         spec = self.tuner.specification
         self.readout: Readout = self.setup.readout
-        self.fixed_alpha = None if spec.alphas is None or len(spec.alphas) > 1 else spec.alphas[0]
-        several = len(spec.others()) > 1 or self.tuner.lattice() is not None
-        self.tuned = several or self.fixed_alpha is None
+        self.fixed: Choice | None = None  # the choice, where there is only one
+        one_kernel = len(spec.others()) == 1 and self.tuner.lattice() is None
+        if one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
+            self.fixed = _key(spec.others()[0]), float(spec.alphas[0])
 
     def problem(self, parameters: Mapping[str, Any]) -> Problem:
         """The decomposition for these kernel parameters.
@@ -134,7 +130,7 @@ class TrainedFold:
             if self.setup.training.precomputed:  # a decomposition overwrites it
                 copied = namespace(data.X).asarray(data.X, copy=True)
                 tuner = replace(tuner, data=replace(data, X=copied))
-            mu = None if self.tuned or self.fixed_alpha is None else float(self.fixed_alpha)
+            mu = None if self.fixed is None else self.fixed[1]
             self.problems[key] = tuner.problem(parameters, mu)
         return self.problems[key]
 
@@ -146,13 +142,10 @@ class TrainedFold:
         """S (m, n) from unscaled training targets to held-out targets; diag(s) R diag(s) where the
         readout needs it, and whether the kernel is definite.
         """
-        parameters, mu = dict(choice[0]), choice[1]
-        problem = self.problem(parameters)
-        unit = eye_like(problem.n_samples, problem.smoother.Q0)
-        problem = problem.with_targets(unit)
+        problem, mu = self.problem(dict(choice[0])), choice[1]
+        problem = problem.with_targets(eye_like(problem.n_samples, problem.smoother.Q0))
         fitted = problem.fit(mu)
-        solution = problem.solution(fitted, mu)
-        S = solution.values(problem.kernel, self.X_test, problem.X)
+        S = problem.solution(fitted, mu).values(problem.kernel, self.X_test, problem.X)
         if not self.readout.needs_scatter:
             return S, None, True
         R = fitted.residual
@@ -165,36 +158,26 @@ class TrainedFold:
         """What the search chooses for each labelling: labels (B, n) or numbers (B, t, n), and their
         kept targets (B, t, n).
         """
-        spec = self.tuner.specification
-        if not self.tuned and self.fixed_alpha is not None:
-            return [(_key(spec.others()[0]), float(self.fixed_alpha))] * len(values)
-        judge = self._judge_together(Y) if spec.criterion.name == "squared_error" else None
-        others, lattice = spec.others(), self.tuner.lattice()
-        winners: list[Trial] = []
-        for b, labels in enumerate(values):
-            if judge is None:
-                winners.append(self._relabelled(labels).winner())
-                continue
-
-            def evaluate(several: Sequence[Parameters], b: int = b) -> list[Trial]:
-                return [judge(parameters, b) for parameters in several]
-
-            found: Search = search(evaluate, others, lattice)
-            winners.append(found.winner)
+        if self.fixed is not None:
+            return [self.fixed] * len(values)
+        if self.tuner.specification.criterion.name == "squared_error":
+            winners = self._judged_together(Y)
+        else:
+            winners = [self._relabelled(labels).winner() for labels in values]
         return [(_key(winner.parameters), winner.alpha) for winner in winners]
 
     def _relabelled(self, labels: np.ndarray) -> Tuner:
         data = self.setup.data
         if data.classes is None:
             y = labels[0] if len(labels) == 1 else labels.T
-            relabelled = data.relabelled(y, None, self.readout.targets(y))
-        else:
-            y = data.classes[labels]
-            relabelled = data.relabelled(y, labels, self.readout.targets(labels))
-        return replace(self.tuner, data=relabelled)
+            return replace(self.tuner, data=data.relabelled(y, None, self.readout.targets(y)))
+        targets = self.readout.targets(labels)
+        return replace(self.tuner, data=data.relabelled(data.classes[labels], labels, targets))
 
-    def _judge_together(self, Y: Array) -> Any:
-        """Trials by squared error, all labellings of a kernel in one batch of products."""
+    def _judged_together(self, Y: Array) -> list[Trial]:
+        """What squared error chooses for each labelling: all labellings of a kernel are judged in
+        one batch of products.
+        """
         judged: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
 
         def judge(parameters: Parameters, labelling: int) -> Trial:
@@ -207,7 +190,11 @@ class TrainedFold:
             alphas, losses = judged[key]
             return Trial(parameters, alphas, losses[labelling])
 
-        return judge
+        def evaluate(labelling: int, several: Sequence[Parameters]) -> list[Trial]:
+            return [judge(parameters, labelling) for parameters in several]
+
+        others, lattice = self.tuner.specification.others(), self.tuner.lattice()
+        return [search(partial(evaluate, b), others, lattice).winner for b in range(len(Y))]
 
     def _squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
         """Leave-one-out squared errors (B, candidates), to a common factor."""
@@ -252,7 +239,6 @@ class TrainedEngine:
         self.estimator, self.y, self.weights, self.splits = estimator, y, weights, splits
         self.n_classes, self.max_bytes = n_classes, max_bytes
         self.shared = Shared(estimator, X, y)
-        self.n_samples = len(y)
         self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0
         self._made = {0: self._make_fold(*splits[0])}
@@ -263,8 +249,7 @@ class TrainedEngine:
 
         As many as the budget allows, since every block may decompose the training sets again.
         """
-        columns = self.readout.n_targets
-        return max(1, self.max_bytes // (8 * self.n_samples * (6 * columns + 4)))
+        return max(1, self.max_bytes // (8 * len(self.y) * (6 * self.readout.n_targets + 4)))
 
     def _make_fold(self, train: np.ndarray, test: np.ndarray) -> TrainedFold:
         """Steps fitted, rows validated.
@@ -276,9 +261,8 @@ class TrainedEngine:
         model = final_step(estimator)
         if model is not estimator:
             steps = estimator[:-1]
-            X_train = steps.fit_transform(X_train)
-            X_test = steps.transform(X_test)
-        y = subset(self.y, train)
+            X_train, X_test = steps.fit_transform(X_train), steps.transform(X_test)
+        y = self.y[train]
         if self.n_classes:
             y = np.unique(self.y)[np.arange(len(train)) % self.n_classes]
         weights = None if self.weights is None else self.weights[train]
@@ -290,18 +274,14 @@ class TrainedEngine:
         """Which labellings (B,) leave every training set a model like the whole's."""
         if not self.n_classes:
             return np.ones(len(values), dtype=bool)
-        sizes = self._sizes(layouts[0], values)
+        sizes = training_sizes(layouts, values, self.n_classes, self.weights)
         return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
-
-    def _sizes(self, layout: Layout, values: np.ndarray) -> np.ndarray:
-        order, weights = layout.order, self.weights
-        laid_out_weights = None if weights is None else weights[order]
-        laid_out = values[:, order]
-        return training_sizes(layout, values, laid_out, self.n_classes, weights, laid_out_weights)
 
     def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
         """Outputs by fold for labels (B, n) or numbers (B, t, n)."""
-        sizes = self._sizes(layout, values) if self.readout.needs_scatter else None
+        sizes = None
+        if self.readout.needs_scatter:
+            sizes = training_sizes([layout], values, self.n_classes, self.weights)
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
@@ -311,27 +291,19 @@ class TrainedEngine:
 
     def _outputs(self, number: int, values: np.ndarray, sizes: np.ndarray | None) -> Array:
         fold = self._made.pop(number, None) or self._make_fold(*self.splits[number])
-        if not fold.tuned:
+        if fold.fixed is not None:
             self._made[number] = fold
         like = dense_like(fold.setup.data.X)
         xp = namespace(like)
-        given = values
-        if not isinstance(like, np.ndarray):
-            dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
-            given = asarray_like(values, like, dtype)
-        Y = self.readout.kept_targets(given)
+        Y = kept_targets(self.readout, values, like)
         chosen = fold.choices(values, Y)
         pieces, rows = [], []
         for choice in dict.fromkeys(chosen):
             members = np.array([b for b, other in enumerate(chosen) if other == choice])
-            part = Y
-            if len(members) < len(chosen):
-                part = xp.take(Y, index_like(members, Y), axis=0)
+            part = xp.take(Y, index_like(members, Y), axis=0)
             own = None if sizes is None else asarray_like(sizes[members], like)
             pieces.append(self._read(self._maps_of(number, fold, choice), part, own))
             rows.append(members)
-        if len(pieces) == 1:
-            return pieces[0]
         order = index_like(np.argsort(np.concatenate(rows)), like)
         return xp.take(xp.concat(pieces, axis=0), order, axis=0)
 
@@ -344,8 +316,7 @@ class TrainedEngine:
         P = xp.reshape(flat @ S.T, (B, 1, t, -1))
         E = None
         if R is not None:
-            residual = xp.reshape(flat @ R, (B, t, n))
-            E = (Y @ xp.matrix_transpose(residual))[:, None, :, :]
+            E = (Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n))))[:, None, :, :]
         return self.readout.read_kept(P, E, sizes, definite)
 
     def _maps_of(
@@ -361,6 +332,3 @@ class TrainedEngine:
             self._maps[key] = maps
             self._held += size
         return maps
-
-
-__all__ = ["TrainedEngine", "label_free", "repeatable"]

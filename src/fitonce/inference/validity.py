@@ -10,6 +10,7 @@ time at a nominal 5 %.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ from sklearn.model_selection import (
     check_cv,
 )
 
+from .exchange import LabelExchange, blocks_of
+
 MODES = ("resplit", "within-folds", "free")
 IGNORE_Y = (
     KFold,
@@ -48,6 +51,24 @@ IGNORE_Y = (
     TimeSeriesSplit,
 )
 USE_Y = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold)
+REFUSAL = (
+    'permute="free" is not valid here: {}. Labels permuted freely over all rows are then '
+    "unbalanced in folds where the observed ones are balanced, and the test rejects pure noise far "
+    "more often than its level says (25–73 % at 5 % in simulations). Use "
+    'permute="within-folds" (fast), permute="resplit" (what scikit-learn does), or a splitter '
+    "that ignores y."
+)
+LISTED = (
+    "a list of splits does not say whether it was made from y, so labels are permuted within the "
+    "test folds, which is valid either way; scikit-learn permutes freely, which is not if the "
+    'folds are stratified. Say permute="free" if the splits were made without looking at y, '
+    'permute="within-folds" to keep this, or pass the splitter itself.'
+)
+BALANCED = (
+    "the folds hold the classes more evenly than chance would although the splitter ignores y "
+    "(an alternating or designed order of the rows). Free permutations do not keep that, and their "
+    'p-value can be too small. Use permute="within-folds", or shuffle the rows.'
+)
 BALANCE_DRAWS = 999  # labellings that the observed folds are compared with
 BALANCE_LEVEL = 0.01  # folds more even than all but this share of them look as if made from y
 
@@ -82,11 +103,16 @@ def draws_anew(cv: Any) -> bool:
     )
 
 
-def choose_mode(permute: str | None, cv: Any, balanced: bool) -> str:
+def choose_mode(
+    permute: str | None,
+    cv: Any,
+    splits: Sequence[Split],
+    labels: np.ndarray | None,
+    groups: np.ndarray | None,
+) -> str:
     """The way of permuting: the one asked for, refused where it is known to be invalid, or
-    scikit-learn's where it is valid.
-
-    `balanced` says that the folds hold the classes more evenly than chance would.
+    scikit-learn's where it is valid; with a warning where free permutations meet folds that look
+    balanced. `labels` are those of a classification, else None.
     """
     if permute is not None and permute not in MODES:
         raise ValueError(
@@ -101,50 +127,24 @@ def choose_mode(permute: str | None, cv: Any, balanced: bool) -> str:
             'splitter itself; or permute="within-folds", or permute="free" if the splits were '
             "made without looking at y."
         )
+    freely = permute == "free" or (permute is None and free_of_y is True)
+    doubtful = freely and free_of_y is not False and labels is not None
+    balanced = doubtful and more_even_than_chance(splits, labels, groups)  # type: ignore[arg-type]
     if permute == "free" and (free_of_y is False or (free_of_y is None and balanced)):
-        raise ValueError(_refusal(cv, listed))
-    if permute is not None:
-        return permute
-    if listed:
-        # a list does not say whether it was made from y; this is valid either way
-        return "within-folds"
-    return "free" if free_of_y and not draws_anew(cv) else "resplit"
-
-
-def _refusal(cv: Any, listed: bool) -> str:
-    what = "these splits" if listed else type(cv).__name__
-    how = (
-        "hold the classes more evenly than chance would, as if made with the help of y"
-        if listed
-        else "makes its folds from y"
-    )
-    return (
-        f'permute="free" is not valid here: {what} {how}. Labels permuted freely over all rows '
-        "are then unbalanced in folds where the "
-        "observed ones are balanced, and the test rejects pure noise far more often than its "
-        "level says (25–73 % at 5 % in "
-        'simulations). Use permute="within-folds" (fast), permute="resplit" (what scikit-learn '
-        "does), or a splitter that ignores y."
-    )
-
-
-def balance_message(listed: bool) -> str:
-    """Why a warning is due although nothing was refused."""
-    if listed:
-        return (
-            "a list of splits does not say whether it was made from y, so labels are permuted "
-            "within the test folds, which is valid either "
-            "way; scikit-learn permutes freely, which is not if the folds are stratified. Say "
-            'permute="free" if the splits were made '
-            'without looking at y, permute="within-folds" to keep this, or pass the splitter '
-            "itself."
+        made = (
+            "these splits hold the classes more evenly than chance would, as if made with the help "
+            "of y"
         )
-    return (
-        "the folds hold the classes more evenly than chance would although the splitter ignores y "
-        "(an alternating or designed order of the "
-        "rows). Free permutations do not keep that, and their p-value can be too small. "
-        'Use permute="within-folds", or shuffle the rows.'
-    )
+        raise ValueError(
+            REFUSAL.format(made if listed else f"{type(cv).__name__} makes its folds from y")
+        )
+    if listed and permute is None:  # a list does not say how it was made; this is valid either way
+        warnings.warn(LISTED, ValidityWarning, stacklevel=4)
+        return "within-folds"
+    mode = permute or ("free" if free_of_y and not draws_anew(cv) else "resplit")
+    if balanced and mode == "free":
+        warnings.warn(BALANCED, ValidityWarning, stacklevel=4)
+    return mode
 
 
 def more_even_than_chance(
@@ -170,20 +170,10 @@ def more_even_than_chance(
         counts = np.stack([member @ (permuted == code) for code in range(n_classes)], axis=1)
         return float(np.sum((counts - expected) ** 2))
 
-    observed = unevenness(labels)
-    rng = np.random.RandomState(0)
-    blocks = (
-        None if groups is None else [np.flatnonzero(groups == group) for group in np.unique(groups)]
-    )
-    as_even = 0
+    observed, as_even = unevenness(labels), 0
+    exchange, rng = LabelExchange(labels, blocks_of(n, groups)), np.random.RandomState(0)
     for _ in range(BALANCE_DRAWS):
-        permuted = labels.copy()
-        if blocks is None:
-            permuted = rng.permutation(labels)
-        else:
-            for rows in blocks:
-                permuted[rows] = rng.permutation(labels[rows])
-        as_even += unevenness(permuted) <= observed + 1e-9
+        as_even += unevenness(labels[exchange.draw(rng).indices]) <= observed + 1e-9
         if as_even + 1 > BALANCE_LEVEL * (BALANCE_DRAWS + 1):
             return False
     return True
@@ -199,16 +189,12 @@ def atoms_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
     for number, (train, test) in enumerate(splits):
         pattern[train, number] = 1
         pattern[test, number] = 2
-    return np.unique(pattern, axis=0, return_inverse=True)[1].reshape(-1)
-
-
-def check_atoms(atoms: np.ndarray) -> None:
-    sizes = np.bincount(atoms)
-    if sizes.max() == 1:
+    atoms = np.unique(pattern, axis=0, return_inverse=True)[1].reshape(-1)
+    if len(np.unique(atoms)) == n_samples:
         raise ValueError(
             'permute="within-folds" needs rows that all splits treat alike, but no two rows are '
-            "tested together in the same splits "
-            "(leave-one-out, many repeated or overlapping splits): there is nothing to permute. "
-            "Use a single partition into folds, "
+            "tested together in the same splits (leave-one-out, many repeated or overlapping "
+            "splits): there is nothing to permute. Use a single partition into folds, "
             'permute="resplit", or "free" if the splitter ignores y.'
         )
+    return atoms
