@@ -202,10 +202,11 @@ def cross_validate(
     0.98 one (fixed parameters)
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
-    looped = verbose or return_train_score or return_estimator or return_indices
-    looped = looped or not _is_error_score(error_score)
+    plain = not (verbose or return_train_score or return_estimator or return_indices)
     start = time.perf_counter()
-    quick = None if looped else plan.quick_scores(groups, scoring)
+    quick = None
+    if plain and _is_error_score(error_score):
+        quick = plan.quick_scores(groups, scoring)
     if quick is not None:
         results = CrossValidation(_timed(quick[1], time.perf_counter() - start))
     else:
@@ -254,10 +255,8 @@ def cross_val_score(
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
     plan = _Plan(estimator, X, y, cv, params, scoring)
-    single = scoring is None or isinstance(scoring, str)
-    quick = None
-    if single and not verbose and _is_error_score(error_score):
-        quick = plan.quick_scores(groups, scoring)
+    single = (scoring is None or isinstance(scoring, str)) and _is_error_score(error_score)
+    quick = plan.quick_scores(groups, scoring) if single and not verbose else None
     scores: np.ndarray
     if quick is not None:
         scores = quick[1]["score"]

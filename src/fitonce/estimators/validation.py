@@ -175,9 +175,7 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
             f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
-            '"ard" or '
-            "one value per feature, "
-            f"got {gamma!r} instead."
+            f'"ard" or one value per feature, got {gamma!r} instead.'
         )
 
 
