@@ -71,7 +71,7 @@ SPLITTERS = {
 }
 
 
-def data(
+def shifted_classes(
     n_classes: int = 3, n: int = N, seed: int = 0, effect: float = 0.5
 ) -> tuple[np.ndarray, np.ndarray]:
     """Unbalanced classes in no order."""
@@ -117,7 +117,7 @@ def compare(estimator: Any, X: Any, y: Any, **options: Any) -> PermutationTest:
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("splitter", ["KFold", "stratified, shuffled"])
 def test_models(name: str, n_classes: int, splitter: str) -> None:
-    X, y = data(n_classes)
+    X, y = shifted_classes(n_classes)
     result = compare(MODELS[name], X, y, cv=SPLITTERS[splitter], scoring="accuracy")
     assert result.route.name == "one"
     assert result.mode == ("free" if splitter == "KFold" else "resplit")
@@ -126,7 +126,7 @@ def test_models(name: str, n_classes: int, splitter: str) -> None:
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_splitters(splitter: str, n_classes: int) -> None:
-    X, y = data(n_classes)
+    X, y = shifted_classes(n_classes)
     scoring = "accuracy" if splitter == "LeaveOneOut" else "balanced_accuracy"
     compare(
         MODELS["fisher"],
@@ -141,7 +141,7 @@ def test_splitters(splitter: str, n_classes: int) -> None:
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("targets", [1, 2])
 def test_regression(penalty: str, targets: int) -> None:
-    X, _ = data()
+    X, _ = shifted_classes()
     Y = X[:, :targets] + np.random.default_rng(1).normal(size=(N, targets))
     y = Y[:, 0] if targets == 1 else Y
     model = KernelRidge(gamma=0.2, alpha=0.3, penalty=penalty)
@@ -166,7 +166,7 @@ def test_regression(penalty: str, targets: int) -> None:
 
 @pytest.mark.parametrize("model", ["fisher", "fisher, dual", "LS-SVM"])
 def test_precomputed_kernel_and_weights(model: str) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     weights = np.random.default_rng(2).uniform(0.5, 3.0, size=N)
     K = np.exp(-0.2 * np.sum((X[:, None] - X) ** 2, axis=2))
     estimator = clone(MODELS[model]).set_params(kernel="precomputed")
@@ -175,7 +175,7 @@ def test_precomputed_kernel_and_weights(model: str) -> None:
 
 
 def test_string_labels_priors_and_lists() -> None:
-    X, y = data()
+    X, y = shifted_classes()
     names = np.array(["b", "c", "a"])[y]
     compare(
         KernelFisherDiscriminant(gamma=0.2, alpha=0.3, priors=[0.5, 0.3, 0.2]),
@@ -188,7 +188,7 @@ def test_string_labels_priors_and_lists() -> None:
 @pytest.mark.parametrize("permute", ["resplit", "free"])
 @pytest.mark.parametrize("cv", [GroupKFold(3), LeaveOneGroupOut(), StratifiedGroupKFold(3)])
 def test_groups(cv: Any, permute: str) -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     groups = np.arange(N) % 5
     if permute == "free" and isinstance(cv, StratifiedGroupKFold):
         pytest.skip("refused; see test_refused")
@@ -198,7 +198,7 @@ def test_groups(cv: Any, permute: str) -> None:
 
 def test_shared_generator() -> None:
     """A RandomState in the splitter is consumed as scikit-learn consumes it."""
-    X, y = data()
+    X, y = shifted_classes()
     results = [
         quietly(
             function,
@@ -216,7 +216,7 @@ def test_shared_generator() -> None:
 
 def test_missing_classes_are_fitted() -> None:
     """Two rows of a class: under many permutations a training set lacks it."""
-    X, y = data()
+    X, y = shifted_classes()
     y = np.where(np.arange(N) < 2, 7, y)
     result = compare(MODELS["fisher"], X, y, cv=KFold(2), n_permutations=12)
     assert 0 < result.route.fitted_folds < 12
@@ -239,7 +239,7 @@ LABEL_SCORES = [
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("permute", ["resplit", "within-folds"])
 def test_scores_from_one_pass(n_classes: int, permute: str) -> None:
-    X, y = data(n_classes)
+    X, y = shifted_classes(n_classes)
     model = KernelFisherDiscriminant(gamma=0.2, alpha=0.3, calibration=None)
     names = [
         *LABEL_SCORES,
@@ -282,13 +282,13 @@ def test_scores_from_one_pass(n_classes: int, permute: str) -> None:
 
 
 def test_calibrated_probabilities_are_fitted() -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     result = compare(MODELS["fisher"], X, y, cv=3, scoring="neg_log_loss", n_permutations=3)
     assert result.route.fitted_folds == 3
 
 
 def test_scorers_of_the_user() -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
 
     def looks_inside(estimator: Any, X: Any, y: Any) -> float:
         return float(estimator.alpha_ + estimator.score(X, y))
@@ -301,7 +301,7 @@ def test_auc_with_tied_decisions() -> None:
     """Repeated rows tie, and ties count half, whatever rounding makes of them (in a refit, too, it
     tells them apart).
     """
-    X, y = data(2)
+    X, y = shifted_classes(2)
     X = np.round(X[:, :1])
 
     def tied_auc(y_true: np.ndarray, decision: np.ndarray) -> float:
@@ -317,7 +317,7 @@ def test_auc_with_tied_decisions() -> None:
 
 
 def test_confusion_matrix_and_correlation() -> None:
-    X, y = data()
+    X, y = shifted_classes()
     cv = KFold(3)
     result = quietly(
         permutation_test_score,
@@ -354,7 +354,7 @@ def test_confusion_matrix_and_correlation() -> None:
 
 @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "matthews_corrcoef", "f1_macro"])
 def test_pooled(scoring: str) -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     cv = KFold(4, shuffle=True, random_state=0)
     result = permutation_test_score(
         MODELS["fisher"], X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=3
@@ -435,7 +435,7 @@ def _in_order_of_patterns(fold: np.ndarray) -> list[int]:
 @pytest.mark.parametrize("name", ["fisher", "fisher, dual", "LS-SVM"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_within_folds(name: str, n_classes: int) -> None:
-    X, y = data(n_classes)
+    X, y = shifted_classes(n_classes)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     result = permutation_test_score(
         MODELS[name], X, y, cv=cv, permute="within-folds", n_permutations=5
@@ -450,7 +450,7 @@ def test_within_folds(name: str, n_classes: int) -> None:
 
 def test_within_folds_keeps_class_counts() -> None:
     """Overlapping test sets too: labels move only among rows that all splits treat alike."""
-    X, y = data(2, n=60)
+    X, y = shifted_classes(2, n=60)
     cv = ShuffleSplit(2, test_size=0.5, random_state=0)
     from fitonce.inference.validity import atoms_of
 
@@ -467,7 +467,7 @@ def test_within_folds_keeps_class_counts() -> None:
 
 
 def test_exchange_within_and_rows() -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     groups = np.arange(N) // 9
     within_groups = permutation_test_score(
         MODELS["fisher"], X, y, cv=KFold(3), groups=groups, n_permutations=4
@@ -570,7 +570,7 @@ def test_exchanges_end_to_end(exchange: str) -> None:
 
 
 def test_sign_flips_of_numbers_end_to_end() -> None:
-    X, _ = data()
+    X, _ = shifted_classes()
     y = X[:, 0]
     result = permutation_test_score(
         KernelRidge(gamma=0.1, alpha=1.0), X, y, cv=KFold(3), exchange="sign", n_permutations=3
@@ -585,7 +585,7 @@ def test_sign_flips_of_numbers_end_to_end() -> None:
 
 
 def test_units_must_lie_in_a_fold() -> None:
-    X, y = data(2, n=40)
+    X, y = shifted_classes(2, n=40)
     with pytest.raises(ValueError, match="every group inside one test fold"):
         permutation_test_score(
             MODELS["fisher"],
@@ -612,7 +612,7 @@ def test_units_must_lie_in_a_fold() -> None:
     ],
 )
 def test_refused(cv: Any) -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     with pytest.raises(ValueError, match="is not valid here") as caught:
         permutation_test_score(
             MODELS["fisher"], X, y, cv=cv, groups=np.arange(N) // 2, permute="free"
@@ -622,7 +622,7 @@ def test_refused(cv: Any) -> None:
 
 def test_lists_of_splits() -> None:
     """A list does not say how it was made; its balance may."""
-    X, y = data(3, n=180)
+    X, y = shifted_classes(3, n=180)
     stratified = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     plain = list(KFold(5, shuffle=True, random_state=0).split(X))
     for cv in (plain, stratified):
@@ -652,14 +652,14 @@ def test_lists_of_splits() -> None:
 
 
 def test_designed_order_is_warned_of() -> None:
-    X, _ = data(2, n=120)
+    X, _ = shifted_classes(2, n=120)
     y = np.arange(120) % 2
     with pytest.warns(ValidityWarning, match="although the splitter ignores y"):
         permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(5), n_permutations=2)
 
 
 def test_nothing_to_permute() -> None:
-    X, _ = data(2)
+    X, _ = shifted_classes(2)
     groups = np.arange(N) // 5
     with pytest.warns(ValidityWarning, match="no permutation changes the labels"):
         result = permutation_test_score(
@@ -682,7 +682,7 @@ def test_nothing_to_permute() -> None:
     ],
 )
 def test_bad_arguments(options: dict[str, Any], message: str) -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     with pytest.raises(ValueError, match=message):
         permutation_test_score(MODELS["LS-SVM"], X, y, **options)
 
@@ -691,7 +691,7 @@ def test_bad_arguments(options: dict[str, Any], message: str) -> None:
 
 
 def test_result() -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     result = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=9)
     assert isinstance(result, tuple) and len(result) == 3
     score, null, pvalue = result
@@ -782,7 +782,7 @@ def test_undefined_scores_are_no_evidence() -> None:
 
     Scikit-learn would give an observed NaN the smallest p-value there is.
     """
-    X, _ = data(2)
+    X, _ = shifted_classes(2)
     y = np.isin(np.arange(N), [20, 21, 22, 23, 40, 41, 42, 43]).astype(
         int
     )  # none in the first fold
@@ -810,7 +810,7 @@ def test_undefined_scores_are_no_evidence() -> None:
 
 
 def test_early_stopping() -> None:
-    X, _ = data(2)
+    X, _ = shifted_classes(2)
     y = np.random.default_rng(8).permutation(np.arange(N) % 2)
     everything = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400)
     hits = np.flatnonzero(everything.permutation_scores >= everything.score - 1e-10)
@@ -836,7 +836,7 @@ def test_early_stopping() -> None:
 )
 @pytest.mark.parametrize("name", ["fisher", "fisher, dual", "LS-SVM", "fisher, indefinite"])
 def test_pipelines_share_decompositions(name: str, cv: Any) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     result = compare(make_pipeline(StandardScaler(), MODELS[name]), X, y, cv=cv)
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
 
@@ -844,7 +844,7 @@ def test_pipelines_share_decompositions(name: str, cv: Any) -> None:
 @pytest.mark.parametrize("calibration", [None, "temperature"])
 def test_probabilities_of_pipelines(calibration: str | None) -> None:
     """A scorer of probabilities asks the last step whether they are calibrated."""
-    X, y = data(n=60)
+    X, y = shifted_classes(n=60)
     model = clone(MODELS["fisher"]).set_params(calibration=calibration)
     cv = KFold(3, shuffle=True, random_state=0)
     scored = {"cv": cv, "scoring": "roc_auc_ovr", "n_permutations": 3}
@@ -853,7 +853,7 @@ def test_probabilities_of_pipelines(calibration: str | None) -> None:
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 def test_pipelines_of_regression_and_weights(penalty: str) -> None:
-    X, _ = data()
+    X, _ = shifted_classes()
     y = X[:, 0] + np.random.default_rng(1).normal(size=N)
     weights = np.random.default_rng(2).uniform(0.5, 3.0, size=N)
     result = compare(
@@ -874,7 +874,7 @@ def test_pipelines_of_regression_and_weights(penalty: str) -> None:
 
 
 def test_supervised_steps_are_refitted() -> None:
-    X, y = data()
+    X, y = shifted_classes()
     estimator = make_pipeline(SelectKBest(f_classif, k=2), MODELS["fisher"])
     result = compare(estimator, X, y, cv=KFold(3))
     assert result.route.name == "refit"
@@ -883,7 +883,7 @@ def test_supervised_steps_are_refitted() -> None:
 
 
 def test_foreign_estimators() -> None:
-    X, y = data()
+    X, y = shifted_classes()
     with pytest.warns(RefitWarning, match="no closed form for LinearDiscriminantAnalysis"):
         permutation_test_score(LinearDiscriminantAnalysis(), X, y, cv=3, n_permutations=2)
     compare(LinearDiscriminantAnalysis(), X, y, cv=3, n_permutations=3)
@@ -892,7 +892,7 @@ def test_foreign_estimators() -> None:
 
 @pytest.mark.parametrize("class_weight", [{0: 2.0, 1: 0.5}, "balanced"])
 def test_class_weights_see_labels(class_weight: Any) -> None:
-    X, y = data(2)
+    X, y = shifted_classes(2)
     compare(
         LeastSquaresSVC(gamma=0.2, alpha=0.3, class_weight=class_weight),
         X,
@@ -914,7 +914,7 @@ def test_class_weights_see_labels(class_weight: Any) -> None:
 )
 def test_alpha_is_chosen_again_inside(model: Any, alpha: Any) -> None:
     """In every permutation and fold, with one decomposition per training set."""
-    X, y = data()
+    X, y = shifted_classes()
     y = y if not isinstance(model, KernelRidge) else X[:, 0] + y
     result = compare(clone(model).set_params(alpha=alpha), X, y, cv=KFold(3), n_permutations=4)
     if alpha != "tune":
@@ -928,14 +928,14 @@ def test_alpha_is_chosen_again_inside(model: Any, alpha: Any) -> None:
 )
 def test_everything_is_chosen_again_inside(parameters: dict[str, Any], criterion: str) -> None:
     """Kernel parameters and the penalty, by the estimator's own search."""
-    X, y = data(2, n=30)
+    X, y = shifted_classes(2, n=30)
     model = LeastSquaresSVC(criterion=criterion, **parameters)
     result = compare(model, X, y, cv=KFold(2), n_permutations=2, scoring="roc_auc")
     assert result.route.name == "per-fold" and result.route.fitted_folds == 0
 
 
 def test_precomputed_kernels_are_tuned_from_copies() -> None:
-    X, y = data(3)
+    X, y = shifted_classes(3)
     model = KernelFisherDiscriminant(
         "precomputed", alpha=[0.1, 1.0, 10.0], criterion="squared_error"
     )
@@ -944,7 +944,7 @@ def test_precomputed_kernels_are_tuned_from_copies() -> None:
 
 
 def test_tuned_in_resplit_and_within_folds() -> None:
-    X, y = data()
+    X, y = shifted_classes()
     model = KernelFisherDiscriminant(gamma=0.2, alpha=[0.1, 1.0, 10.0])
     with pytest.warns(RefitWarning, match='permute="within-folds"'):
         permutation_test_score(model, X, y, cv=3, n_permutations=2)
@@ -957,7 +957,7 @@ def test_tuned_in_resplit_and_within_folds() -> None:
 
 def test_a_search_of_another_kind_is_fitted() -> None:
     """Candidates judged by folds of the estimator's own are not repeated in closed form."""
-    X, y = data()
+    X, y = shifted_classes()
     model = LeastSquaresSVC(gamma=0.2, alpha=[0.1, 1.0, 10.0], cv=3)
     result = compare(model, X, y, cv=KFold(3), n_permutations=3)
     assert result.route.name == "refit"
@@ -966,7 +966,7 @@ def test_a_search_of_another_kind_is_fitted() -> None:
 def test_long_runs_are_announced(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     monkeypatch.setattr(run_module, "LONG", 0.0)
     quietly(permutation_test_score, LinearDiscriminantAnalysis(), X, y, cv=3, n_permutations=3)
     assert "for 3 permutations" in capsys.readouterr().err
@@ -985,7 +985,7 @@ def test_long_runs_are_announced(
     "cv", [KFold(4), StratifiedKFold(4), LeaveOneOut(), ShuffleSplit(3, random_state=0)]
 )
 def test_blocks_do_not_matter(cv: Any) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     one = permutation_test_score(MODELS["fisher"], X, y, cv=cv, n_permutations=20)
     small = permutation_test_score(
         MODELS["fisher"], X, y, cv=cv, n_permutations=20, max_bytes=30_000
@@ -1023,7 +1023,7 @@ class StopError(Exception):
 def test_resumed_from_a_checkpoint(
     cv: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     path = tmp_path / "run.npz"
     options: dict[str, Any] = {
         "cv": cv,
@@ -1072,7 +1072,7 @@ def test_resumed_from_a_checkpoint(
 
 
 def test_checkpoints_need_seeds(tmp_path: Path) -> None:
-    X, y = data()
+    X, y = shifted_classes()
     with pytest.raises(ValueError, match="integer random_state"):
         permutation_test_score(MODELS["fisher"], X, y, random_state=None, checkpoint=tmp_path / "a")
     with pytest.raises(ValueError, match="made again"):
@@ -1091,7 +1091,7 @@ def test_checkpoints_need_seeds(tmp_path: Path) -> None:
 def test_torch(name: str, n_classes: int, cv: Any) -> None:
     import torch
 
-    X, y = data(n_classes)
+    X, y = shifted_classes(n_classes)
     scoring = ["accuracy", "f1_macro"]
     expected = quietly(
         permutation_test_score, MODELS[name], X, y, cv=cv, n_permutations=5, scoring=scoring
@@ -1112,7 +1112,7 @@ def test_torch(name: str, n_classes: int, cv: Any) -> None:
 
 def test_accuracy_by_hand() -> None:
     """Nothing of the package but the estimator: permuted labels, fitted and counted."""
-    X, y = data(3)
+    X, y = shifted_classes(3)
     cv = KFold(3, shuffle=True, random_state=0)
     result = permutation_test_score(
         MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11

@@ -32,6 +32,8 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.core.moments import Moments, merge
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
+from problems import row_weights, rows_for
+from reference import assert_close
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
@@ -49,43 +51,16 @@ every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
-def problem(
+def repeated_rows(
     estimator=LeastSquaresSVC, n: int = N, n_classes: int = 3, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in random order, a few of them repeated, and targets of the kind that the estimator
-    learns; classes are unbalanced.
-    """
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 3))
-    if estimator is KernelRidge:
-        y = (
-            np.column_stack([np.sin(2 * X[:, 0]) + X[:, 1], X[:, 2] ** 2])
-            + 0.3 * rng.normal(size=(n, 2))
-            + 5.0
-        )
-        X[-3:], y[-3:] = X[:3], y[:3]
-        return X, y
-    labels = rng.permutation(
-        np.repeat(
-            np.arange(n_classes),
-            np.diff(np.round(np.linspace(0, 1, n_classes + 1) ** 1.5 * n).astype(int)),
-        )
-    )
-    X[:, 0] += 1.5 * labels
-    X[-3:], labels[-3:] = X[:3], labels[:3]
-    return X, labels
+    """Rows for the estimator, the last three of which repeat the first."""
+    return rows_for(estimator, n, n_classes, n_targets=2, seed=seed, repeated=3)
 
 
 def points(seed: int = 7, m: int = M) -> np.ndarray:
     """Landmarks that are no rows."""
     return 1.2 * np.random.default_rng(seed).normal(size=(m, 3))
-
-
-def weights_with_zeros(n: int = N, zeros: int = 4) -> np.ndarray:
-    rng = np.random.default_rng(1)
-    weights = rng.uniform(0.3, 3.0, size=n)
-    weights[rng.permutation(n)[:zeros]] = 0.0
-    return weights
 
 
 def output(model, X):
@@ -98,13 +73,6 @@ def held_out_of(model):
         if hasattr(model, "held_out_decision_")
         else model.held_out_prediction_
     )
-
-
-def close(got, expected, tolerance: float = 1e-8) -> None:
-    got, expected = np.asarray(got), np.asarray(expected)
-    assert got.shape == expected.shape
-    error = np.abs(got - expected).max() / np.abs(expected).max()
-    assert error <= tolerance, f"relative error {error:.2e}"
 
 
 # ---- the definition: normal equations in α -------------------------------------------------------
@@ -178,14 +146,14 @@ def make(
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, intercept, weighted):
     for n_classes in (2, 4):
-        X, y = problem(estimator, n_classes=n_classes)
-        weights = weights_with_zeros() if weighted else None
+        X, y = repeated_rows(estimator, n_classes=n_classes)
+        weights = row_weights(N, zeros=4) if weighted else None
         new = points(3)
         for mu in (1e-2, 1.0, 1e3):
             model = make(estimator, penalty, kernel, intercept, mu, points()).fit(
                 X, y, sample_weight=weights
             )
-            close(
+            assert_close(
                 output(model, new),
                 naive_output(
                     estimator, kernel, X, y, points(), mu, weights, penalty, intercept, new
@@ -199,8 +167,8 @@ def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, inter
 def test_leave_one_out_equals_the_normal_equations_without_the_row(
     estimator, kernel, penalty, intercept, weighted
 ):
-    X, y = problem(estimator, n_classes=3)
-    weights = weights_with_zeros() if weighted else None
+    X, y = repeated_rows(estimator, n_classes=3)
+    weights = row_weights(N, zeros=4) if weighted else None
     held_out = held_out_of(
         make(estimator, penalty, kernel, intercept, 0.3, points()).fit(X, y, sample_weight=weights)
     )
@@ -210,7 +178,7 @@ def test_leave_one_out_equals_the_normal_equations_without_the_row(
         w = None if weights is None else weights[rest]
         settings = points(), 0.3, w, penalty, intercept
         expected.append(naive_output(estimator, kernel, X[rest], y[rest], *settings, X[[row]])[0])
-    close(held_out, expected)
+    assert_close(held_out, expected)
 
 
 SPLITTERS = {
@@ -228,8 +196,8 @@ GROUPS = np.arange(N) % 7
 @pytest.mark.parametrize("cv", SPLITTERS)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted):
-    X, y = problem(estimator, n_classes=2)
-    weights = weights_with_zeros() if weighted else None
+    X, y = repeated_rows(estimator, n_classes=2)
+    weights = row_weights(N, zeros=4) if weighted else None
     splitter = SPLITTERS[cv]
     model = make(estimator, penalty, landmarks=points(), cv=splitter).fit(
         X, y, sample_weight=weights, groups=GROUPS
@@ -243,16 +211,16 @@ def test_held_out_values_of_splits_equal_refits(estimator, penalty, cv, weighted
         )
         count[test] += 1
     tested = count > 0
-    close(held_out_of(model)[tested], (total.T / np.maximum(count, 1)).T[tested])
+    assert_close(held_out_of(model)[tested], (total.T / np.maximum(count, 1)).T[tested])
     assert np.isnan(held_out_of(model)[~tested]).all()
 
 
 @every_estimator
 @every_penalty
 def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
-    X, y = problem(estimator, n_classes=2)
+    X, y = repeated_rows(estimator, n_classes=2)
     fold = np.arange(N) % 4
-    weights = np.where(fold == 1, 0.0, weights_with_zeros() + 0.1)
+    weights = np.where(fold == 1, 0.0, row_weights(N, zeros=4) + 0.1)
     candidates = [0.01, 1.0, 100.0]
     model = make(
         estimator, penalty, mu=candidates, landmarks=points(), cv=PredefinedSplit(fold)
@@ -263,8 +231,8 @@ def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
     )
     alone.fit(X[inside], y[inside], sample_weight=weights[inside])
     assert model.alpha_ == alone.alpha_
-    close(held_out_of(model)[inside], held_out_of(alone))
-    close(held_out_of(model)[~inside], output(alone, X[~inside]))
+    assert_close(held_out_of(model)[inside], held_out_of(alone))
+    assert_close(held_out_of(model)[~inside], output(alone, X[~inside]))
 
 
 @every_estimator
@@ -272,7 +240,7 @@ def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
 def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
     """Squared error of held-out targets for every candidate, by refits."""
-    X, y = problem(estimator, n_classes=2)
+    X, y = repeated_rows(estimator, n_classes=2)
     alphas = np.array([1e-3, 1e-1, 10.0])
     options = {
         "criterion": "squared_error",
@@ -296,7 +264,7 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
             )
             errors.append(np.sum((Y[test] - predicted) ** 2) / (N * Y.shape[1]))
         losses.append(np.sum(errors))
-    close(-model.cv_results_["mean_test_score"], losses)
+    assert_close(-model.cv_results_["mean_test_score"], losses)
     assert model.alpha_ == alphas[np.argmin(losses)]
 
 
@@ -307,7 +275,7 @@ def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
     """What is tuned is what a fit with the chosen values gives, and leave-one-out is that of
     refits.
     """
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = estimator(kernel=kernel, penalty=penalty, landmarks=M, random_state=0).fit(X, y)
     fixed = {
         name: getattr(model, f"{name}_")
@@ -315,7 +283,7 @@ def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
         if hasattr(model, f"{name}_")
     }
     again = clone(model).set_params(**fixed, landmarks=model.landmarks_).fit(X, y)
-    close(held_out_of(again), held_out_of(model), 1e-6)
+    assert_close(held_out_of(again), held_out_of(model), 1e-6)
     assert model.verify().passed
     assert model.landmarks_.shape == (M, 3) and np.array_equal(
         model.landmarks_, X[model.landmark_indices_]
@@ -338,8 +306,8 @@ def test_all_rows_as_landmarks_give_the_exact_model(estimator, intercept, kernel
     if estimator is KernelFisherDiscriminant and intercept is not True:
         pytest.skip("the discriminant's bias is always free")
     penalty, weighted = setting.split(",")[0], "weights" in setting
-    X, y = problem(estimator)
-    weights = weights_with_zeros() if weighted else None
+    X, y = repeated_rows(estimator)
+    weights = row_weights(N, zeros=4) if weighted else None
     K = gram(kernel, X, X)
     largest = np.linalg.norm(K, 2) ** (1 if penalty == "function" else 2)
     new = points(3)
@@ -349,21 +317,21 @@ def test_all_rows_as_landmarks_give_the_exact_model(estimator, intercept, kernel
             model = make(estimator, penalty, kernel, intercept, mu, N, shared_landmarks=shared).fit(
                 X, y, sample_weight=weights
             )
-            close(output(model, new), output(exact, new), 1e-6)
-            close(model.leverage_, exact.leverage_, 1e-6)
+            assert_close(output(model, new), output(exact, new), 1e-6)
+            assert_close(model.leverage_, exact.leverage_, 1e-6)
             if penalty == "function" or shared == "drop":
-                close(held_out_of(model), held_out_of(exact), 1e-6)
+                assert_close(held_out_of(model), held_out_of(exact), 1e-6)
 
 
 @every_estimator
 @every_penalty
 def test_dropping_in_folds_equals_the_exact_models_folds(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     cv = KFold(4, shuffle=True, random_state=1)
     mu = 1e-2 * np.linalg.norm(gram("rbf", X, X), 2) ** (1 if penalty == "function" else 2)
     exact = make(estimator, penalty, mu=mu, cv=cv).fit(X, y)
     model = make(estimator, penalty, mu=mu, cv=cv, landmarks=N, shared_landmarks="drop").fit(X, y)
-    close(held_out_of(model), held_out_of(exact), 1e-6)
+    assert_close(held_out_of(model), held_out_of(exact), 1e-6)
 
 
 # ---- landmarks that leave with their rows --------------------------------------------------------
@@ -382,8 +350,8 @@ def refit_without_own_landmarks(model, X, y, train, weights=None):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
-    X, y = problem(estimator)
-    weights = weights_with_zeros() if weighted else None
+    X, y = repeated_rows(estimator)
+    weights = row_weights(N, zeros=4) if weighted else None
     model = make(
         estimator, penalty, kernel, landmarks=12, shared_landmarks="drop", random_state=3
     ).fit(X, y, sample_weight=weights)
@@ -394,7 +362,7 @@ def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
         )[0]
         for row in range(N)
     ]
-    close(held_out_of(model), expected, 1e-7)
+    assert_close(held_out_of(model), expected, 1e-7)
     kept = make(estimator, penalty, kernel, landmarks=model.landmarks_).fit(
         X, y, sample_weight=weights
     )
@@ -407,21 +375,21 @@ def test_dropped_landmarks_leave_one_out(estimator, penalty, weighted, kernel):
 @every_estimator
 @every_penalty
 def test_dropped_landmarks_in_folds_and_tuning(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     cv = KFold(4, shuffle=True, random_state=1)
     model = make(estimator, penalty, landmarks=12, shared_landmarks="drop", random_state=3, cv=cv)
     model.set_params(alpha=[0.05, 0.3, 2.0]).fit(X, y)
     expected = 0.0 * held_out_of(model)
     for train, test in cv.split(X):
         expected[test] = output(refit_without_own_landmarks(model, X, y, train), X[test])
-    close(held_out_of(model), expected, 1e-7)
+    assert_close(held_out_of(model), expected, 1e-7)
     assert model.verify().passed
 
 
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=1)])
 def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
-    X, y = problem(KernelRidge)
+    X, y = repeated_rows(KernelRidge)
     alphas = np.array([0.05, 0.3, 2.0])
     options = {
         "landmarks": 12,
@@ -442,7 +410,7 @@ def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
             for train, test in splits
         ]
         losses.append(np.sum(errors) / y.size)
-    close(-model.cv_results_["mean_test_score"], losses)
+    assert_close(-model.cv_results_["mean_test_score"], losses)
 
 
 # ---- cross-validation functions ------------------------------------------------------------------
@@ -452,15 +420,15 @@ def test_tuning_drops_landmarks_with_their_rows(penalty, cv):
 @every_method
 def test_each_training_set_chooses_its_own_landmarks(estimator, method):
     """The numbers of scikit-learn's function, on route per-fold."""
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, landmarks=6, landmark_method=method, random_state=5)
     cv = KFold(3, shuffle=True, random_state=0)
     how = "predict" if estimator is KernelRidge else "decision_function"
     got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
-    close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
+    assert_close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
     results = fitonce.cross_validate(model, X, y, cv=cv)
     assert results.route.name == "per-fold" and "landmarks" in results.route.reason
-    close(
+    assert_close(
         results["test_score"],
         sklearn.model_selection.cross_validate(model, X, y, cv=cv)["test_score"],
     )
@@ -469,12 +437,12 @@ def test_each_training_set_chooses_its_own_landmarks(estimator, method):
 @every_estimator
 @every_penalty
 def test_points_take_route_one(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, penalty, landmarks=points())
     how = "predict" if estimator is KernelRidge else "decision_function"
     for cv in (KFold(3), LeaveOneOut(), KFold(2)):
         got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
-        close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
+        assert_close(got, sklearn.model_selection.cross_val_predict(model, X, y, cv=cv, method=how))
     weights = np.random.default_rng(0).uniform(0.5, 2.0, N)
     results = fitonce.cross_validate(
         model, X, y, cv=3, params={"sample_weight": weights}, return_estimator=True
@@ -483,7 +451,7 @@ def test_points_take_route_one(estimator, penalty):
         model, X, y, cv=3, params={"sample_weight": weights}
     )
     assert results.route.name == "one"
-    close(results["test_score"], expected["test_score"])
+    assert_close(results["test_score"], expected["test_score"])
     assert all(np.array_equal(fold.landmarks_, points()) for fold in results["estimator"])
 
 
@@ -491,7 +459,7 @@ def test_points_take_route_one(estimator, penalty):
 @every_penalty
 @pytest.mark.parametrize("shared", [True, "drop"])
 def test_shared_landmarks_in_cross_validation(estimator, penalty, shared):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, penalty, landmarks=12, shared_landmarks=shared, random_state=3)
     chosen = clone(model).fit(X, y)
     cv = KFold(3, shuffle=True, random_state=0)
@@ -507,14 +475,14 @@ def test_shared_landmarks_in_cross_validation(estimator, penalty, shared):
     how = "predict" if estimator is KernelRidge else "decision_function"
     got = fitonce.cross_val_predict(model, X, y, cv=cv, method=how)
     for test, values, _ in expected:
-        close(got[test], values, 1e-7)
+        assert_close(got[test], values, 1e-7)
     results = fitonce.cross_validate(model, X, y, cv=cv)
-    close(results["test_score"], [score for *_, score in expected], 1e-7)
+    assert_close(results["test_score"], [score for *_, score in expected], 1e-7)
     assert results.route.name == ("one" if shared is True else "per-fold")
 
 
 def test_shared_landmarks_refuse_steps_that_are_refitted():
-    X, y = problem()
+    X, y = repeated_rows()
     model = make_pipeline(
         StandardScaler(), make(LeastSquaresSVC, landmarks=6, shared_landmarks=True)
     )
@@ -523,7 +491,7 @@ def test_shared_landmarks_refuse_steps_that_are_refitted():
     ):
         fitonce.cross_val_score(model, X, y)
     model.set_params(leastsquaressvc__shared_landmarks=False, leastsquaressvc__random_state=0)
-    close(
+    assert_close(
         fitonce.cross_val_score(model, X, y, cv=3),
         sklearn.model_selection.cross_val_score(model, X, y, cv=3),
     )
@@ -531,7 +499,7 @@ def test_shared_landmarks_refuse_steps_that_are_refitted():
 
 @every_estimator
 def test_permutations_share_points(estimator):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     y = y[:, 0] if estimator is KernelRidge else y
     options = {
         "cv": KFold(3, shuffle=True, random_state=0),
@@ -542,22 +510,22 @@ def test_permutations_share_points(estimator):
     got = fitonce.permutation_test_score(model, X, y, **options)
     given = make(estimator, landmarks=clone(model).fit(X, y).landmarks_)
     expected = sklearn.model_selection.permutation_test_score(given, X, y, **options)
-    close(got[0], expected[0])
-    close(got[1], expected[1])
+    assert_close(got[0], expected[0])
+    assert_close(got[1], expected[1])
     assert got.route.name == "one"
 
 
 @every_estimator
 def test_permutations_with_landmarks_of_each_training_set(estimator):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     y = y[:, 0] if estimator is KernelRidge else y
     options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 5, "random_state": 2}
     for method in ("uniform", "greedy"):
         model = make(estimator, landmarks=8, landmark_method=method, random_state=3)
         got = fitonce.permutation_test_score(model, X, y, **options)
         expected = sklearn.model_selection.permutation_test_score(model, X, y, **options)
-        close(got[0], expected[0])
-        close(got[1], expected[1])
+        assert_close(got[0], expected[0])
+        assert_close(got[1], expected[1])
 
 
 @pytest.mark.parametrize(
@@ -565,7 +533,7 @@ def test_permutations_with_landmarks_of_each_training_set(estimator):
     [{"shared_landmarks": "drop"}, {"shared_landmarks": True, "landmark_method": "greedy"}],
 )
 def test_permutations_refuse_landmarks_that_see_labels_or_folds(options):
-    X, y = problem()
+    X, y = repeated_rows()
     with pytest.raises(ValueError, match="same for all labellings and folds"):
         fitonce.permutation_test_score(
             make(LeastSquaresSVC, landmarks=6, **options), X, y, n_permutations=3
@@ -578,7 +546,7 @@ def test_permutations_refuse_landmarks_that_see_labels_or_folds(options):
 @every_method
 @pytest.mark.parametrize("sparse", [False, True])
 def test_methods_give_the_right_number_of_rows_reproducibly(method, sparse):
-    X, y = problem(n=80)
+    X, y = repeated_rows(n=80)
     X = sp.csr_matrix(np.where(np.abs(X) > 0.5, X, 0.0)) if sparse else X
     dense = X.toarray() if sparse else X
     models = [
@@ -602,7 +570,7 @@ def test_methods_give_the_right_number_of_rows_reproducibly(method, sparse):
 
 @every_method
 def test_rows_of_zero_weight_are_never_landmarks(method):
-    X, y = problem(n=60)
+    X, y = repeated_rows(n=60)
     weights = np.where(np.arange(60) % 3 == 0, 1.5, 0.0)
     X[weights == 0] += 100.0
     model = make(LeastSquaresSVC, landmarks=7, landmark_method=method, random_state=0).fit(
@@ -615,7 +583,7 @@ def test_rows_of_zero_weight_are_never_landmarks(method):
         X[weights > 0], y[weights > 0]
     )
     if method in ("cholesky", "kmeans"):
-        close(
+        assert_close(
             output(few, points()),
             output(model.set_params(alpha=0.3 * 1.5).fit(X, y, sample_weight=weights), points()),
             1e-7,
@@ -629,14 +597,14 @@ def test_pivoted_cholesky_is_lapacks():
     factor, order, _, _ = scipy.linalg.lapack.dpstrf(K, lower=1)
     # all diagonal entries are one: the first pivot is a tie, which both give to the first row
     assert np.array_equal(pivots, order[:15] - 1)
-    close(L[order - 1], np.tril(factor)[:, :15], 1e-10)
+    assert_close(L[order - 1], np.tril(factor)[:, :15], 1e-10)
 
 
 def test_pivoted_cholesky_stops_where_nothing_is_left():
     X = np.repeat(np.random.default_rng(0).normal(size=(5, 2)), 4, axis=0)
     pivots, L = pivoted_cholesky(X, Kernel("rbf", {"gamma": 1.0}), 12)
     assert len(np.unique(X[pivots[:5]], axis=0)) == 5 and len(np.unique(pivots)) == 12
-    close(L @ L.T, pairwise_kernels(X, metric="rbf", gamma=1.0), 1e-7)
+    assert_close(L @ L.T, pairwise_kernels(X, metric="rbf", gamma=1.0), 1e-7)
 
 
 def test_pivots_are_the_rows_described_worst():
@@ -684,7 +652,7 @@ def test_greedy_is_forward_selection_by_press():
 
     The column whose addition leaves the smallest leave-one-out squared error of least squares.
     """
-    X, y = problem(KernelRidge, n=25)
+    X, y = repeated_rows(KernelRidge, n=25)
     kernel = Kernel("rbf", {"gamma": 0.3})
     K = kernel(X, X)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, 25)
@@ -760,19 +728,19 @@ def test_large_sets_are_chosen_from_a_sample():
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
 def test_sparse_rows(estimator, penalty, cv):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     X = np.where(np.abs(X) > 0.4, X, 0.0)
     for kernel in ("rbf", "linear"):
         dense = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(X, y)
         sparse = make(estimator, penalty, kernel, landmarks=8, random_state=0, cv=cv).fit(
             sp.csr_matrix(X), y
         )
-        close(output(sparse, sp.csr_matrix(X)), output(dense, X))
-        close(held_out_of(sparse), held_out_of(dense))
+        assert_close(output(sparse, sp.csr_matrix(X)), output(dense, X))
+        assert_close(held_out_of(sparse), held_out_of(dense))
         given = make(
             estimator, penalty, kernel, landmarks=sp.csr_matrix(dense.landmarks_), cv=cv
         ).fit(sp.csr_matrix(X), y)
-        close(held_out_of(given), held_out_of(dense))
+        assert_close(held_out_of(given), held_out_of(dense))
 
 
 @every_estimator
@@ -785,11 +753,11 @@ def test_other_namespaces(estimator, penalty, namespace, landmarks):
     xp = (
         pytest.importorskip(namespace) if namespace != "torch" else importlib.import_module("torch")
     )
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     other_X, other_y = xp.asarray(X), xp.asarray(y)
     given = points() if landmarks == "points" else landmarks
     other_given = xp.asarray(points()) if landmarks == "points" else landmarks
-    weights = weights_with_zeros()
+    weights = row_weights(N, zeros=4)
     for options in (
         {},
         {"cv": KFold(4)},
@@ -808,20 +776,20 @@ def test_other_namespaces(estimator, penalty, namespace, landmarks):
             .fit(other_X, other_y, sample_weight=xp.asarray(weights))
         )
         assert type(got.landmarks_) is type(other_X) and type(output(got, other_X)) is type(other_X)
-        close(np.asarray(output(got, other_X)), output(expected, X))
-        close(np.asarray(held_out_of(got)), held_out_of(expected))
+        assert_close(np.asarray(output(got, other_X)), output(expected, X))
+        assert_close(np.asarray(held_out_of(got)), held_out_of(expected))
 
 
 @every_estimator
 @every_method
 def test_methods_in_another_namespace(estimator, method):
     xp = pytest.importorskip("array_api_strict")
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     expected = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(X, y)
     got = make(estimator, landmarks=6, landmark_method=method, random_state=0).fit(
         xp.asarray(X), xp.asarray(y)
     )
-    close(np.asarray(got.landmarks_), expected.landmarks_)
+    assert_close(np.asarray(got.landmarks_), expected.landmarks_)
     assert np.array_equal(got.landmark_indices_, expected.landmark_indices_)
 
 
@@ -831,20 +799,20 @@ def test_methods_in_another_namespace(estimator, method):
 @every_estimator
 @every_penalty
 def test_at_another_alpha(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, penalty, landmarks=8, random_state=0).fit(X, y)
     other, expected = (
         model.at(5.0),
         make(estimator, penalty, mu=5.0, landmarks=8, random_state=0).fit(X, y),
     )
-    close(output(other, points()), output(expected, points()))
-    close(held_out_of(other), held_out_of(expected))
+    assert_close(output(other, points()), output(expected, points()))
+    assert_close(held_out_of(other), held_out_of(expected))
     assert other.best_score_ == pytest.approx(expected.best_score_)
 
 
 @every_estimator
 def test_verify_notices_a_wrong_value(estimator):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, landmarks=8, random_state=0).fit(X, y)
     assert model.verify(N).passed and model.verify(N).n_refits > N // 2
     held_out_of(model)[...] *= 1.001
@@ -853,7 +821,7 @@ def test_verify_notices_a_wrong_value(estimator):
 
 @every_estimator
 def test_verify_drops_all_landmarks_that_do_not_train(estimator):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     cv = ShuffleSplit(
         4, train_size=0.6, test_size=0.2, random_state=0
     )  # some rows neither train nor test
@@ -864,7 +832,7 @@ def test_verify_drops_all_landmarks_that_do_not_train(estimator):
 @pytest.mark.parametrize("cv", [None, KFold(4)], ids=["leave-one-out", "folds"])
 def test_a_row_that_outweighs_all_others_is_warned_of(cv):
     """Its mean takes the others' digits, though what is left about the mean is small."""
-    X, y = problem(KernelRidge)
+    X, y = repeated_rows(KernelRidge)
     heavy = make(KernelRidge, landmarks=points(), cv=cv)
     with pytest.warns(NumericalWarning, match="held-out values may be wrong"):
         model = heavy.fit(X, y, sample_weight=np.where(np.arange(N) == 7, 1e10, 1.0))
@@ -876,7 +844,7 @@ def test_a_row_that_outweighs_all_others_is_warned_of(cv):
 
 @every_estimator
 def test_copies(estimator):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     model = make(estimator, landmarks=8, landmark_method="kmeans", random_state=0).fit(X, y)
     assert clone(model).get_params() == model.get_params()
     again = pickle.loads(pickle.dumps(model))
@@ -893,7 +861,7 @@ def test_copies(estimator):
 @every_estimator
 @every_penalty
 def test_refinement(estimator, penalty):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     coarse = estimator(penalty=penalty, criterion="squared_error", landmarks=8, random_state=0).fit(
         X, y
     )
@@ -913,7 +881,7 @@ def test_refinement(estimator, penalty):
 
 
 def test_more_landmarks_than_rows_are_all_rows():
-    X, y = problem()
+    X, y = repeated_rows()
     model = make(LeastSquaresSVC, landmarks=10 * N).fit(X, y)
     assert np.array_equal(model.landmarks_, X) and np.array_equal(
         model.landmark_indices_, np.arange(N)
@@ -946,7 +914,7 @@ BAD = {
 @every_estimator
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_landmarks(estimator, bad):
-    X, y = problem(estimator)
+    X, y = repeated_rows(estimator)
     value, error, message = BAD[bad]
     with pytest.raises(error, match=message):
         make(estimator, landmarks=value).fit(X, y)
@@ -964,14 +932,14 @@ def test_bad_landmarks(estimator, bad):
     ],
 )
 def test_bad_companions(options, message):
-    X, y = problem()
+    X, y = repeated_rows()
     X = X @ X.T if options.get("kernel") == "precomputed" else X
     with pytest.raises(ValueError, match=message):
         LeastSquaresSVC(**{"landmarks": 6, "random_state": 0, **options}).fit(X, y)
 
 
 def test_indefinite_kernels_with_the_dual_norm():
-    X, y = problem()
+    X, y = repeated_rows()
     L = points()
     model = LeastSquaresSVC(
         "sigmoid", gamma=1.0, coef0=-1.0, alpha=0.5, penalty="dual", landmarks=L
@@ -979,11 +947,11 @@ def test_indefinite_kernels_with_the_dual_norm():
     blocks = (pairwise_kernels(A, L, metric="sigmoid", gamma=1.0, coef0=-1.0) for A in (X, L, X))
     K_nm, K_mm, K_new = blocks
     Y = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
-    close(model.decision_function(X), naive(K_nm, K_mm, Y, 0.5, None, "dual", True, K_new))
+    assert_close(model.decision_function(X), naive(K_nm, K_mm, Y, 0.5, None, "dual", True, K_new))
 
 
 def test_weight_two_is_a_repeated_row():
-    X, y = problem()
+    X, y = repeated_rows()
     weights = np.where(np.arange(N) % 4 == 0, 2.0, 1.0)
     repeated = np.repeat(np.arange(N), weights.astype(int))
     for penalty in PENALTIES:
@@ -991,7 +959,7 @@ def test_weight_two_is_a_repeated_row():
             X, y, sample_weight=weights
         )
         literal = make(LeastSquaresSVC, penalty, landmarks=points()).fit(X[repeated], y[repeated])
-        close(weighted.decision_function(X), literal.decision_function(X))
+        assert_close(weighted.decision_function(X), literal.decision_function(X))
 
 
 def test_moments_merge_and_part():
@@ -1017,7 +985,7 @@ def test_moments_merge_and_part():
 
 
 def test_sklearn_searches_see_the_parameter():
-    X, y = problem(n_classes=2)
+    X, y = repeated_rows(n_classes=2)
     search = sklearn.model_selection.GridSearchCV(
         make(LeastSquaresSVC, random_state=0), {"landmarks": [2, 10]}, cv=StratifiedKFold(3)
     )

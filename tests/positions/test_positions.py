@@ -124,14 +124,14 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 }
 
 
-def problem(kind: Any) -> tuple[np.ndarray, np.ndarray]:
+def epochs_or_numbers(kind: Any) -> tuple[np.ndarray, np.ndarray]:
     return numbers() if kind is None else numbers(2) if kind == 20 else epochs(kind)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_position_is_its_own_permutation_test(case):
     model, kind, options = CASES[case]
-    X, y = problem(kind)
+    X, y = epochs_or_numbers(kind)
     options = {"n_permutations": 12, "random_state": 3, **options}
     test = quietly(permutation_test, model, X, y, **options)
     assert test.null.shape == (options["n_permutations"], POSITIONS)
@@ -193,7 +193,7 @@ def test_missing_classes_are_fitted_one_by_one():
 )
 def test_scores_of_every_position(case):
     model, kind, options = CASES[case]
-    X, y = problem(kind)
+    X, y = epochs_or_numbers(kind)
     options = {
         name: value
         for name, value in options.items()
@@ -389,7 +389,7 @@ GENERALIZED: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize("case", GENERALIZED)
 def test_generalisation_is_a_loop_of_refits(case):
     model, kind, scoring = GENERALIZED[case]
-    X, y = epochs(p=40, q=3) if kind == 200 else problem(kind)
+    X, y = epochs(p=40, q=3) if kind == 200 else epochs_or_numbers(kind)
     splits = list(
         StratifiedKFold(3).split(X[:, :, 0], y)
         if isinstance(kind, int) and kind != 20

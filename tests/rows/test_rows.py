@@ -28,7 +28,7 @@ N, P, M = 400, 3, 25
 TOLERANCE = 1e-10
 
 
-def data(seed: int = 0, n: int = N):
+def rows_and_targets(seed: int = 0, n: int = N):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, P))
     labels = np.where(
@@ -38,7 +38,7 @@ def data(seed: int = 0, n: int = N):
     return X, labels, X @ [1.0, -2.0, 0.5] + np.sin(3 * X[:, 0]), rng.uniform(0.2, 2.0, n)
 
 
-X, LABELS, NUMBERS, WEIGHTS = data()
+X, LABELS, NUMBERS, WEIGHTS = rows_and_targets()
 TWO = np.where(LABELS == "a", -1, 1)
 
 ESTIMATORS = [

@@ -114,7 +114,7 @@ def _metric(name: str) -> Metric:
 
 
 def _undisputed(name: str, run: Scored) -> bool:
-    """Whether scikit-learn's scorer has nothing to warn of."""
+    """Whether the batched score is scikit-learn's, its warnings included."""
     if name != "balanced_accuracy":
         return True
     _, true, predicted = run.per_class  # a class predicted that no row of the fold has
