@@ -86,7 +86,8 @@ def test_one_batch_is_every_row_on_its_own(kind, norm, readout, weighted):
     problem = PROBLEMS[kind](data, norm, bias)
     batch = outputs_without_each(problem, readout, problem.path(np.array([MU])))
     expected = row_by_row(problem, readout, len(data.y))
-    assert batch.shape == expected.shape == (len(data.y), readout.n_outputs)
+    n_outputs = 1 if readout.n_classes == 2 else readout.n_targets
+    assert batch.shape == expected.shape == (len(data.y), n_outputs)
     np.testing.assert_allclose(batch, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
 
 
