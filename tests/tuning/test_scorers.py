@@ -83,7 +83,13 @@ def by_label(metric: Callable[..., float], **options: Any) -> Callable[[Literal]
 
 
 def by_number(metric: Callable[..., float], sign: int = 1) -> Callable[[Literal], float]:
-    return lambda h: sign * metric(h.y, output_of(h), sample_weight=h.weights)
+    """Weights of one are left out: older scikit-learn has another median with them than without."""
+
+    def score(h: Literal) -> float:
+        weights = None if np.all(h.weights == 1.0) else h.weights
+        return sign * metric(h.y, output_of(h), sample_weight=weights)
+
+    return score
 
 
 def by_probability(metric: Callable[..., float], sign: int = 1) -> Callable[[Literal], float]:
