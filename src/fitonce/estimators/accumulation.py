@@ -22,8 +22,9 @@ from ..tuning.lattice import alpha_lattice
 from ..tuning.problem import Data, Solution
 from ..tuning.search import Search, Trial
 from ..tuning.specification import is_option
+from .parameters import as_numbers
 from .setup import Labels, specification_of
-from .validation import as_numbers, check_landmarks
+from .validation import check_landmarks
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from ..core.arrays import Array
 from .fisher import KernelFisherDiscriminant
 from .fitted import record_of
+from .parameters import check_options
 from .reduced import ReducedTraining
 from .setup import Folds, Setup, Training
 from .svc import LeastSquaresSVC
-from .validation import check_options
 from .verification import Verification
 
 
@@ -212,11 +212,11 @@ class KernelAveraging(ReducedTraining):
         model = _AVERAGED[type(self.estimator)](**self.estimator.get_params(deep=False))
         model.draw = BlockDraw(int(self.n_average), self.by, self.random_state)
         model.fit(X, y, sample_weight=sample_weight, groups=groups)
-        self.estimator_ = model
         training = record_of(model, "averaging").training
-        self.blocks_ = np.full(training.n_samples, -1)
-        self.blocks_[training.active] = model.block_
-        self.n_averages_ = int(model.block_.max()) + 1
+        blocks = np.full(training.n_samples, -1)
+        blocks[training.active] = model.block_
+        n_averages = int(model.block_.max()) + 1
+        self.__dict__.update(estimator_=model, blocks_=blocks, n_averages_=n_averages)
         return self
 
     @property

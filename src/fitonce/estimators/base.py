@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,22 +23,23 @@ from ..tuning.problem import Problem, Solution
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
-from .progress import CallbackSupportMixin, FitTasks
-from .record import FitRecord, record_of
-from .setup import Folds, Labels, Setup, folds_of, setup_of
-from .validation import (
+from .parameters import (
     check_alpha,
     check_criterion,
     check_kernel_parameters,
     check_landmark_parameters,
-    check_new_data,
     check_options,
-    namespace_name,
+    used,
 )
+from .progress import CallbackSupportMixin, FitTasks
+from .record import FitRecord, record_of
+from .setup import Folds, Labels, Setup, folds_of, setup_of
+from .validation import check_new_data, namespace_name
 from .verification import Verification, compare_with_refits
 
 DOUBTFUL = 1e-4  # relative error of held-out values (1e3·eps·λ_max/mu) above which a fit warns
-OPTIONAL_ATTRIBUTES = (
+OPTIONAL_ATTRIBUTES = (  # that not every fit sets
+    "feature_names_in_",
     "refinement_",
     "isotonic_",
     "temperature_",
@@ -56,6 +59,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     multi_output: ClassVar[bool] = False
     _kept: FitRecord | None = None
+    _used: Mapping[str, Any] = MappingProxyType({})  # parameters that the fitted model goes by
     _shift: Any = 0.0  # that calibration has added to held-out outputs
 
     # ---- what the subclasses say ---------------------------------------------------------------
@@ -105,10 +109,22 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return setup
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        """Validate, tune, solve."""
-        for name in OPTIONAL_ATTRIBUTES:  # of an earlier fit with other settings
-            self.__dict__.pop(name, None)
+        """Validate, tune, solve; on a copy, whose attributes are taken over when all is done.
+
+        A fit that fails, or is interrupted, leaves this object as it was.
+        """
         tasks = FitTasks(self, X, y)
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self._without_optional_attributes())
+        fresh._fit_here(tasks, X, y, sample_weight, groups)
+        self.__dict__ = self._without_optional_attributes() | vars(fresh)
+        tasks.end()
+
+    def _without_optional_attributes(self) -> dict[str, Any]:
+        """All attributes but those that an earlier fit, with other settings, may have left."""
+        return {name: v for name, v in vars(self).items() if name not in OPTIONAL_ATTRIBUTES}
+
+    def _fit_here(self, tasks: FitTasks, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
         setup = setup_of(self, X, y, sample_weight, groups)
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         setup = self._prepare(setup, folds)
@@ -125,7 +141,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         with tasks.task("solve"):
             alpha = tuned.winner.alpha
             self._solve(alpha, tuned.path.at(alpha) if tuned.path is not None else None)
-        tasks.end()
 
     def _set_search(self, setup: Setup, tuned: Tuned) -> None:
         """What was chosen, and what was tried."""
@@ -142,6 +157,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
+        names = ("kernel", "kernel_params", "calibration")
+        self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
         if not callable(self.kernel):
@@ -311,11 +328,12 @@ def uncalibrated(model: Any) -> np.ndarray:
 
 def fitted_kernel(model: Any) -> Kernel:
     """The kernel with the parameters that the fit used."""
-    if callable(model.kernel):
-        return Kernel(model.kernel, dict(model.kernel_params or {}))
+    kernel = used(model, "kernel")
+    if callable(kernel):
+        return Kernel(kernel, dict(used(model, "kernel_params") or {}))
     names = ("gamma", "degree", "coef0")
     parameters = {n: getattr(model, f"{n}_") for n in names if hasattr(model, f"{n}_")}
-    return Kernel(model.kernel, parameters)
+    return Kernel(kernel, parameters)
 
 
 def warn_if_doubtful(problem: Problem, mu: float) -> None:

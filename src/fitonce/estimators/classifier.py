@@ -15,13 +15,13 @@ from ..core.calibration import calibrate, even_odds, probabilities, top_label_is
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
+from .parameters import check_options, used
 from .progress import with_callbacks
 from .record import record_of
-from .validation import check_options
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    return estimator.default_temperature is not None or estimator.calibration is not None
+    return estimator.default_temperature is not None or used(estimator, "calibration") is not None
 
 
 def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -189,10 +189,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def _probabilities(self, X: Any, method: str) -> Array:
         decision = self._predicted(X, method)
         host = to_numpy(decision)
-        if self.calibration == "isotonic" and host.ndim == 1:
+        isotonic = used(self, "calibration") == "isotonic"
+        if isotonic and host.ndim == 1:
             p = np.interp(host, *to_numpy(self.isotonic_))
             result = np.column_stack([1.0 - p, p])
-        elif self.calibration == "isotonic":
+        elif isotonic:
             result = top_label_isotonic(
                 probabilities(host, 1.0 / self.temperature_), to_numpy(self.isotonic_)
             )

@@ -13,8 +13,8 @@ from ..core.readout import Indicators, Readout
 from ..tuning.problem import Solution
 from .blockwise import blockwise
 from .classifier import KernelClassifier
+from .parameters import as_numbers, used
 from .setup import Labels
-from .validation import as_numbers
 
 
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
@@ -284,7 +284,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             LinearDiscriminantAnalysis.
         """
         X, dtype = self._new_rows(X, "transform")
-        linear = self.kernel == "linear"
+        linear = used(self, "kernel") == "linear"
         projection = Solution(
             self.scalings_, self._projection_offset, self.scalings_ if linear else None
         )

@@ -178,7 +178,7 @@ class Subsampling(ReducedTraining):
         weights = np.zeros(training.n_samples)
         weights[drawn] = 1.0 if training.weights is None else training.weights[drawn]
         model.fit(X, y, sample_weight=weights, groups=groups)
-        self.estimator_, self.sample_indices_ = model, drawn
+        self.__dict__.update(estimator_=model, sample_indices_=drawn)
         return self
 
     def _draw(self, training: Training) -> np.ndarray:

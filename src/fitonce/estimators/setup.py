@@ -19,9 +19,9 @@ from ..tuning.decompose import row_scale_of
 from ..tuning.problem import Data
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
+from .parameters import check_alpha, is_precomputed
 from .validation import (
     as_rows,
-    check_alpha,
     check_fit_data,
     check_landmarks,
     check_weights,
@@ -204,8 +204,7 @@ def training_of(
         raise ValueError(
             f"groups must have one entry per row ({X.shape[0]}), got {len(groups)} instead."
         )
-    precomputed = isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"
-    return Training(X, y, weights, groups, active, precomputed, came_in)
+    return Training(X, y, weights, groups, active, is_precomputed(estimator.kernel), came_in)
 
 
 def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:

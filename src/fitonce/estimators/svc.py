@@ -9,8 +9,8 @@ import numpy as np
 
 from ..core.readout import Signs
 from .classifier import KernelClassifier
+from .parameters import as_numbers
 from .setup import Labels
-from .validation import as_numbers
 
 
 class LeastSquaresSVC(KernelClassifier):

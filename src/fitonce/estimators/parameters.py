@@ -1,0 +1,170 @@
+"""What the parameters of an estimator may be, and what is said about the rest."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from ..core.criteria import LOSSES
+from ..kernels import PARAMETERS
+from ..tuning.criterion import is_scorer_name
+
+
+def check_alpha(alpha: Any) -> np.ndarray | None:
+    """`alpha` as an array of candidates, or None for "tune"."""
+    if isinstance(alpha, str):
+        if alpha != "tune":
+            raise ValueError(
+                'alpha must be "tune", a positive number or an array of candidates, got '
+                f"{alpha!r} instead."
+            )
+        return None
+    try:
+        candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
+        if alpha is None:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise TypeError(
+            f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} '
+            "instead."
+        ) from None
+    if candidates.ndim != 1 or candidates.size == 0:
+        raise ValueError(
+            "alpha must be a number or a one-dimensional array of candidates, got an array of "
+            f"shape {candidates.shape} instead. "
+            "Candidates are tried one after the other; they are not one per target."
+        )
+    if not np.all(np.isfinite(candidates)) or np.any(candidates <= 0):
+        bad = candidates[~(np.isfinite(candidates) & (candidates > 0))]
+        raise ValueError(
+            f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the "
+            "eigenvalues of the kernel matrix, "
+            "and without it held-out values do not exist where a row determines its own fit. Use "
+            "a small positive number."
+        )
+    return candidates
+
+
+def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
+    """Each named parameter must be one of its options."""
+    for name, allowed in options.items():
+        value = getattr(estimator, name)
+        if not any(
+            value is option or (isinstance(option, str) and value == option) for option in allowed
+        ):
+            listed = ", ".join(repr(option) for option in allowed)
+            raise ValueError(f"{name} must be one of {listed}, got {value!r} instead.")
+
+
+def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
+    criterion = estimator.criterion
+    ours = isinstance(criterion, str) and criterion in names
+    scorer = is_scorer_name(criterion) and criterion not in LOSSES
+    if not (ours or callable(criterion) or scorer):
+        listed = ", ".join(map(repr, names))
+        raise ValueError(
+            f"criterion must be one of {listed}, a scorer of scikit-learn by name or as an object, "
+            f"or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+        )
+    compression = getattr(estimator, "compression", 1.0)
+    if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
+        raise ValueError(f"compression must be a positive number, got {compression!r} instead.")
+
+
+def check_kernel_parameters(estimator: Any) -> None:
+    kernel = estimator.kernel
+    if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
+        raise ValueError(
+            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) "
+            f"-> matrix, got {kernel!r} instead."
+        )
+    used = () if callable(kernel) else PARAMETERS[kernel]
+    if "gamma" in used:
+        _check_gamma(estimator.gamma, kernel)
+    for name in ("degree", "coef0"):
+        value = getattr(estimator, name)
+        tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
+        if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
+            raise ValueError(
+                f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
+                f"{value!r} instead."
+            )
+    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
+        raise TypeError(
+            f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead."
+        )
+
+
+def _check_gamma(gamma: Any, kernel: str) -> None:
+    positive = kernel in ("rbf", "laplacian")
+    if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
+        return
+    if kernel == "rbf" and (isinstance(gamma, str) and gamma == "ard"):
+        return
+    if kernel == "rbf" and np.ndim(gamma) == 1:
+        widths = np.asarray(gamma, dtype=np.float64)
+        if not np.all(np.isfinite(widths)) or np.any(widths < 0):
+            raise ValueError("gamma must be finite and not negative for every feature.")
+        return
+    if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
+        kind = "a positive finite number" if positive else "a finite number"
+        raise ValueError(
+            f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
+            f'"ard" or one value per feature, got {gamma!r} instead.'
+        )
+
+
+def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
+    """What `landmarks` and its companions may be, and what does not go with them."""
+    check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))
+    landmarks = estimator.landmarks
+    if isinstance(landmarks, bool) or (
+        isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)
+    ):
+        raise TypeError(
+            f"landmarks must be a whole number, an array of points or None, got {landmarks!r} "
+            "instead."
+        )
+    if isinstance(landmarks, numbers.Integral) and landmarks < 1:
+        raise ValueError(
+            f"landmarks must be at least 1, got {landmarks!r} instead: the model is a sum of "
+            "kernels at so many points."
+        )
+    if is_precomputed(estimator.kernel):
+        raise ValueError(
+            "landmarks need the rows themselves, to compute kernels between them, but "
+            "kernel='precomputed' has none. Pass the rows and "
+            "name the kernel, or use landmarks=None: the kernel matrix is there already."
+        )
+    if isinstance(estimator.gamma, str) and estimator.gamma == "ard":
+        raise ValueError(
+            'gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", '
+            "or landmarks=None."
+        )
+
+
+def is_precomputed(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def used(model: Any, name: str) -> Any:
+    """A parameter as it was in the fit, whatever it has been set to since; before a fit, as it is.
+
+    So a fitted model can predict until another fit has succeeded.
+    """
+    return model._used[name] if name in model._used else getattr(model, name)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """Values as float64, or an error that names the argument."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numbers, got {values!r} instead.") from error
