@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
+    MinMaxScaler,
     OrdinalEncoder,
     QuantileTransformer,
     StandardScaler,
@@ -144,6 +145,48 @@ def test_labels_of_every_kind():
         assert np.array_equal(
             run(to_onnx(model), X)["label"], model.predict(X.astype(np.float32).astype(float))
         )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_rows_that_a_model_refuses_have_no_label(kernel):
+    """NaN and infinities, which a maximum, a clipped value or exp(-inf) would hide."""
+    X, y = data(n_classes=3)
+    bad = X[:6].copy()
+    bad[1, 2], bad[2, 0], bad[4, 3] = np.nan, np.inf, -np.inf
+    refused = np.array([False, True, True, False, True, False])
+    settings = {"kernel": kernel, **KERNELS[kernel]}
+    none = np.iinfo(np.int64).min
+    for model, labels in (
+        (LeastSquaresSVC(**settings), np.minimum(y, 1)),
+        (LeastSquaresSVC(calibration="isotonic", **settings), y),
+        (KernelRidge(**settings), y),
+        (make_pipeline(MinMaxScaler(clip=True), LeastSquaresSVC(**settings)), y),
+    ):
+        outputs = run(to_onnx(model.fit(X, labels)), bad)
+        if "label" in outputs:
+            assert np.array_equal(outputs.pop("label") == none, refused)
+        for values in outputs.values():
+            assert np.array_equal(np.isnan(values).reshape(6, -1).all(axis=1), refused)
+            assert np.array_equal(np.isnan(values).reshape(6, -1).any(axis=1), refused)
+
+
+def test_the_label_of_a_refused_row_is_none_of_the_classes():
+    X, y = data()
+    bad = np.full_like(X[:1], np.nan)
+    for labels, none in (
+        (np.array(["no", "yes"])[y], ""),
+        (y * 2.0, np.nan),
+        (y.astype(np.uint8), np.iinfo(np.int64).min),
+    ):
+        model = LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels)
+        np.testing.assert_array_equal(run(to_onnx(model), bad)["label"], [none])
+    for labels in (y > 0, np.array(["", "yes"])[y]):
+        graph = to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, labels))
+        with pytest.raises(Exception, match="out of data bounds"):
+            run(graph, bad)
+    huge = np.array([0, 2**63 + 5], dtype=np.uint64)[y]
+    with pytest.raises(ValueError, match="below 2⁶³"):
+        to_onnx(LeastSquaresSVC(gamma=0.2, alpha=0.1).fit(X, huge))
 
 
 def test_labels_are_not_rounded():

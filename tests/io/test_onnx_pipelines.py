@@ -289,3 +289,68 @@ def test_a_data_frame_for_a_model_that_knows_no_names():
     model = make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=0.1)).fit(X, y)
     for columns in (range(4), list("abcd")):
         assert_agrees(to_onnx(model, pd.DataFrame(X, columns=columns)), model, X, 1e-6)
+
+
+def categories(column, labels, *steps):
+    """A pipeline that knows one column, of categories."""
+    encode = make_pipeline(*steps, OneHotEncoder(handle_unknown="ignore"))
+    frame = pd.DataFrame({"code": pd.Series(column, dtype=column.dtype)})
+    table = ColumnTransformer([("code", encode, ["code"])])
+    return make_pipeline(table, LeastSquaresSVC("linear", alpha=1.0)).fit(frame, labels), frame
+
+
+@pytest.mark.parametrize(
+    ("codes", "options"),
+    [
+        ([16777216, 16777217, 16777218], {}),
+        ([16777217, 5, 6], {}),  # 16777216 would be taken for it
+        ([0.1, 0.1 + 1e-10, 0.5], {}),
+        ([2**53 + 1, 5, 6], {"dtype": "float64"}),
+        ([16777216, 16777217, 5], {"dtype": "float64", "arithmetic": "float32"}),
+    ],
+)
+def test_number_categories_that_rounding_makes_alike_are_refused(codes, options):
+    labels = np.arange(60) % 3
+    model, _ = categories(np.array(codes)[labels], labels)
+    with pytest.raises(ValueError, match="cannot all be told apart in float"):
+        to_onnx(model, **options)
+
+
+def test_number_categories_that_a_larger_type_tells_apart():
+    codes, labels = np.array([16777216, 16777217, 16777218]), np.arange(60) % 3
+    model, frame = categories(codes[labels], labels)
+    graph = to_onnx(model, dtype="float64")
+    feeds = {"X": frame.to_numpy(dtype=np.float64)}
+    assert np.array_equal(run(graph, feeds)["label"], model.predict(frame))
+
+
+@pytest.mark.parametrize("mark", [-99999999, 16777217])
+def test_a_mark_of_gaps_that_rounding_changes_is_refused(mark):
+    X, y = data()
+    X[::9, 0] = mark
+    model = make_pipeline(SimpleImputer(missing_values=mark), LeastSquaresSVC(gamma=0.2, alpha=0.1))
+    with pytest.raises(ValueError, match="missing_values of SimpleImputer cannot"):
+        to_onnx(model.fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("texts", "steps"),
+    [
+        (["", None, "b"], []),
+        ([None, np.nan, "b"], []),
+        (["", "a", "b"], [SimpleImputer(missing_values=None, strategy="constant", fill_value="a")]),
+    ],
+)
+def test_empty_texts_beside_missing_ones_are_refused(texts, steps):
+    labels = np.arange(60) % 3
+    model, _ = categories(np.array(texts, dtype=object)[labels], labels, *steps)
+    with pytest.raises(ValueError, match="both empty and missing"):
+        to_onnx(model)
+
+
+@pytest.mark.parametrize("texts", [["", "a", "b"], [None, "a", "b"]])
+def test_empty_or_missing_texts_alone_are_a_category(texts):
+    labels = np.arange(60) % 3
+    model, frame = categories(np.array(texts, dtype=object)[labels], labels)
+    feeds = {"code": frame.fillna("").to_numpy(dtype=object)}
+    assert np.array_equal(run(to_onnx(model), feeds)["label"], model.predict(frame))

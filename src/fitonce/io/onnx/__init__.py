@@ -36,9 +36,10 @@ def to_onnx(
 
     A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) where the model
     gives them, and ``decision``, shaped as ``decision_function`` shapes it; a regression has
-    ``prediction``. The input is ``X`` (n, n_features); where a pipeline takes columns of texts,
-    there is one input (n, 1) for every column, under its name, and a missing text is the empty
-    text.
+    ``prediction``. Rows with NaN or infinities, which the model refuses, have NaN as numbers and a
+    label that is none of the classes: ``""``, NaN, or -2⁶³. The input is ``X`` (n, n_features);
+    where a pipeline takes columns of texts, there is one input (n, 1) for every column, under its
+    name, and a missing text is the empty text.
 
     The graph is run on the rows given, or on the training rows that the model keeps, and compared
     with the model itself in float64 on the same (rounded) rows. The largest difference, relative to
@@ -106,7 +107,8 @@ def to_onnx(
 
 def measured_error(graph: Any) -> float:
     """The largest relative difference between a graph of `to_onnx` and its model, as measured when
-    it was made.
+    it was made: on the rows that `to_onnx` was given. Without rows it is that of the model alone,
+    and says nothing of the steps of a pipeline before it.
 
     Parameters
     ----------

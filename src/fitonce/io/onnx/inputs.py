@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -113,6 +113,7 @@ class Columns:
 
     values: dict[int, Value]
     texts: set[int]
+    nonempty: set[int] = field(default_factory=set)  # texts of which empty ones were filled
 
     def matrix(self) -> Value:
         if self.texts:
@@ -125,7 +126,8 @@ class Columns:
     def select(self, numbers: Sequence[int]) -> Rows:
         chosen = {place: self.values[number] for place, number in enumerate(numbers)}
         texts = {place for place, number in enumerate(numbers) if number in self.texts}
-        return Columns(chosen, texts) if texts else beside(*chosen.values())
+        nonempty = {place for place, number in enumerate(numbers) if number in self.nonempty}
+        return Columns(chosen, texts, nonempty) if texts else beside(*chosen.values())
 
 
 Rows = Value | Columns

@@ -21,17 +21,33 @@ from ...estimators.fitted import (
 )
 from .graph import COLUMNS, Value, beside
 
+LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row
+    "b": (np.bool_, None),
+    "i": (np.int64, np.iinfo(np.int64).min),
+    "u": (np.int64, np.iinfo(np.int64).min),
+    "f": (np.float64, np.nan),
+    "O": (object, ""),
+}
+
 
 def add_model(model: Any, x: Value) -> None:
     """f(x) = k(x, X) A + b and what follows from it, as outputs."""
     solution, width = solution_of(model), model.dual_coef_.shape[1:]
     linear = solution.coef is not None
     values = x @ solution.coef if linear else _kernel(model, x) @ solution.dual_coef
-    values = values + solution.intercept
+    values = values + solution.intercept + _no_number(x)
     if not is_regressor(model):
         _give_classes(model, values)
     name = "prediction" if is_regressor(model) else "decision"
     (values if width else values.flat()).give(name, *width)
+
+
+def _no_number(x: Value) -> Value:
+    """Zero (n, 1), NaN for rows with NaN or an infinity, which the model refuses.
+
+    A maximum or a clipped value further on may lose a NaN, and exp(-∞) is a number.
+    """
+    return x.row_sums() * 0.0
 
 
 def training_rows(model: Any) -> np.ndarray:
@@ -131,27 +147,41 @@ KERNELS: dict[Any, Callable[..., Value]] = {
 
 def _give_classes(model: Any, values: Value) -> None:
     """Labels, and probabilities where the model has them."""
+    n_classes = len(model.classes_)
     if is_binary(model):
         codes = values.op("Greater", 0.0).cast(np.int64).flat()
     else:
         codes = values.op("ArgMax", axis=1, keepdims=0)
-    classes = _labels(model.classes_)
-    values.graph.constant(classes).op("Gather", codes).give("label", dtype=classes.dtype)
+    refused = values.row_sums().op("IsNaN").flat()
+    codes = refused.op("Where", np.array(n_classes, dtype=np.int64), codes)
+    labels = _labels(model.classes_)
+    values.graph.constant(labels).op("Gather", codes).give("label", dtype=labels.dtype)
     if hasattr(model, "predict_proba"):
-        _probabilities(model, values).give("probabilities", len(classes))
+        p = _probabilities(model, values) + values.row_sums() * 0.0  # NaN survives no clipping
+        p.give("probabilities", n_classes)
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
-    """Labels as ONNX has them: texts, truth values, 64-bit integers or floats."""
-    kinds = {"b": np.bool_, "i": np.int64, "u": np.int64, "f": np.float64}
-    if classes.dtype.kind in kinds:
-        return classes.astype(kinds[classes.dtype.kind])
-    if not all(isinstance(label, str) for label in classes):
+    """Labels as ONNX has them: texts, truth values, 64-bit integers or floats; and at the end the
+    one of a row that the model refuses.
+
+    Truth values have none: onnxruntime stops at such a row, as the model does.
+    """
+    kind = classes.dtype.kind if classes.dtype.kind in LABELS else "O"
+    if kind == "O" and not all(isinstance(label, str) for label in classes):
         raise ValueError(
             "labels must be texts, integers, floats or truth values to be exported, got "
             f"{classes.tolist()[:3]} instead."
         )
-    return classes.astype(object)
+    dtype, none = LABELS[kind]
+    labels = classes.astype(dtype)
+    if kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        raise ValueError(
+            "whole numbers as labels must be below 2⁶³ to be exported, got "
+            f"{classes.max()} instead: use texts."
+        )
+    told_apart = none is not None and none not in labels.tolist()
+    return np.append(labels, np.array([none], dtype=dtype)) if told_apart else labels
 
 
 def _probabilities(model: Any, values: Value) -> Value:

@@ -18,7 +18,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from .graph import Value, beside
+from .graph import Graph, Value, beside
 from .inputs import Columns, Rows, selections, steps_of
 
 
@@ -65,7 +65,9 @@ def _affine(rows: Rows, less: Any, over: Any) -> Value:
 
 
 def _clipped(step: Any, x: Value, low: float, high: float) -> Value:
-    return x.op("Clip", float(low), float(high)) if getattr(step, "clip", False) else x
+    """Infinities, which the step refuses, become NaN instead of the nearest bound."""
+    clipped = getattr(step, "clip", False)
+    return x.op("Clip", float(low), float(high)) + x * 0.0 if clipped else x
 
 
 def _min_max_scaler(step: MinMaxScaler, rows: Rows) -> Rows:
@@ -88,7 +90,8 @@ def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
     if mark is None or mark != mark:
         missing = x.op("IsNaN")
     else:
-        missing = x.op("Equal", np.float64(x.graph.dtype.type(mark)))  # rounded as the input is
+        _check_numbers(x.graph, [mark], "missing_values of SimpleImputer")
+        missing = x.op("Equal", _rounded([mark], x.graph))
     statistics = np.asarray(step.statistics_, dtype=np.float64)
     usable = np.flatnonzero(~np.isnan(statistics))  # columns without any value are dropped
     filled = missing.op("Where", np.nan_to_num(statistics), x).select(usable)
@@ -110,7 +113,8 @@ def _text_imputer(step: SimpleImputer, rows: Columns) -> Rows:
         for mark in marks:
             missing = filled[place].op("Equal", _texts(mark))
             filled[place] = missing.op("Where", _texts(fill), filled[place])
-    return Columns(filled, rows.texts)
+    nonempty = {place for place, fill in enumerate(step.statistics_) if fill != ""}
+    return Columns(filled, rows.texts, nonempty)
 
 
 def _texts(*texts: str) -> np.ndarray:
@@ -130,6 +134,7 @@ def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
     less the dropped one.
     """
     categories = list(step.categories_[number])
+    _check_categories(column, categories)
     infrequent = getattr(step, "infrequent_categories_", None)
     rare = [] if infrequent is None or infrequent[number] is None else list(infrequent[number])
     places = [place for place, category in enumerate(categories) if not _among(category, rare)]
@@ -153,14 +158,55 @@ def _among(value: Any, values: Sequence[Any]) -> bool:
 
 def _equals(column: Rows, values: Sequence[Any]) -> Value:
     """Ones where the column has the value, a column for each."""
-    if isinstance(column, Columns):  # None and NaN are missing texts
-        texts = _texts(*(value if isinstance(value, str) else "" for value in values))
-        return column.values[0].op("Equal", texts).cast()
-    numbers = np.array(values, dtype=column.graph.dtype).astype(np.float64)  # as the input is
+    if isinstance(column, Columns):
+        return column.values[0].op("Equal", _texts(*map(_text, values))).cast()
+    numbers = _rounded(values, column.graph)
     equal = column.op("Equal", numbers)
     if np.isnan(numbers).any():
         equal = equal.op("Or", column.op("IsNaN").op("And", np.isnan(numbers)))
     return equal.cast()
+
+
+def _text(value: Any) -> str:
+    """None and NaN are missing texts, which are empty ones."""
+    return value if isinstance(value, str) else ""
+
+
+def _rounded(values: Sequence[Any], graph: Graph) -> np.ndarray:
+    """Numbers that the input is compared with, rounded as the input is."""
+    least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
+    return np.array(values, dtype=np.float64).astype(least).astype(np.float64)
+
+
+def _check_categories(column: Rows, categories: Sequence[Any]) -> None:
+    """Refuse categories that are different for the model and the same for the graph."""
+    if not isinstance(column, Columns):
+        _check_numbers(column.graph, categories, "the categories of OneHotEncoder")
+    elif list(map(_text, categories)).count("") > 1 or (column.nonempty and "" in categories):
+        raise ValueError(
+            "the texts of a column are both empty and missing (None or NaN), which is the same in "
+            "ONNX: the graph's labels would be wrong. Replace empty texts by None, or missing ones "
+            "by a word, before the pipeline is fitted."
+        )
+
+
+def _check_numbers(graph: Graph, values: Sequence[Any], what: str) -> None:
+    """Refuse numbers that rounding makes alike, and whole numbers that it changes: in float32
+    those above 2²⁴ are the same as their neighbours.
+    """
+    numbers = [value.item() if isinstance(value, np.generic) else value for value in values]
+    seen = dict(zip(numbers, _rounded(values, graph).tolist(), strict=True))
+    known = [rounded for rounded in seen.values() if rounded == rounded]
+    changed = [n for n, r in seen.items() if r == r and n != r and n == np.rint(float(n))]
+    alike = [n for n, r in seen.items() if known.count(r) > 1]
+    if changed or alike or len(seen) - len(known) > 1:
+        least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
+        culprit = next(iter([*changed, *alike, None]))
+        raise ValueError(
+            f"{what} cannot all be told apart in {least}, got {culprit!r} among them: the graph's "
+            'labels would be wrong. Use dtype="float64" and arithmetic="float64", or turn these '
+            "numbers into texts before the pipeline is fitted."
+        )
 
 
 CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {
