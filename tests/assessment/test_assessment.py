@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -38,7 +39,6 @@ from fitonce import (
     assess,
 )
 from fitonce.assessment.chance import COUNTS, quick
-from fitonce.assessment.intervals import corrected_t
 
 
 def tuned():
@@ -121,10 +121,10 @@ def test_regression_equals_scikit_learn_on_refits():
     np.testing.assert_allclose(answer.predictions, predicted, atol=1e-8)
     assert answer.metrics["r2"] == pytest.approx(r2_score(y, predicted))
     assert answer.metrics["mae"] == pytest.approx(mean_absolute_error(y, predicted))
+    assert answer.r2.value == pytest.approx(r2_score(y, predicted), abs=1e-12)
     scores = sklearn.model_selection.cross_val_score(model, X, y, cv=cv)
-    assert answer.r2.value == pytest.approx(scores.mean())
-    assert (answer.r2.low, answer.r2.high) == pytest.approx(corrected_t(scores, 0.25))
-    assert answer.r2.method == "corrected resampled t over 5 splits"
+    np.testing.assert_allclose(answer.fold_scores["r2"][0], scores)
+    assert answer.r2.method == "corrected resampled t over 5 splits, on log(1 - R²)"
     assert (
         answer.baseline.value < 0.0 < answer.r2.low
         and answer.permutation.pvalue == pytest.approx(1 / 40)
@@ -339,3 +339,29 @@ def test_rows_of_a_class_that_is_never_learned_are_mentioned():
         "training rows lack" in doubt
         for doubt in assess(model, X[:24], y[:24], permutations=0).warnings
     )
+
+
+def test_an_assessment_can_be_read():
+    X, y = two_classes(60)
+    model = KernelFisherDiscriminant(gamma=0.2, alpha=1.0)
+    answer = assess(model, X, y, cv=5, permutations=19)
+    lines = str(answer).splitlines()
+    assert len(lines) < 14 and max(map(len, lines)) <= 100
+    row = next(line for line in lines if line.startswith("accuracy"))
+    assert re.split(r"  +", row) == ["accuracy", str(answer.score), str(answer.baseline)]
+    assert "baseline (majority class)" in lines[2] and "5 stratified folds" in lines[0]
+    assert f"p = {answer.permutation.pvalue:g} (permutation test, 19 permutations" in str(answer)
+    assert answer.score.method in str(answer)
+    assert len(repr(answer)) < 120 and str(answer.score) in repr(answer)
+    page = answer._repr_html_()
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert all(cell in text for cell in (str(answer.score), str(answer.baseline), lines[0]))
+
+
+def test_doubts_are_read_as_text():
+    X, y = two_classes(40)
+    y = np.where(np.arange(40) == 0, "<b>rare</b>", y)
+    with pytest.warns(UserWarning, match="rare"):
+        answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, permutations=0)
+    assert "doubt: rows of a class (<b>rare</b>)" in str(answer)
+    assert "&lt;b&gt;rare&lt;/b&gt;" in answer._repr_html_() and "<b>" not in answer._repr_html_()

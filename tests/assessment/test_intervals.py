@@ -8,6 +8,7 @@ import sklearn.model_selection
 from problems_assessment import two_classes
 from scipy.stats import binomtest, t, ttest_rel
 from sklearn.calibration import calibration_curve
+from sklearn.metrics import r2_score
 from sklearn.model_selection import (
     GroupKFold,
     StratifiedGroupKFold,
@@ -23,7 +24,7 @@ from fitonce import (
     assess,
 )
 from fitonce.assessment import compare
-from fitonce.assessment.intervals import corrected_t, effective_size, wilson
+from fitonce.assessment.intervals import corrected_t, effective_size, pooled_r2, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (45, 50), (50, 50)])
@@ -69,6 +70,89 @@ def test_without_the_correction_the_interval_would_be_the_paired_t_of_textbooks(
     scores = rng.normal(size=12)
     expected = ttest_rel(scores, np.zeros(12)).confidence_interval()
     assert corrected_t(scores, 0.0) == pytest.approx((expected.low, expected.high))
+
+
+def test_the_interval_of_r2_is_the_corrected_t_of_its_logarithm():
+    """What a row adds to log(1 - R²) is the derivative by its weight."""
+    rng = np.random.default_rng(0)
+    y, predicted, w = rng.normal(size=24), rng.normal(size=24), rng.uniform(0.5, 2.0, size=24)
+    splits = np.array_split(rng.permutation(24), 5)
+
+    def unexplained(weights):
+        return np.log(1.0 - r2_score(y, predicted, sample_weight=weights))
+
+    change = 1e-6 * np.eye(24)
+    influence = [(unexplained(w + step) - unexplained(w - step)) / 2e-6 for step in change]
+    centre = np.average(y, weights=w)
+    pieces = [
+        [values[rows] for rows in splits] for values in ((y - predicted) ** 2, (y - centre) ** 2, w)
+    ]
+    value, low, high = pooled_r2(*pieces, 0.25, 0.9)
+    scores = np.array(
+        [w.sum() * np.average(np.array(influence)[rows], weights=w[rows]) for rows in splits]
+    )
+    reach = t.ppf(0.95, 4) * np.sqrt((1 / 5 + 0.25) * np.var(scores, ddof=1))
+    middle = unexplained(w) + scores.mean()
+    assert value == pytest.approx(r2_score(y, predicted, sample_weight=w))
+    assert (low, high) == pytest.approx(
+        (1 - np.exp(middle + reach), 1 - np.exp(middle - reach)), rel=1e-5
+    )
+
+
+def test_r2_is_of_all_rows_even_where_folds_are_tiny():
+    """The R² of three rows is worth nothing, and their mean no more."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(32, 3))
+    y = X @ [1.0, 0.5, 0.0] + 0.5 * rng.normal(size=32)
+    model = KernelRidge(kernel="linear", alpha=1.0)
+    answer = assess(model, X, y, permutations=0)
+    expected = r2_score(y, answer.predictions)
+    assert answer.r2.value == pytest.approx(expected) == answer.metrics["r2"]
+    assert np.mean(answer.fold_scores["r2"]) < expected - 0.1
+    assert expected - 0.6 < answer.r2.low < expected < answer.r2.high < 1.0
+    twice = assess(model, X, y, permutations=0, repeats=2)
+    assert twice.r2.value == pytest.approx(twice.metrics["r2"])
+    each = assess(model, X, y, cv=sklearn.model_selection.LeaveOneOut(), permutations=0)
+    assert each.r2.low < each.r2.value == pytest.approx(r2_score(y, each.predictions))
+
+
+def test_the_interval_of_r2_covers_what_it_says():
+    """95 % of 300 draws or more: the correction is made for repeats, and is too careful here."""
+    rng, slope, hits = np.random.default_rng(0), np.array([0.5, 0.5, 0.5]), 0
+    folds = np.array_split(np.arange(40), 8)
+    for _ in range(300):
+        X = rng.normal(size=(40, 3))
+        y = X @ slope + rng.normal(size=40)
+        squares, risk = [], []
+        for rows in folds:
+            train = np.delete(np.arange(40), rows)
+            found = np.linalg.lstsq(X[train], y[train], rcond=None)[0]
+            squares.append((y[rows] - X[rows] @ found) ** 2)
+            risk.append(1.0 + np.sum((found - slope) ** 2))
+        around = [(y[rows] - y.mean()) ** 2 for rows in folds]
+        _, low, high = pooled_r2(squares, around, [np.ones(5)] * 8, 5 / 35)
+        hits += low <= 1.0 - np.mean(risk) / 1.75 <= high
+    assert 0.93 <= hits / 300 <= 0.995
+
+
+def test_r2_without_an_interval():
+    one, two = np.array([1.0, 2.0]), np.array([0.5, 0.1])
+    assert pooled_r2([one], [one], [np.ones(2)], 1.0)[0] == 0.0
+    for arguments in (([one], [two]), ([0 * one] * 2, [two] * 2), ([one] * 2, [0 * two] * 2)):
+        found = pooled_r2(*arguments, [np.ones(2)] * len(arguments[0]), 1.0)
+        assert np.isnan(found[1:]).all()
+
+
+def test_compare_regressions_by_all_rows():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(30, 3))
+    y = X @ [1.0, 0.5, 0.0] + 0.5 * rng.normal(size=30)
+    one, other = (
+        assess(KernelRidge(kernel="linear", alpha=alpha), X, y, cv=10, permutations=0)
+        for alpha in (1.0, 30.0)
+    )
+    result = compare(one, other)
+    assert result.difference == pytest.approx(one.r2.value - other.r2.value)
 
 
 def test_effective_sizes():

@@ -36,6 +36,7 @@ from sklearn.preprocessing import StandardScaler
 
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
+from fitonce.estimators.verification import Verification
 from problems import labelled_rows, numbered_rows, row_weights, rows_for
 from reference import assert_close
 
@@ -484,6 +485,13 @@ def test_verify_detects_a_deviation(estimator, plant):
     report = model.verify()
     assert not report.passed
     assert "DISAGREE" in str(report)
+
+
+def test_a_notebook_says_whether_the_refits_agree():
+    passed = Verification(3, 1e-12, 1e-8, 1e-14, 0.5)
+    failed = Verification(3, 1e-3, 1e-8, 1e-14, 0.5, route="<one>")
+    assert "✓ Passed" in passed._repr_html_() and "1.0e-12" in passed._repr_html_()
+    assert "✗ Failed" in failed._repr_html_() and "&lt;one&gt;" in failed._repr_html_()
 
 
 def test_verify_of_a_precomputed_kernel_needs_it_again():

@@ -74,9 +74,9 @@ def assess(
     repeats : int, default=1
         How often the rows are divided anew.
     level : float, default=0.95
-        Of the intervals. One repeat: Wilson on pooled held-out labels (for regression the corrected
-        resampled t over the folds). More: Nadeau and Bengio's corrected resampled t over all
-        splits.
+        Of the intervals. Accuracy of one repeat: Wilson on pooled held-out labels. More repeats,
+        and R²: Nadeau and Bengio's corrected resampled t over all splits, for R² of all held-out
+        rows on the scale of log(1 - R²).
     permutations : int or "auto", default="auto"
         Number of permutations; 0 for no test. "auto" takes as many as fit into `seconds`, up to
         999, on at most 1000 rows.

@@ -12,9 +12,20 @@ observed one does between groups.
 **Corrected resampled t** (Nadeau & Bengio 2003). Scores of J overlapping splits share training
 rows, so that their variance s²/J is too small; it is replaced by (1/J + n_test/n_train) s², with J
 - 1 degrees of freedom.
+
+**R² of all held-out rows together.** The unexplained share 1 - R² = Σe²/Σd², of residuals e and
+deviations d from the mean, is a ratio. To first order row i moves its logarithm by
+
+    (e_i²/mean(e²) - d_i²/mean(d²)) / n
+
+so that the means of the bracket over the rows of each split play the part of split scores: the
+corrected resampled t is that of log(1 - R²), and exp takes it back. Means of the R² of small splits
+are no substitute: each divides by the variance of its few rows.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import norm, t
@@ -65,6 +76,32 @@ def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> t
     centre, error = float(np.mean(scores)), corrected_error(scores, test_share)
     reach = float(t.ppf(0.5 + level / 2, len(scores) - 1)) * error
     return centre - reach, centre + reach
+
+
+def pooled_r2(
+    squares: Sequence[np.ndarray],
+    around: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray],
+    test_share: float,
+    level: float = 0.95,
+) -> tuple[float, float, float]:
+    """R² of all rows of all splits together, with its interval.
+
+    `squares`, `around` and `weights` are the squared residuals, the squared deviations from the
+    mean and the weights of the rows of every split.
+    """
+    e, d, w = (np.concatenate(parts) for parts in (squares, around, weights))
+    mean_e, mean_d = (float(np.average(values, weights=w)) for values in (e, d))
+    if mean_d == 0.0 or mean_e == 0.0 or len(squares) < 2:
+        value = 1.0 - mean_e / mean_d if mean_d > 0.0 else float("nan")
+        return value, float("nan"), float("nan")
+    moved = [
+        float(np.average(own / mean_e - total / mean_d, weights=each))
+        for own, total, each in zip(squares, around, weights, strict=True)
+    ]
+    middle = float(np.log(mean_e / mean_d))
+    low, high = (middle + end for end in corrected_t(np.array(moved), test_share, level))
+    return 1.0 - mean_e / mean_d, 1.0 - float(np.exp(high)), 1.0 - float(np.exp(low))
 
 
 def corrected_error(scores: np.ndarray, test_share: float) -> float:

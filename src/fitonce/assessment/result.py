@@ -12,6 +12,8 @@ from scipy.stats import t
 from ..crossval import Route
 from ..inference import PermutationTest
 from .intervals import corrected_error, corrected_t
+from .shown import as_html, as_text
+from .words import SCORES, p_value
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,10 @@ class Comparison:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """What was found out about an estimator on some rows. Made by `assess`.
+    """What was found out about an estimator on some rows. Made by `assess`; `print` shows it as a
+    short table, a notebook as HTML.
 
     Every score is nested: whatever the estimator tunes, scales or imputes was done anew on each
     training set, without the rows that are scored. Arrays by row belong to the first repeat.
@@ -101,8 +104,9 @@ class Assessment:
     score_name : {"accuracy", "r2"}
         The headline score.
     score, baseline : Estimate
-        The headline of the estimator, and of a model that ignores the features: the most frequent
-        class (the mean, for regression), cross-validated in the same folds.
+        The headline of the estimator, of all held-out rows together, and of a model that ignores
+        the features: the most frequent class (the mean, for regression), cross-validated in the
+        same folds.
     metrics, baseline_metrics : dict of str to float
         Pooled over held-out rows, the mean over repeats. Classification: accuracy,
         balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
@@ -172,6 +176,17 @@ class Assessment:
     level: float
     random_state: int
     seconds: float
+
+    def __str__(self) -> str:
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        said = f"Assessment: {SCORES[self.score_name]} {self.score}, baseline {self.baseline}"
+        p = "" if self.permutation is None else f", p = {p_value(float(self.permutation.pvalue))}"
+        return f"<{said}{p}>"
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     @property
     def accuracy(self) -> Estimate:
@@ -252,6 +267,10 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     the mean difference is √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau &
     Bengio 2003).
 
+    The score of a split is its accuracy or, for regression, 1 - MSE/v with the variance v of the
+    target in all rows: the mean of these is the headline, while the R² of a split of few rows
+    divides by their own variance and means little.
+
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -271,7 +290,7 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
             "ones: the test pairs their scores by fold. "
             "Use the same rows, cv, repeats and random_state for both."
         )
-    one, other = (answer.fold_scores[answer.score_name] for answer in (first, second))
+    one, other = map(_comparable, (first, second))
     if one.shape != other.shape or one.size < 2:
         raise ValueError(
             f"a comparison needs the same number of splits, at least two, got {one.shape} and "
@@ -285,3 +304,11 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     pvalue = float(2 * t.sf(abs(mean) / error, n_splits - 1)) if error > 0 else certain
     method = f"corrected resampled t, {n_splits} splits"
     return Comparison(first.score_name, mean, low, high, first.level, pvalue, n_splits, method)
+
+
+def _comparable(answer: Assessment) -> np.ndarray:
+    """Scores (repeats, folds) whose mean is the headline."""
+    if answer.score_name != "r2":
+        return answer.fold_scores[answer.score_name]
+    variance = float(np.var(answer.y[answer.tested]))
+    return np.asarray(1.0 - answer.fold_scores["rmse"] ** 2 / variance)

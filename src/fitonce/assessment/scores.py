@@ -9,7 +9,7 @@ from sklearn.metrics import confusion_matrix, log_loss, r2_score, roc_auc_score
 
 from .data import AssessedRows
 from .folds import Round
-from .intervals import corrected_t, effective_size, wilson
+from .intervals import corrected_t, effective_size, pooled_r2, wilson
 from .result import CalibrationCurve, Estimate
 
 CALIBRATION_BINS = 10
@@ -92,11 +92,14 @@ def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.nd
 
 
 def headline(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
-    """Accuracy or R² with its interval.
+    """Accuracy or R² of all held-out rows together, with its interval.
 
-    Wilson for the labels of one repeat, the corrected resampled t otherwise.
+    Wilson for the labels of one repeat, the corrected resampled t otherwise: of the splits'
+    accuracies, or of log(1 - R²).
     """
-    if data.classes is not None and len(rounds) == 1:
+    if data.classes is None:
+        return _pooled_numbers(data, rounds, level)
+    if len(rounds) == 1:
         return _pooled_labels(data, rounds[0], level)
     scores = split_scores(data, rounds)[data.score_name]
     scores = scores[np.isfinite(scores)]
@@ -105,9 +108,27 @@ def headline(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estim
         why = "no interval: fewer than two splits have a score"
         return Estimate(pooled, float("nan"), float("nan"), level, why)
     low, high = corrected_t(scores, mean_test_share(rounds), level)
-    least = -np.inf if data.classes is None else 0.0  # neither accuracy nor R² exceeds one
     method = f"corrected resampled t over {len(scores)} splits"
-    return Estimate(float(np.mean(scores)), max(low, least), min(high, 1.0), level, method)
+    return Estimate(float(np.mean(scores)), max(low, 0.0), min(high, 1.0), level, method)
+
+
+def _pooled_numbers(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
+    splits = [
+        (round_, test)
+        for round_ in rounds
+        for _, test in round_.splits
+        if np.any(_weights(data, test) > 0)
+    ]
+    every = np.concatenate([test for _, test in splits])
+    centre = np.average(data.y[every], weights=_weights(data, every))
+    squares = [(data.y[test] - round_.predictions[test]) ** 2 for round_, test in splits]
+    around = [(data.y[test] - centre) ** 2 for _, test in splits]
+    weights = [_weights(data, test) for _, test in splits]
+    found = pooled_r2(squares, around, weights, mean_test_share(rounds), level)
+    method = f"corrected resampled t over {len(splits)} splits, on log(1 - R²)"
+    if np.isnan(found[1]):
+        method = "no interval: fewer than two splits, or no variance"
+    return Estimate(*found, level, method)
 
 
 def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:

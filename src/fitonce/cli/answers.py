@@ -13,8 +13,8 @@ from rich.table import Column
 from rich.text import Text
 
 from ..assessment import Assessment, Comparison
+from ..assessment.shown import baseline_name, score_rows
 from ..assessment.words import (
-    BASELINES,
     SCORES,
     chosen_value,
     exchanged,
@@ -71,14 +71,11 @@ def answer_parts(
 
 def scores(screen: Screen, answer: Assessment) -> RenderableType:
     """The scores of an assessment beside the baseline."""
-    table = screen.table("score", "model", f"baseline: {BASELINES[answer.task]}")
-    headline = SCORES[answer.score_name], str(answer.score)
-    table.add_row(*(Text(word, style="bold") for word in headline), str(answer.baseline))
-    for name, value in answer.metrics.items():
-        if name == "accuracy":  # the headline of labels is that of all rows together
-            continue
-        said = f"{SCORES[name]}, all rows together" if name == "r2" else SCORES[name]
-        table.add_row(said, number(value), number(answer.baseline_metrics.get(name, np.nan)))
+    table = screen.table("score", "model", baseline_name(answer))
+    (name, value, baseline), *others = score_rows(answer)
+    table.add_row(*(Text(word, style="bold") for word in (name, value)), baseline)
+    for row in others:
+        table.add_row(*row)
     interval = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
     return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, interval)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ class Verification:
             f"{self.conditioning:.1e}, "
             f"smallest 1 - leverage = {self.smallest_one_minus_leverage:.1e}, route {self.route!r}."
         )
+
+    def _repr_html_(self) -> str:
+        """Whether it passed, and the same words, for a notebook."""
+        verdict = "✓ Passed" if self.passed else "✗ Failed"
+        colour = "#00704f" if self.passed else "#a8400b"
+        return f'<div><strong style="color: {colour}">{verdict}</strong>: {escape(str(self))}</div>'
 
 
 def compare_with_refits(

@@ -1,0 +1,80 @@
+"""An assessment as a short text, and as HTML for a notebook: scores beside the baseline, the
+p-value, doubts.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .words import BASELINES, SCORES, number, p_value, relabellings
+
+LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse")
+
+
+def score_rows(answer: Any) -> list[tuple[str, str, str]]:
+    """Name, value and baseline of every score, the headline with its interval first."""
+    headline = SCORES[answer.score_name], str(answer.score), str(answer.baseline)
+    others = [
+        (
+            SCORES[name] + (" (lower is better)" if name in LOWER_IS_BETTER else ""),
+            number(value),
+            number(answer.baseline_metrics.get(name, np.nan)),
+        )
+        for name, value in answer.metrics.items()
+        if name != answer.score_name
+    ]
+    return [headline, *others]
+
+
+def baseline_name(answer: Any) -> str:
+    return f"baseline ({BASELINES[answer.task]})"
+
+
+def chance_line(answer: Any) -> str | None:
+    """The permutation test in a sentence."""
+    test = answer.permutation
+    if test is None:
+        return None
+    return f"p = {p_value(float(test.pvalue))} (permutation test, {relabellings(test)})"
+
+
+def _heading(answer: Any) -> str:
+    return f"Held-out scores of {answer.n_samples:,} rows: nested cross-validation, {answer.cv}"
+
+
+def _interval(answer: Any) -> str:
+    if np.isnan(answer.score.low):
+        return str(answer.score.method)
+    return f"[low, high]: {100 * answer.level:g} % interval, {answer.score.method}"
+
+
+def as_text(answer: Any) -> str:
+    """A heading, a table, and a line each for the interval, the p-value and every doubt."""
+    table = [("score", "model", baseline_name(answer)), *score_rows(answer)]
+    widths = [max(len(row[column]) for row in table) for column in range(3)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+    further = [_interval(answer), chance_line(answer), *(f"doubt: {s}" for s in answer.warnings)]
+    return "\n".join([_heading(answer), "", *lines, "", *filter(None, further)])
+
+
+def as_html(answer: Any) -> str:
+    """The same as a table of HTML."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", "model", baseline_name(answer)))
+    body = "".join(
+        f'<tr><th style="text-align: left">{escape(name)}</th><td>{escape(value)}</td>'
+        f"<td>{escape(baseline)}</td></tr>"
+        for name, value, baseline in score_rows(answer)
+    )
+    doubts = [f"<strong>Doubt:</strong> {escape(said)}" for said in answer.warnings]
+    further = [escape(line) for line in (_interval(answer), chance_line(answer)) if line]
+    notes = "".join(f"<div>{line}</div>" for line in [*further, *doubts])
+    return (
+        f"<div><div><strong>{escape(_heading(answer))}</strong></div>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+    )
