@@ -20,6 +20,7 @@ LAYERS = (  # each may import those before it
     "landmarks",
     "rows",
     "tuning",
+    "uncertainty",
     "estimators",
     "crossval",
     "inference",

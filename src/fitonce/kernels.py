@@ -17,7 +17,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
 from .core.doubt import warn_constant
-from .core.rows import is_rows
+from .core.rows import dense_like, is_rows
 from .core.spectrum import row_blocks
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -80,6 +80,12 @@ class Kernel:
             K = K.toarray() if sp.issparse(K) else K
             return np.ascontiguousarray(K, dtype=np.float64)
         return _FORMULAS[self.function](X, Y, **self.parameters)
+
+    def diagonal(self, X: Array) -> Array:
+        """k(x, x) of every row (n,), a few rows at a time."""
+        xp = namespace(dense_like(X))
+        blocks = [self(part, part) for part in (X[rows, :] for rows in row_blocks(X.shape[0], 32))]
+        return xp.concat([xp.linalg.diagonal(block) for block in blocks], axis=0)
 
     @property
     def anisotropic(self) -> bool:

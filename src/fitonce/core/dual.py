@@ -22,6 +22,7 @@ from .arrays import Array, asarray_like, namespace, spd_solver, take
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
 from .jets import HeldOutJets, Jet
 from .smoothers import KernelSmoother, Response, dense_map, sigmoid_series
+from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
 
 
@@ -106,6 +107,11 @@ class DualNorm(KernelSmoother):
         to_targets = products @ operators.F - xp.sum(PW * E, axis=2).T
         to_forces = products @ operators.R + xp.sum(PW * W, axis=2).T
         return Response(P @ operators.dual(targets.Y), to_targets, to_forces)
+
+    def smoothing(self, P: Array, mu: float) -> Smoothing:
+        """B Pᵀ and -D Pᵀ are the fit of no targets to the forces Pᵀ."""
+        forced = self.fit(self.project(namespace(P).zeros_like(P.T)), mu, P.T)
+        return Smoothing(forced.residual.T, -forced.dual.T)  # type: ignore[union-attr]
 
     def jets(self, targets: Targets, mu: float) -> HeldOutJets:
         Y, Q0, xp = targets.Y, self.Q0, namespace(targets.Y)

@@ -55,6 +55,7 @@ from .holdout import (
 from .moments import MomentFit, Moments
 from .rows import Rows
 from .smoothers import complement_solver, thin_or_dense_map
+from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
 
@@ -236,6 +237,21 @@ class FeatureNorm(Smoother):
         own, N = self._own()
         zero = zeros_like_shape((self.n_samples, coef.shape[1]), coef)
         return replace_rows(zero, self.dropping.rows[own], N @ coef)
+
+    def smoothing(self, X: Array, mu: float) -> Smoothing:
+        """h = S(x)ΩSᵀ + s/Σw, b = S(x)ΩNᵀ and τ = S(x)ΩS(x)ᵀ + 1/Σw of new rows X: one pass."""
+        new, omega = self._score(X, None), self.solved.inverse(np.asarray([mu]))[:, 0]
+        xp, weight = namespace(new), self.solved.moments.weight
+        S = xp.concat(list(self.data.map(self._score, self.row_scale)), axis=0)
+        h, excess = (new * omega) @ S.T, xp.sum(new**2 * omega, axis=1)
+        if self.free_bias:
+            h, excess = h + self.Q0.T / float(np.sqrt(weight)), excess + 1.0 / weight
+        if self.dropping is None:
+            return Smoothing(h, excess=excess)
+        own, N = self._own()
+        zero = zeros_like_shape((self.n_samples, int(new.shape[0])), new)
+        b = replace_rows(zero, self.dropping.rows[own], N @ (new * omega).T)
+        return Smoothing(h, b.T, excess)
 
     def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
         """From the projected targets: no pass."""

@@ -29,6 +29,7 @@ from .arrays import (
 )
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Solver, Targets, delete_each
 from .jets import HeldOutJets, Jet
+from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon, project_off, row_blocks
 
 SMALL = 1e-6  # of λ_max: below this mu, dual coefficients keep to the range of G
@@ -63,6 +64,13 @@ class KernelSmoother(Smoother):
     def response(self, P: Array, own: np.ndarray, targets: Targets, mus: np.ndarray) -> Response:
         """How linear functions P (k, n) of α answer to changes at one row `own` (k,) each."""
         raise NotImplementedError
+
+    def smoothing(self, P: Array, mu: float) -> Smoothing:
+        """How linear functions P (m, n) of α answer to all targets and forces: P Bᵀ and P D.
+
+        The function norm has B = (I - H)/μ, which is symmetric: a fit to Pᵀ. O(n²) for each row.
+        """
+        return Smoothing(self.dual_coef(self.fit(self.project(P.T), mu), mu).T)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from .blockwise import blockwise
 from .parameters import check_options, used
 from .progress import with_callbacks
 from .record import record_of
+from .uncertain import class_sets
 
 
 def _gives_probabilities(estimator: Any) -> bool:
@@ -185,6 +186,49 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
             return namespace(result := self._probabilities(X, "predict_log_proba")).log(result)
+
+    def predict_set(
+        self, X: Any, confidence: float = 0.9, method: str = "jackknife+", *, cv: Any = None
+    ) -> np.ndarray:
+        """Sets of classes that hold the labels of new rows, without a second set of data.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            New rows, or their kernel with the training rows for ``kernel="precomputed"``.
+        confidence : float, default=0.9
+            The share of new rows whose label should be in the set, 1 - α.
+        method : {"jackknife+", "cv+", "jackknife-minmax", "full"}, default="jackknife+"
+            What is guaranteed for rows that are exchangeable with the training rows and for
+            parameters that were not tuned on them: "full" and "jackknife-minmax" hold at least
+            1 - α of the labels, "jackknife+" at least 1 - 2α, "cv+" at least 1 - 2α - √(2/n). Where
+            `fit` was given groups, whole groups are left out and counted.
+        cv : int, splitter or iterable of splits, default=None
+            The folds of "cv+", which leave out every row once: by default those of the estimator's
+            own `cv`, else ten at random.
+
+        Returns
+        -------
+        array of bool, shape (m, n_classes)
+            Whether each of `classes_` is in the set. A set with several classes says that the model
+            cannot tell them apart there, an empty one that the row is like none.
+
+        Notes
+        -----
+        Classes are compared by decision values before calibration: by how far the best other class
+        lies above them. Exact: what n refits give (k for "cv+").
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from fitonce import KernelFisherDiscriminant
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = KernelFisherDiscriminant(gamma=0.2, alpha=0.1).fit(X[::2], y[::2])
+        >>> sets = model.predict_set(X[1::2], confidence=0.95)
+        >>> print(f"{sets[range(75), y[1::2]].mean():.2f}, {sets.sum(axis=1).mean():.2f} classes")
+        0.97, 1.01 classes
+        """
+        return class_sets(self, X, confidence, method, cv)
 
     def _probabilities(self, X: Any, method: str) -> Array:
         decision = self._predicted(X, method)

@@ -20,6 +20,7 @@ from ..core.features import FeatureNorm
 from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import KernelSmoother
+from ..core.smoothing import Smoothing
 from ..core.spectrum import row_blocks
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.choice import Landmarks
@@ -27,6 +28,7 @@ from ..landmarks.dropping import DroppedLandmarks
 from ..landmarks.features import LandmarkMap, landmark_map
 from ..rows.blocks import ArrayRows
 from .decompose import FitIntercept, decompose, decompose_at
+from .new_rows import kernel_smoothing
 
 PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
 
@@ -174,6 +176,10 @@ class Problem:
         """
         raise NotImplementedError
 
+    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
+        """New rows as functions of the scaled targets, with τ where `excess` asks for it."""
+        raise NotImplementedError
+
     def held_out_targets(
         self, mus: np.ndarray, deletions: Sequence[Deletion] | None, path: Path | None = None
     ) -> tuple[Array, np.ndarray, np.ndarray]:
@@ -236,6 +242,9 @@ class KernelProblem(Problem):
             intercept = self.smoother.bias_coef(Y, dual)[0, :] / norm
         return Solution(dual_coef, intercept, coef)
 
+    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
+        return kernel_smoothing(self, X, mu, excess)
+
     def _scaled(self, dual: Array) -> Array:
         return dual if self.row_scale is None else self.row_scale * dual
 
@@ -278,6 +287,9 @@ class LandmarkProblem(Problem):
 
     smoother: FeatureNorm
     features: LandmarkMap
+
+    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
+        return self.smoother.smoothing(X, mu)
 
     def solution(self, fitted: Fitted, mu: float) -> Solution:
         """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""

@@ -1,0 +1,39 @@
+"""Order statistics that carry a guarantee: infinite where they do not exist."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
+
+ROUNDING = 1e-9  # by which a share of rows may miss a whole number: 0.9 · 10 is not above 9
+
+
+def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
+    """The least value (m, …) of (m, n, …) below or at which rows have the mass `confidence`;
+    infinite where all together have less.
+    """
+    if np.all(mass == mass[0]):  # 1/(n + 1), where rows count alike: the rank is ⌈(1-α)(n + 1)⌉
+        return _ranked(values, int(np.ceil(confidence / mass[0] - ROUNDING)))
+    host = to_numpy(values)
+    order = np.argsort(host, axis=1, kind="stable")
+    reached = np.cumsum(mass[order], axis=1) >= confidence - ROUNDING
+    first = np.argmax(reached, axis=1)[:, None]
+    ranked = np.take_along_axis(np.take_along_axis(host, order, axis=1), first, axis=1)[:, 0]
+    result = np.where(reached.any(axis=1), ranked, np.inf)
+    return result if is_numpy(values) else asarray_like(result, values)
+
+
+def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
+    """The largest value above or at which rows have the mass `confidence`, or -infinity."""
+    return -upper(-values, mass, confidence)
+
+
+def _ranked(values: Array, rank: int) -> Array:
+    """The rank-th smallest along the second axis."""
+    xp = namespace(values)
+    if rank > values.shape[1]:
+        return xp.full_like(values[:, 0, ...], xp.inf)
+    if is_numpy(values):
+        return np.partition(values, rank - 1, axis=1)[:, rank - 1, ...]
+    return xp.sort(values, axis=1)[:, rank - 1, ...]

@@ -1,0 +1,127 @@
+r"""Prediction sets of classes: every label that the rows do not find odd.
+
+The oddity of a label at a row is E(x, y) = (best score of another class) - (score of y). By models
+without row i (its fold, its group) a label y belongs to the set of a new row x where
+
+    Σ_i mass_i [ E₋ᵢ(x_i, y_i) < E₋ᵢ(x, y) ] < confidence          jackknife+, CV+,
+
+which covers at least 1 - 2α of exchangeable new rows (Romano, Sesia and Candès 2020), or with the
+least E over all models in the place of E₋ᵢ(x, y) at least 1 - α ("jackknife-minmax"). "full" lets
+the new row join the fit with each label in turn, and compares deleted scores of all n + 1 rows:
+
+    1 + #{i: E_i(y) ≥ E(x, y)} > α (n + 1),
+
+at least 1 - α. No refit in any of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.holdout import Path
+from ..core.lda import Rule
+from ..core.readout import Readout
+from ..core.smoothing import Smoothing, deleted_lines, scatter_with
+from ..tuning.outputs import residual_scatter, rule_of_fit
+from ..tuning.problem import Problem
+from .full import needed
+from .left_out import LeftOut
+from .order import ROUNDING
+
+TIE = 1e-10  # oddities nearer than this, relative to the largest, are equal
+
+
+def oddities(outputs: np.ndarray) -> np.ndarray:
+    """E (…, c) of every class from outputs (…, o): decisions of two classes, or class scores."""
+    if outputs.shape[-1] == 1:
+        return np.concatenate([outputs, -outputs], axis=-1)
+    best = np.sort(outputs, axis=-1)[..., -2:]
+    rival = np.where(outputs == best[..., 1:], best[..., :1], best[..., 1:])
+    return np.asarray(rival - outputs)
+
+
+def own_oddity(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """E (…, n) of the classes that rows have."""
+    every = oddities(outputs)
+    return np.asarray(np.take_along_axis(every, codes[..., None], axis=-1)[..., 0])
+
+
+class LeftOutSets:
+    """Sets by the models without each row, fold or group."""
+
+    def __init__(self, left: LeftOut, readout: Readout, codes: np.ndarray) -> None:
+        self.left, self.readout = left, readout
+        self.rules = left.rules(readout)
+        own = left.problem.unscale(left.problem.projected.Y - left.held_out.residual)
+        rules = None if self.rules is None else self.rules.take(left.owner)
+        outputs = to_numpy(readout.read(own[:, None, :], rules))[:, 0, :]
+        self.own = own_oddity(outputs, codes)
+
+    def __call__(
+        self, smoothing: Smoothing, f: Array, confidence: float, minmax: bool
+    ) -> np.ndarray:
+        """Membership (m, c) of every class at new rows with predicted targets f (m, t)."""
+        values = namespace(f).permute_dims(self.left.values(smoothing, f), (1, 0, 2))
+        outputs = to_numpy(self.readout.read(values, self.rules))
+        every = np.moveaxis(oddities(outputs), 0, 1)  # (m, k, c)
+        every = every.min(axis=1, keepdims=True) if minmax else every[:, self.left.owner]
+        room = TIE * max(float(np.abs(self.own).max()), float(np.abs(every).max()))
+        below = self.own[None, :, None] < every - room
+        mass = np.einsum("mnc,n->mc", below, self.left.mass)
+        return np.asarray(mass < confidence - ROUNDING)
+
+
+class FullSets:
+    """Sets by the fits of n + 1 rows, for the function norm."""
+
+    def __init__(self, problem: Problem, path: Path, readout: Readout, codes: np.ndarray) -> None:
+        self.problem, self.readout, self.codes = problem, readout, codes
+        self.one_minus_h = path.one_minus_h[0, :]
+        self.fitted = problem.smoother.fitted(problem.projected, path)
+        self.rule = rule_of_fit(problem, readout, self.fitted)
+        self.labels = readout.targets(np.arange(readout.n_classes))
+
+    def __call__(self, smoothing: Smoothing, f: Array, confidence: float) -> np.ndarray:
+        """Membership (m, c) of every class."""
+        own = oddities(to_numpy(self.readout.read(f, self.rule)))
+        scale = self.problem.row_scale
+        lines = deleted_lines(smoothing, self.fitted.residual, self.one_minus_h, scale)
+        members = []
+        for code, target in enumerate(self.labels):
+            delta = asarray_like(target[None, :], f) - f
+            joined = to_numpy(self._joined(smoothing, lines.at_zero, lines.slope, delta, code))
+            others = own_oddity(joined, np.broadcast_to(self.codes, joined.shape[:2]))
+            room = TIE * max(float(np.abs(others).max()), float(np.abs(own).max()))
+            count = np.sum(others >= own[:, code : code + 1] - room, axis=1)
+            members.append(count >= needed(confidence, len(self.codes)))
+        return np.column_stack(members)
+
+    def _joined(
+        self, smoothing: Smoothing, at_zero: Array, slope: Array, delta: Array, code: int
+    ) -> Array:
+        """Outputs (m, n, o) of every row without itself, where the new row has joined as `code`."""
+        problem = self.problem
+        e = at_zero + slope[:, :, None] * delta[:, None, :]
+        values = problem.targets - e
+        if not self.readout.needs_scatter:
+            return self.readout.read(values, None)
+        return self.readout.read(values[:, :, None, :], self._rules(smoothing, e, delta, code))[
+            :, :, 0, :
+        ]
+
+    def _rules(self, smoothing: Smoothing, e: Array, delta: Array, code: int) -> Rule | None:
+        """The rules (m, n) of the joined rows without each: E₊ - r₊ᵢ eᵢᵀ, sizes less the row's."""
+        problem, xp = self.problem, namespace(e)
+        s = problem.row_scale
+        scaled = e if s is None else e * s
+        tau = smoothing.excess
+        joined = scatter_with(residual_scatter(self.fitted), delta, tau)
+        # r₊ = r - h δ/(1 + τ), of all rows with the new one among them
+        r = self.fitted.residual - smoothing.to_targets[:, :, None] * (
+            delta[:, None, :] / xp.reshape(1.0 + tau, (-1, 1, 1))  # type: ignore[operator]
+        )
+        E = joined[:, None, :, :] - r[..., :, None] * scaled[..., None, :]
+        joins = asarray_like(self.labels[code], e)
+        sizes = problem.sizes + joins - problem.row_weights * problem.targets
+        return self.readout.rule(E, sizes + xp.zeros_like(e))

@@ -1,0 +1,286 @@
+"""Prediction intervals against literal refits: rows deleted or joined, the model fitted again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
+
+from fitonce import KernelAveraging, KernelRidge, LeastSquaresSVC
+from problems import labelled_rows, numbered_rows, row_weights
+from reference import assert_close
+
+FIXED = {"alpha": 0.3, "gamma": 0.4}
+SETTINGS = {
+    "rbf": {},
+    "no bias": {"fit_intercept": False},
+    "penalised bias": {"fit_intercept": "penalized"},
+    "linear": {"kernel": "linear"},
+    "linear, no bias": {"kernel": "linear", "fit_intercept": False},
+    "linear, dual": {"kernel": "linear", "penalty": "dual"},
+    "poly": {"kernel": "poly", "degree": 2},
+    "tiny alpha": {"alpha": 1e-6},
+    "huge alpha": {"alpha": 1e6},
+    "dual": {"penalty": "dual"},
+    "dual, no bias": {"penalty": "dual", "fit_intercept": False},
+    "landmarks": {"landmarks": "given"},
+    "landmarks, dual": {"landmarks": "given", "penalty": "dual"},
+}
+
+
+def ridge(setting: str, X: np.ndarray) -> KernelRidge:
+    settings = {**FIXED, **SETTINGS[setting]}
+    if "landmarks" in settings:
+        settings["landmarks"] = X[:9]
+    return KernelRidge(**settings)
+
+
+def problem(n_targets: int = 1, repeated: int = 3) -> tuple[np.ndarray, ...]:
+    """Training rows, some of them repeated, and new ones, one of which is a training row."""
+    X, y = numbered_rows(22, n_targets, repeated=repeated)
+    X_new = numbered_rows(6, seed=5)[0]
+    X_new[0] = X[3]
+    return X, y, X_new
+
+
+def models_without(model, X, y, weights, sets):
+    for rows in sets:
+        kept = np.setdiff1d(np.arange(len(X)), rows)
+        w = None if weights is None else weights[kept]
+        yield clone(model).fit(X[kept], y[kept], sample_weight=w)
+
+
+def order_statistics(centre, radius, mass, confidence):
+    """By their definition: the least value with so much mass at or below it, for (m, n) each."""
+    ends = []
+    for sign in (-1, 1):
+        values = centre + sign * radius
+        end = np.full(len(values), sign * np.inf)
+        for row, candidates in enumerate(values):
+            usable = [
+                v
+                for v in candidates
+                if mass[sign * candidates <= sign * v].sum() >= confidence - 1e-9
+            ]
+            end[row] = sign * min((sign * v for v in usable), default=np.inf)
+        ends.append(end)
+    return np.column_stack(ends)
+
+
+def by_refits(model, X, y, X_new, sets, mass, confidence, weights=None, minmax=False):
+    centre, radius = np.empty((len(X_new), len(X))), np.empty(len(X))
+    for rows, other in zip(sets, models_without(model, X, y, weights, sets), strict=True):
+        centre[:, rows] = other.predict(X_new)[:, None]
+        radius[rows] = np.abs(y[rows] - other.predict(X[rows]))
+    if not minmax:
+        return order_statistics(centre, radius, mass, confidence)
+    q = order_statistics(np.zeros((1, len(X))), radius, mass, confidence)[0, 1]
+    return np.column_stack([centre.min(axis=1) - q, centre.max(axis=1) + q])
+
+
+def alike(n: int) -> np.ndarray:
+    return np.full(n, 1.0 / (n + 1))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_intervals_equal_refits(setting, weighted):
+    for method in ("jackknife+", "jackknife-minmax", "cv+"):
+        compare_with_refits(method, setting, weighted)
+
+
+def compare_with_refits(method: str, setting: str, weighted: bool) -> None:
+    X, y, X_new = problem()
+    weights = row_weights(len(X)) if weighted else None
+    model = ridge(setting, X)
+    cv = KFold(5, shuffle=True, random_state=1) if method == "cv+" else None
+    sets = [np.array([i]) for i in range(len(X))]
+    if cv is not None:
+        sets = [test for _, test in cv.split(X)]
+    minmax = method == "jackknife-minmax"
+    expected = by_refits(model, X, y, X_new, sets, alike(len(X)), 0.8, weights, minmax)
+    model.fit(X, y, sample_weight=weights)
+    got = model.predict_interval(X_new, 0.8, method, cv=cv)
+    assert_close(got, expected, 1e-7 if setting == "tiny alpha" else 1e-8)
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize("method", ["jackknife+", "jackknife-minmax"])
+def test_groups_leave_together_and_count_alike(method, penalty):
+    X, y, X_new = problem()
+    groups = np.random.default_rng(0).integers(9, size=len(X))
+    _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    mass = 1.0 / ((len(sizes) + 1) * sizes[group])
+    sets = [test for _, test in LeaveOneGroupOut().split(X, y, groups)]
+    model = KernelRidge(**FIXED, penalty=penalty)
+    minmax = method == "jackknife-minmax"
+    expected = by_refits(model, X, y, X_new, sets, mass, 0.8, minmax=minmax)
+    model.fit(X, y, groups=groups)
+    assert_close(model.predict_interval(X_new, 0.8, method), expected, 1e-8)
+
+
+def test_landmarks_that_leave_with_their_rows():
+    X, y, X_new = problem(repeated=0)
+    model = KernelRidge(**FIXED, landmarks=8, shared_landmarks="drop", random_state=0).fit(X, y)
+    centre, radius = np.empty((len(X_new), len(X))), np.empty(len(X))
+    for row in range(len(X)):
+        kept = np.delete(np.arange(len(X)), row)
+        points = model.landmarks_[model.landmark_indices_ != row]
+        other = KernelRidge(**FIXED, landmarks=points).fit(X[kept], y[kept])
+        centre[:, row] = other.predict(X_new)
+        radius[row] = np.abs(y[row] - other.predict(X[row : row + 1])[0])
+    expected = order_statistics(centre, radius, alike(len(X)), 0.8)
+    assert_close(model.predict_interval(X_new, 0.8), expected, 1e-8)
+
+
+def test_groups_of_one_row_are_rows():
+    X, y, X_new = problem(repeated=0)
+    plain = KernelRidge(**FIXED).fit(X, y)
+    grouped = KernelRidge(**FIXED).fit(X, y, groups=np.arange(len(X)))
+    for method in ("jackknife+", "jackknife-minmax"):
+        assert_close(
+            grouped.predict_interval(X_new, 0.8, method), plain.predict_interval(X_new, 0.8, method)
+        )
+
+
+def test_cv_plus_keeps_groups_together():
+    X, y, X_new = problem()
+    groups = np.arange(len(X)) // 2
+    model = KernelRidge(**FIXED).fit(X, y, groups=groups)
+    whole = [np.flatnonzero(np.isin(groups, part)) for part in np.array_split(np.unique(groups), 4)]
+    splits = [(np.setdiff1d(np.arange(len(X)), rows), rows) for rows in whole]
+    mass = np.full(len(X), 1.0 / ((len(np.unique(groups)) + 1) * 2))
+    expected = by_refits(KernelRidge(**FIXED), X, y, X_new, whole, mass, 0.8)
+    assert_close(model.predict_interval(X_new, 0.8, "cv+", cv=splits), expected, 1e-8)
+
+
+@pytest.mark.parametrize("method", ["jackknife+", "cv+", "jackknife-minmax", "full"])
+def test_several_targets_are_each_their_own(method):
+    X, Y, X_new = problem(n_targets=2)
+    both = KernelRidge(**FIXED).fit(X, Y).predict_interval(X_new, 0.8, method)
+    assert both.shape == (len(X_new), 2, 2)
+    for t in range(2):
+        one = KernelRidge(**FIXED).fit(X, Y[:, t]).predict_interval(X_new, 0.8, method)
+        assert_close(both[:, :, t], one)
+
+
+def test_precomputed_kernels_and_rows_of_weight_zero():
+    X, y, X_new = problem()
+    K = np.exp(-0.4 * ((X[:, None] - X) ** 2).sum(axis=2))
+    K_new = np.exp(-0.4 * ((X_new[:, None] - X) ** 2).sum(axis=2))
+    weights = row_weights(len(X), zeros=5)
+    used = np.flatnonzero(weights > 0)
+    expected = (
+        KernelRidge(**FIXED)
+        .fit(X[used], y[used], sample_weight=weights[used])
+        .predict_interval(X_new, 0.8)
+    )
+    model = KernelRidge(0.3, kernel="precomputed").fit(K, y, sample_weight=weights)
+    assert_close(model.predict_interval(K_new, 0.8), expected)
+    with pytest.raises(ValueError, match="precomputed kernel has no k"):
+        model.predict_interval(K_new, 0.8, "full")
+
+
+# ---- full conformal ------------------------------------------------------------------------------
+
+
+def deleted_residuals(model, X, y, weights, x, z):
+    """Of all n + 1 rows, each by a literal refit without it; the new row comes last."""
+    X1, y1 = np.vstack([X, x]), np.append(y, z)
+    w1 = None if weights is None else np.append(weights, 1.0)
+    sets = [np.array([i]) for i in range(len(X1))]
+    others = models_without(model, X1, y1, w1, sets)
+    return np.array([y1[i] - m.predict(X1[i : i + 1])[0] for i, m in enumerate(others)])
+
+
+@pytest.mark.parametrize(
+    ("setting", "weighted"),
+    [
+        ("rbf", False),
+        ("rbf", True),
+        ("no bias", True),
+        ("penalised bias", True),
+        ("linear", True),
+        ("tiny alpha", False),
+        ("landmarks", True),
+    ],
+)
+def test_full_conformal_sets_equal_refits(setting, weighted):
+    """At the ends of the set a residual ties with the new row's; in between they are counted."""
+    X, y, X_new = (part[:11] for part in problem(repeated=0))
+    weights = row_weights(len(X)) if weighted else None
+    model = ridge(setting, X)
+    fitted = clone(model).fit(X, y, sample_weight=weights)
+    sets = fitted.predict_interval(X_new[:2], 0.7, "full", union=True)
+    for x, parts in zip(X_new[:2], sets, strict=True):
+        ends = parts.ravel()
+        assert np.all(np.diff(ends) > 0) and np.all(np.isfinite(ends))
+        for end in ends:
+            e = deleted_residuals(model, X, y, weights, x, end)
+            assert np.abs(np.abs(e[:-1]) - np.abs(e[-1])).min() < 1e-6 * np.abs(e[-1])
+        middle = 0.5 * (ends[1:] + ends[:-1])
+        for z in (ends[0] - 0.1, *middle, ends[-1] + 0.1):
+            e = np.abs(deleted_residuals(model, X, y, weights, x, z))
+            member = np.sum(e >= e[-1]) > 0.3 * (len(X) + 1)
+            assert member == np.any((parts[:, 0] <= z) & (z <= parts[:, 1]))
+
+
+def test_the_hull_goes_around_all_parts():
+    """Lines steeper than one leave gaps: lonely rows of a nearly interpolating model."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 1))
+    y = np.where(np.arange(12) % 2, 1.0, -1.0)
+    model = KernelRidge(1e-3, gamma=0.3, fit_intercept=False).fit(X, y)
+    X_new = np.linspace(-2, 2, 60)[:, None]
+    sets = model.predict_interval(X_new, 0.6, "full", union=True)
+    assert max(map(len, sets)) > 1
+    hull = model.predict_interval(X_new, 0.6, "full")
+    assert_close(hull, np.array([[part[0, 0], part[-1, 1]] for part in sets]))
+
+
+# ---- what is asked -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["jackknife+", "cv+", "jackknife-minmax", "full"])
+def test_infinite_where_there_are_too_few_rows(method):
+    X, y, X_new = problem(repeated=0)
+    model = KernelRidge(**FIXED).fit(X[:9], y[:9])
+    assert np.all(np.isfinite(model.predict_interval(X_new, 0.9, method)))  # the largest of nine
+    assert np.all(np.isinf(model.predict_interval(X_new, 0.91, method)))
+
+
+def test_what_cannot_be_asked_for():
+    X, y, X_new = problem()
+    model = KernelRidge(**FIXED).fit(X, y)
+    for confidence in (0, 1, 90, True, "high"):
+        with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
+            model.predict_interval(X_new, confidence)
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.predict_interval(X_new, method="bootstrap")
+    with pytest.raises(ValueError, match='cv is for method="cv'):
+        model.predict_interval(X_new, cv=5)
+    with pytest.raises(ValueError, match='union is for method="full"'):
+        model.predict_interval(X_new, union=True)
+    with pytest.raises(ValueError, match="every row exactly once"):
+        model.predict_interval(X_new, method="cv+", cv=ShuffleSplit(3, random_state=0))
+    with pytest.raises(ValueError, match='needs penalty="function"'):
+        KernelRidge(**FIXED, penalty="dual").fit(X, y).predict_interval(X_new, method="full")
+    grouped = KernelRidge(**FIXED).fit(X, y, groups=np.arange(len(X)) // 2)
+    with pytest.raises(ValueError, match="compares single rows"):
+        grouped.predict_interval(X_new, method="full")
+    X, y = labelled_rows(30, 2)
+    averaged = KernelAveraging(LeastSquaresSVC(**FIXED), n_average=3, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="model of single rows"):
+        averaged.estimator_.predict_set(X)
+
+
+def test_arrays_of_another_namespace():
+    xp = pytest.importorskip("array_api_strict")
+    X, y, X_new = problem()
+    plain = KernelRidge(**FIXED).fit(X, y)
+    foreign = KernelRidge(**FIXED).fit(xp.asarray(X), xp.asarray(y))
+    for method in ("jackknife+", "cv+", "jackknife-minmax", "full"):
+        got = foreign.predict_interval(xp.asarray(X_new), 0.8, method)
+        assert got.__array_namespace__() is xp
+        assert_close(np.asarray(got), plain.predict_interval(X_new, 0.8, method))
