@@ -4,12 +4,14 @@ from .assessment import Assessment, assess
 from .core.hat_matrix import held_out
 from .crossval import (
     CrossValidation,
+    LeavePairOut,
     Optimism,
     RefitWarning,
     Route,
     cross_val_predict,
     cross_val_score,
     cross_validate,
+    leave_pair_out,
     optimism,
 )
 from .estimators import (
@@ -34,6 +36,7 @@ __all__ = [
     "KernelFisherDiscriminant",
     "KernelRidge",
     "LeastSquaresSVC",
+    "LeavePairOut",
     "NumericalWarning",
     "Optimism",
     "PermutationTest",
@@ -47,6 +50,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "leave_pair_out",
     "load",
     "optimism",
     "permutation_test_score",

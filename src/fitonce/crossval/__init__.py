@@ -1,16 +1,19 @@
 """scikit-learn's cross-validation functions: choose a route, call the core."""
 
 from .optimism import Optimism, optimism
+from .pairs import LeavePairOut, leave_pair_out
 from .routes import RefitWarning, Route
 from .validation import CrossValidation, cross_val_predict, cross_val_score, cross_validate
 
 __all__ = [
     "CrossValidation",
+    "LeavePairOut",
     "Optimism",
     "RefitWarning",
     "Route",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "leave_pair_out",
     "optimism",
 ]
