@@ -216,20 +216,23 @@ def test_quick_keeps_what_is_fixed():
 
 
 def test_a_test_that_cannot_be_made_says_why():
-    """Within groups that hold one class each nothing can move when the folds hold
-    one group each.
-    """
+    """Landmarks that look at the labels and are shared by all folds."""
     X, y = two_classes(60)
-    with pytest.warns(UserWarning, match="no permutation test|no permutation changes"):
-        answer = assess(
-            KernelFisherDiscriminant(gamma=0.2, alpha=1.0),
-            X,
-            y,
-            groups=np.arange(60) // 10,
-            cv=6,
-            seconds=1.0,
-        )
-    assert answer.permutation is None or answer.permutation.pvalue == 1.0
+    greedy = KernelFisherDiscriminant(
+        gamma=0.2, alpha=1.0, landmarks=5, landmark_method="greedy", shared_landmarks=True
+    )
+    with pytest.warns(UserWarning, match="no permutation test: .*same for all labellings"):
+        answer = assess(greedy, X, y, cv=3, seconds=1.0, statistic="same")
+    assert answer.permutation is None
+
+
+def test_groups_of_one_class_and_one_fold_each():
+    """Labels move with their folds, so that six groups in six folds can be tested."""
+    X, y = two_classes(60)
+    model = KernelFisherDiscriminant(gamma=0.2, alpha=1.0)
+    answer = assess(model, X, y, groups=np.arange(60) // 10, cv=6, permutations=199)
+    assert answer.permutation.exchange == "whole" and answer.permutation.mode == "cosets"
+    assert answer.permutation.pvalue >= 1 / 15  # two sick groups of six
 
 
 def test_a_class_of_one_row():
@@ -259,7 +262,7 @@ def test_leave_one_out():
     answer = assess(
         KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=LeaveOneOut(), permutations=19
     )
-    assert answer.n_splits == 40 and answer.permutation.mode == "free"
+    assert answer.n_splits == 40 and answer.permutation.n_placements == 1
 
 
 def test_folds_follow_the_smallest_class():

@@ -188,7 +188,7 @@ def test_groups_widen_the_interval_and_stay_together():
     low, high = wilson(answer.accuracy.value, 120)
     assert answer.accuracy.high - answer.accuracy.low > 1.3 * (high - low)
     assert "effective size" in answer.accuracy.method and answer.grouped
-    assert answer.permutation.exchange == "whole" and answer.permutation.mode == "within-folds"
+    assert answer.permutation.exchange == "whole" and answer.permutation.mode == "cosets"
 
 
 def test_groups_reach_the_tuning_inside():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import sklearn.model_selection
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.metrics import (
@@ -36,6 +36,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
     StratifiedShuffleSplit,
     TimeSeriesSplit,
+    check_cv,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -43,8 +44,9 @@ from sklearn.preprocessing import StandardScaler
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning
 from fitonce.inference import PermutationTest, ValidityWarning, permutation_test_score
 from fitonce.inference import run as run_module
-from fitonce.inference.exchange import make_exchange
 from fitonce.inference.result import Sequential
+from fitonce.inference.units import make_exchange
+from fitonce.inference.validity import atoms_of, ignores_y
 
 N = 45
 MODELS = {
@@ -93,8 +95,16 @@ def tied_pvalue(score: float, null: np.ndarray) -> float:
     return (1 + np.sum(null >= score - 1e-10 * max(1.0, abs(score)))) / (1 + len(null))
 
 
+def as_sklearn(estimator: Any, y: Any, cv: Any) -> str:
+    """The mode that has scikit-learn's draws: "free" is the faster one where both have."""
+    checked = check_cv(cv, y, classifier=is_classifier(estimator))
+    return "free" if ignores_y(checked) else "resplit"
+
+
 def compare(estimator: Any, X: Any, y: Any, **options: Any) -> PermutationTest:
+    """The same scores as scikit-learn's, and the same observed score by default."""
     options = {"n_permutations": 6, "random_state": 5, **options}
+    options.setdefault("permute", as_sklearn(estimator, y, options.get("cv")))
     own = {name: options[name] for name in ("permute", "exact") if name in options}
     expected = quietly(
         sklearn.model_selection.permutation_test_score,
@@ -208,7 +218,10 @@ def test_shared_generator() -> None:
             cv=KFold(3, shuffle=True, random_state=np.random.RandomState(0)),
             n_permutations=5,
         )
-        for function in (sklearn.model_selection.permutation_test_score, permutation_test_score)
+        for function in (
+            sklearn.model_selection.permutation_test_score,
+            partial(permutation_test_score, permute="resplit"),
+        )
     ]
     np.testing.assert_allclose(results[0][1], results[1][1], atol=1e-12)
     assert results[1].mode == "resplit"
@@ -312,7 +325,9 @@ def test_auc_with_tied_decisions() -> None:
     expected = sklearn.model_selection.permutation_test_score(
         MODELS["LS-SVM"], X, y, scoring=scorer, **options
     )
-    got = permutation_test_score(MODELS["LS-SVM"], X, y, scoring="roc_auc", **options)
+    got = permutation_test_score(
+        MODELS["LS-SVM"], X, y, scoring="roc_auc", permute="free", **options
+    )
     np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
 
 
@@ -327,6 +342,7 @@ def test_confusion_matrix_and_correlation() -> None:
         cv=cv,
         scoring=["accuracy", "confusion_matrix"],
         n_permutations=4,
+        permute="free",
     )
     rng = np.random.RandomState(0)
     for number in range(4):
@@ -357,7 +373,14 @@ def test_pooled(scoring: str) -> None:
     X, y = shifted_classes(2)
     cv = KFold(4, shuffle=True, random_state=0)
     result = permutation_test_score(
-        MODELS["fisher"], X, y, cv=cv, scoring=scoring, pooled=True, n_permutations=3
+        MODELS["fisher"],
+        X,
+        y,
+        cv=cv,
+        scoring=scoring,
+        pooled=True,
+        n_permutations=3,
+        permute="free",
     )
     rng = np.random.RandomState(0)
     for number in range(-1, 3):
@@ -452,8 +475,6 @@ def test_within_folds_keeps_class_counts() -> None:
     """Overlapping test sets too: labels move only among rows that all splits treat alike."""
     X, y = shifted_classes(2, n=60)
     cv = ShuffleSplit(2, test_size=0.5, random_state=0)
-    from fitonce.inference.validity import atoms_of
-
     splits = list(cv.split(X))
     exchange = make_exchange(None, y, None, atoms_of(splits, 60), True, 2)
     rng = np.random.RandomState(0)
@@ -492,15 +513,17 @@ def draws(
 
 
 def test_whole_groups_of_one_label() -> None:
-    """Subjects of unequal sizes keep their rows together; the labels of subjects are permuted."""
+    """Subjects keep their rows together; those of equal size trade their labels."""
     groups = np.repeat(np.arange(6), [2, 3, 4, 2, 3, 4])
     y = np.array([0, 0, 0, 1, 1, 1])[groups]
     permuted = draws("whole", y, groups)
     of_group = np.array([[row[groups == g] for g in range(6)] for row in permuted], dtype=object)
     assert all(len(set(labels)) == 1 for row in of_group for labels in row)
     firsts = np.array([[labels[0] for labels in row] for row in of_group])
-    assert np.all(firsts.sum(axis=1) == 3)
-    assert len(np.unique(firsts, axis=0)) == math.comb(6, 3)
+    assert np.all(firsts[:, :3] + firsts[:, 3:] == 1)
+    assert len(np.unique(firsts, axis=0)) == 2**3
+    with pytest.warns(ValidityWarning, match="2 of 6 groups have a size that no other group has"):
+        draws("whole", y, np.repeat(np.arange(6), [1, 1, 3, 3, 4, 6]))
 
 
 def test_whole_groups_trade_sequences() -> None:
@@ -510,7 +533,7 @@ def test_whole_groups_trade_sequences() -> None:
     permuted = draws("whole", y, groups)
     assert all({tuple(row[groups == g]) for g in (1, 2, 3)} == blocks for row in permuted)
     assert len(np.unique(permuted, axis=0)) == 6
-    with pytest.raises(ValueError, match="equal sizes"):
+    with pytest.raises(ValueError, match="groups of equal size"):
         draws("whole", y, np.repeat([0, 1, 2], [3, 4, 5]))
     with pytest.raises(ValueError, match="needs groups"):
         draws("whole", y, None)
@@ -548,7 +571,7 @@ def test_exchanges_end_to_end(exchange: str) -> None:
     """Every exchange against a literal loop over the same rearrangements."""
     rng = np.random.default_rng(4)
     groups = np.repeat(np.arange(10), 4)
-    y = np.tile([0, 1, 1, 0], 10)
+    y = np.tile([0, 1, 1, 0, 1, 1, 0, 0], 5)
     X = rng.normal(size=(40, 3)) + 0.7 * y[:, None]
     cv = GroupKFold(5)
     result = quietly(
@@ -559,6 +582,7 @@ def test_exchanges_end_to_end(exchange: str) -> None:
         cv=cv,
         groups=groups,
         exchange=exchange,
+        permute="free",
         n_permutations=5,
         exact=False,
     )
@@ -625,14 +649,11 @@ def test_lists_of_splits() -> None:
     X, y = shifted_classes(3, n=180)
     stratified = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     plain = list(KFold(5, shuffle=True, random_state=0).split(X))
-    for cv in (plain, stratified):
-        with pytest.warns(ValidityWarning, match="does not say whether it was made from y"):
-            assert (
-                permutation_test_score(MODELS["LS-SVM"], X, y, cv=cv, n_permutations=2).mode
-                == "within-folds"
-            )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        for cv in (plain, stratified):
+            moved = permutation_test_score(MODELS["LS-SVM"], X, y, cv=cv, n_permutations=2)
+            assert moved.mode == "cosets"
         assert (
             permutation_test_score(
                 MODELS["LS-SVM"], X, y, cv=plain, permute="free", n_permutations=2
@@ -655,7 +676,9 @@ def test_designed_order_is_warned_of() -> None:
     X, _ = shifted_classes(2, n=120)
     y = np.arange(120) % 2
     with pytest.warns(ValidityWarning, match="although the splitter ignores y"):
-        permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(5), n_permutations=2)
+        permutation_test_score(
+            MODELS["LS-SVM"], X, y, cv=KFold(5), n_permutations=2, permute="free"
+        )
 
 
 def test_nothing_to_permute() -> None:
@@ -707,17 +730,17 @@ def test_intervals() -> None:
     """Clopper and Pearson by their definition, and the one of inverse sampling."""
     from scipy.stats import binom
 
-    null = np.r_[np.ones(7), np.zeros(93)]
-    lower, upper = Sequential(100, False, False).interval(null, 1.0)
+    null = np.r_[np.zeros(93), np.ones(7)]
+    lower, upper = Sequential(100).interval(null, 1.0)
     assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(
         7, 100, upper
     ) == pytest.approx(0.025)
-    lower, upper = Sequential(100, False, True).interval(null, 1.0)
+    lower, upper = Sequential(100, stopped=True, stop_after=7).interval(null, 1.0)
     assert binom.sf(6, 100, lower) == pytest.approx(0.025) and binom.cdf(
         6, 99, upper
     ) == pytest.approx(0.025)
-    assert Sequential(5, False, False).interval(np.zeros(5), 1.0)[0] == 0.0
-    assert Sequential(5, False, False).interval(np.ones(5), 1.0)[1] == 1.0
+    assert Sequential(5).interval(np.zeros(5), 1.0)[0] == 0.0
+    assert Sequential(5).interval(np.ones(5), 1.0)[1] == 1.0
 
 
 @pytest.mark.parametrize("permute", ["free", "within-folds"])
@@ -794,6 +817,7 @@ def test_undefined_scores_are_no_evidence() -> None:
         cv=KFold(3),
         scoring="roc_auc",
         n_permutations=9,
+        permute="free",
     )
     assert np.isnan(result.score) and result.pvalue == 1.0
     expected = quietly(
@@ -809,23 +833,56 @@ def test_undefined_scores_are_no_evidence() -> None:
     assert expected[2] == 0.1
 
 
-def test_early_stopping() -> None:
+@pytest.mark.parametrize("permute", ["free", "cosets"])
+def test_early_stopping(permute: str) -> None:
+    """Each score by its own draws up to the fifth that reaches it; the run goes on to the last."""
     X, _ = shifted_classes(2)
     y = np.random.default_rng(8).permutation(np.arange(N) % 2)
-    everything = permutation_test_score(MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400)
+    run = partial(permutation_test_score, MODELS["LS-SVM"], X, y, cv=KFold(3), permute=permute)
+    everything = run(n_permutations=400, stop_after=400)
     hits = np.flatnonzero(everything.permutation_scores >= everything.score - 1e-10)
-    stopped = permutation_test_score(
-        MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=400, stop_after=5
-    )
+    assert not everything.stopped and everything.pvalue == (1 + len(hits)) / 401
+    stopped = run(n_permutations=400, stop_after=5)
     assert stopped.stopped and stopped.n_permutations_done == hits[4] + 1
     assert stopped.pvalue == 5 / (hits[4] + 1)
     np.testing.assert_array_equal(
         stopped.permutation_scores, everything.permutation_scores[: hits[4] + 1]
     )
-    unstopped = permutation_test_score(
-        MODELS["LS-SVM"], X, y, cv=KFold(3), n_permutations=int(hits[4]), stop_after=5
-    )
-    assert not unstopped.stopped and unstopped.pvalue == 5 / (1 + hits[4])
+    if permute == "free":
+        unstopped = run(n_permutations=int(hits[4]), stop_after=5)
+        assert not unstopped.stopped and unstopped.pvalue == 5 / (1 + hits[4])
+
+
+def test_early_stopping_of_several_scores() -> None:
+    """A p-value is never 0, whichever score stops first; entries of a matrix get a bound."""
+    X, y = shifted_classes(2, effect=0.0)
+    names = ["accuracy", "roc_auc", "confusion_matrix"]
+    options: dict[str, Any] = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 300}
+    for order in (names, [names[1], names[0], names[2]]):
+        result = permutation_test_score(
+            MODELS["LS-SVM"], X, y, scoring=order, stop_after=4, **options
+        )
+        done = result.n_permutations_done
+        assert result.stopped and done < 300
+        lasts = []
+        for name in names[:2]:
+            hits = np.flatnonzero(result.null[name] >= result.scores[name] - 1e-10)
+            assert result.pvalues[name] == 4 / (hits[3] + 1)
+            lasts.append(hits[3] + 1)
+        assert done == max(lasts)
+        matrix = result.null["confusion_matrix"] >= result.scores["confusion_matrix"]
+        few = matrix.sum(axis=0) < 4
+        np.testing.assert_allclose(result.pvalues["confusion_matrix"][few], 4 / (done + 1))
+        assert np.all(result.pvalues["confusion_matrix"] > 0)
+    with pytest.raises(ValueError, match="cannot go with exact=True"):
+        permutation_test_score(MODELS["LS-SVM"], X, y, stop_after=4, exact=True, **options)
+
+
+def test_a_second_score_cannot_become_zero() -> None:
+    """Stopped at a draw of the first score at which no draw had reached the second."""
+    never = Sequential(20, stopped=True, stop_after=10).pvalue(np.zeros(20), 1.0)
+    assert never == 10 / 21
+    assert Sequential(20, stop_after=10).pvalue(np.zeros(20), 1.0) == 1 / 21
 
 
 # ---- other routes --------------------------------------------------------------------------------
@@ -849,6 +906,16 @@ def test_probabilities_of_pipelines(calibration: str | None) -> None:
     cv = KFold(3, shuffle=True, random_state=0)
     scored = {"cv": cv, "scoring": "roc_auc_ovr", "n_permutations": 3}
     compare(make_pipeline(StandardScaler(), model), X, y, **scored)
+    for permute in ("within-folds", "cosets"):
+        result = quietly(
+            permutation_test_score,
+            make_pipeline(StandardScaler(), model),
+            X,
+            y,
+            permute=permute,
+            **{**scored, "scoring": ["neg_log_loss", "roc_auc_ovr"]},
+        )
+        assert all(np.all(np.isfinite(null)) for null in result.null.values())
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
@@ -946,8 +1013,8 @@ def test_precomputed_kernels_are_tuned_from_copies() -> None:
 def test_tuned_in_resplit_and_within_folds() -> None:
     X, y = shifted_classes()
     model = KernelFisherDiscriminant(gamma=0.2, alpha=[0.1, 1.0, 10.0])
-    with pytest.warns(RefitWarning, match='permute="within-folds"'):
-        permutation_test_score(model, X, y, cv=3, n_permutations=2)
+    with pytest.warns(RefitWarning, match='permute="cosets"'):
+        permutation_test_score(model, X, y, cv=3, n_permutations=2, permute="resplit")
     compare(model, X, y, cv=3, n_permutations=3)
     result = permutation_test_score(model, X, y, cv=3, n_permutations=3, permute="within-folds")
     cv = StratifiedKFold(3)
@@ -971,7 +1038,7 @@ def test_long_runs_are_announced(
     quietly(permutation_test_score, LinearDiscriminantAnalysis(), X, y, cv=3, n_permutations=3)
     assert "for 3 permutations" in capsys.readouterr().err
     tuned = KernelFisherDiscriminant(gamma=0.2, alpha=[0.1, 1.0])
-    result = permutation_test_score(tuned, X, y, cv=KFold(3), n_permutations=3)
+    result = permutation_test_score(tuned, X, y, cv=KFold(3), n_permutations=3, permute="free")
     assert "for 3 permutations (per-fold" in capsys.readouterr().err
     assert result.route.fitted_folds == 0
     permutation_test_score(MODELS["fisher"], X, y, cv=3, n_permutations=3)
@@ -1115,7 +1182,7 @@ def test_accuracy_by_hand() -> None:
     X, y = shifted_classes(3)
     cv = KFold(3, shuffle=True, random_state=0)
     result = permutation_test_score(
-        MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11
+        MODELS["fisher"], X, y, cv=cv, n_permutations=3, random_state=11, permute="free"
     )
     rng = np.random.RandomState(11)
     for number in range(3):

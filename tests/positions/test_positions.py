@@ -17,7 +17,14 @@ from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.metrics import accuracy_score, get_scorer, make_scorer
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -70,13 +77,18 @@ GROUPS = np.arange(N) // 6
 CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "linear, free": (LINEAR, 2, {"cv": KFold(4, shuffle=True, random_state=0)}),
     "linear, within folds": (LINEAR, 2, {"cv": StratifiedKFold(4), "permute": "within-folds"}),
-    "linear, resplit": (LINEAR, 2, {"cv": 4}),
+    "linear, labels and folds together": (LINEAR, 2, {"cv": 4, "n_permutations": 45}),
+    "linear, resplit": (LINEAR, 2, {"cv": 4, "permute": "resplit"}),
     "three classes": (
         LINEAR,
         3,
         {"cv": StratifiedKFold(3), "permute": "within-folds", "scoring": "balanced_accuracy"},
     ),
-    "three classes, resplit": (KernelFisherDiscriminant(gamma=0.2, alpha=0.3), 3, {"cv": 3}),
+    "three classes, resplit": (
+        KernelFisherDiscriminant(gamma=0.2, alpha=0.3),
+        3,
+        {"cv": 3, "permute": "resplit"},
+    ),
     "rbf, dual, AUC": (
         KernelFisherDiscriminant(gamma=0.2, alpha=0.3, penalty="dual"),
         2,
@@ -107,8 +119,22 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         {"cv": StratifiedKFold(3), "permute": "within-folds"},
     ),
     "tuned, defaults": (LeastSquaresSVC(), 2, {"cv": KFold(3), "n_permutations": 3}),
-    "tuned, resplit": (KernelFisherDiscriminant("linear"), 2, {"cv": 3, "n_permutations": 3}),
+    "tuned, resplit": (
+        KernelFisherDiscriminant("linear"),
+        2,
+        {"cv": 3, "n_permutations": 3, "permute": "resplit"},
+    ),
     "pipeline": (make_pipeline(StandardScaler(), LINEAR), 2, {"cv": KFold(3)}),
+    "pipeline, probabilities": (
+        make_pipeline(StandardScaler(), LINEAR),
+        2,
+        {
+            "cv": StratifiedKFold(3),
+            "permute": "within-folds",
+            "scoring": "neg_brier_score",
+            "n_permutations": 3,
+        },
+    ),
     "another's": (LinearDiscriminantAnalysis(), 2, {"cv": KFold(3), "n_permutations": 3}),
     "a scorer's own way": (
         LINEAR,
@@ -552,8 +578,7 @@ def warned(function: Any, *arguments: Any, **options: Any) -> list[warnings.Warn
 def test_warnings_are_given_once(n_jobs):
     X, y = epochs()
     options = {"n_permutations": 3, "n_jobs": n_jobs}
-    listed = list(KFold(3).split(X))
-    (warning,) = warned(permutation_test, LINEAR, X, y, cv=listed, **options)
+    (warning,) = warned(permutation_test, LINEAR, X, y, cv=TimeSeriesSplit(3), **options)
     assert warning.category is ValidityWarning
     (warning,) = warned(
         permutation_test, LinearDiscriminantAnalysis(), X, y, cv=KFold(3), **options

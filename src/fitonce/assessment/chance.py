@@ -2,7 +2,8 @@
 statistic, and a null that holds.
 
 Folds are made from y (stratified), so labels move within test folds; rows of a group that share one
-label move together, else within their group (see docs/permutation.md). Whatever looks at labels is
+label move together with those of other groups, and with their folds where sizes allow it, else
+within their group (see docs/permutation.md). Whatever looks at labels is
 done anew under every permutation.
 
 A statistic that repeats the whole search for kernel width and alpha costs as much per permutation
@@ -124,6 +125,8 @@ def ready(
         if chooses(estimator, data.X) or not name.endswith("groups")  # groups serve choices only
     }
     free = (data.classes is None or single) and ignores_y(cv) is not False
+    exchange = exchange or _valid_exchange(part)
+    inside = not free and exchange not in ("whole", "whole-unequal")
     run = partial(
         permutation_test_score,
         estimator if same else other,
@@ -132,8 +135,8 @@ def ready(
         groups=part.groups,
         cv=cv,
         params=params or None,
-        permute=permute or (None if free else "within-folds"),
-        exchange=exchange or _valid_exchange(part),
+        permute=permute or ("within-folds" if inside else None),
+        exchange=exchange,
         random_state=random_state,
         scoring=["r2"] if data.classes is None else ["accuracy", "balanced_accuracy"],
         pooled=True,
@@ -143,11 +146,16 @@ def ready(
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
-    """Groups of one label each trade places whole, others within themselves."""
+    """Groups of one label each trade places whole, with those of equal size where most have such;
+    others within themselves.
+    """
     if data.groups is None:
         return None
-    uniform = all(len(np.unique(data.y[data.groups == g])) == 1 for g in np.unique(data.groups))
-    return "whole" if uniform else "within"
+    names, of_row, sizes = np.unique(data.groups, return_inverse=True, return_counts=True)
+    if any(len(np.unique(data.y[of_row == number])) > 1 for number in range(len(names))):
+        return "within"
+    alone = sum(np.sum(sizes == size) == 1 for size in sizes)
+    return "whole" if alone <= len(sizes) / 4 else "whole-unequal"
 
 
 def _described(same: bool, part: AssessedRows, data: AssessedRows) -> str:

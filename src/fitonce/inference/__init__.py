@@ -1,7 +1,7 @@
 """Permutation tests: thousands of honest refits in one matrix product."""
 
+from .exchange import ValidityWarning
 from .permutation import permutation_test_score
 from .result import PermutationTest
-from .validity import ValidityWarning
 
 __all__ = ["PermutationTest", "ValidityWarning", "permutation_test_score"]

@@ -44,7 +44,7 @@ PRODUCT_ROWS = 256  # as long as products have this many rows
 
 
 class SharedEngine:
-    """One decomposition of all rows; folds fixed or new for every labelling.
+    """One decomposition of all rows; folds fixed, or at a place of their own for some labellings.
 
     Targets and what the maps make of them travel as a list of arrays (B, t, n): Y and r, and α
     where they leave with their rows. So do the held-out ρ, and ν.
@@ -136,32 +136,42 @@ class SharedEngine:
             for number, A in enumerate(found):
                 A[:, places] = product[:, number * run.n_deleted : (number + 1) * run.n_deleted]
 
-    # ---- folds of their own for every labelling --------------------------------------------------
+    # ---- folds that differ -----------------------------------------------------------------------
 
     def each(self, layouts: Sequence[Layout], values: np.ndarray) -> list[Outputs]:
-        """Outputs by run for labellings with folds of their own, all of the same shapes.
+        """Outputs by run for labellings whose folds lie at different places but have the same
+        shapes.
 
-        The fold blocks are factored per labelling.
+        The fold blocks are factored for every layout; labellings that follow each other with the
+        same one share them.
         """
-        fits, total = self._fits(values, self.maps)
-        xp = namespace(fits[0])
-        indices = [index_like(layout.order, fits[0]) for layout in layouts]
+        everywhere, total = self._fits(values, self.maps)
+        xp = namespace(everywhere[0])
+        shared = _consecutive(layouts)
         fits = [
-            xp.stack([xp.take(A[b, ...], index, axis=1) for b, index in enumerate(indices)])
-            for A in fits
+            xp.concat(
+                [
+                    xp.take(A[part, ...], index_like(layout.order, A), axis=2)
+                    for layout, part in shared
+                ],
+                axis=0,
+            )
+            for A in everywhere
         ]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         in_runs = len(self.maps) == 1 and self.maps[0].dense is not None
         solve = self._solve_runs if in_runs else self._solve_folds
-        for b, layout in enumerate(layouts):
-            solve(layout, [A[b, ...] for A in fits[1:]], [A[b, ...] for A in held_out])
-        truth = np.stack(
-            [row[..., layout.order] for row, layout in zip(values, layouts, strict=True)]
-        )
+        for layout, part in shared:
+            flat = (-1, fits[0].shape[2])
+            given, found = (
+                [xp.reshape(A[part, ...], flat) for A in arrays] for arrays in (fits[1:], held_out)
+            )
+            solve(layout, given, found)
+        truth = np.concatenate([values[part][..., layout.order] for layout, part in shared])
         return self._read(layouts, values, truth, fits, held_out, total)
 
     def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (t, width) of one labelling from r, in place.
+        """ρ (t, width) of the labellings with one layout from r, in place.
 
         The run's blocks of I - H as one batch of solves.
         """
@@ -183,7 +193,7 @@ class SharedEngine:
             )
 
     def _solve_folds(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (and ν) of one labelling from r (and α), in place, fold by fold."""
+        """ρ (and ν) of the labellings with one layout from r (and α), in place, fold by fold."""
         for run in layout.runs:
             for fold, places in run.each():
                 r, alpha = fits[0][:, places].T, fits[-1][:, places].T
@@ -248,6 +258,17 @@ class SharedEngine:
 
     def _sizes(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
         return training_sizes(layouts, values, self.readout.n_classes, self.weights)
+
+
+def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:
+    """Labellings that follow each other with the same layout."""
+    parts: list[tuple[Layout, slice]] = []
+    for number, layout in enumerate(layouts):
+        if parts and parts[-1][0] is layout:
+            parts[-1] = layout, slice(parts[-1][1].start, number + 1)
+        else:
+            parts.append((layout, slice(number, number + 1)))
+    return parts
 
 
 def _cross(A: Array, B: Array, run: FoldRun) -> Array:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -19,25 +19,15 @@ from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
 from .engine import SharedEngine
-from .exchange import Rearrangement
-from .folds import Layout, same_splits
+from .folds import Layout
 from .literal import Fitter
+from .placements import Labelling, Placement
 from .question import Question
 from .scoring import Measure, NeedsFitError, Scoring
 from .trained import TrainedEngine, label_free, repeatable
 from .validity import Split
 
 LITERAL_BLOCK = 8  # labellings fitted between two looks at the clock
-
-
-@dataclass(frozen=True)
-class Labelling:
-    """A rearrangement with the splits that go with it (the observed ones, unless every labelling is
-    split again).
-    """
-
-    rearrangement: Rearrangement
-    splits: list[Split]
 
 
 @dataclass(frozen=True)
@@ -67,30 +57,22 @@ class Batch:
         return values
 
     @cached_property
-    def fixed(self) -> np.ndarray:
-        """Which labellings (B,) keep the observed folds."""
-        observed = self.question.splits
-        return np.array(
-            [
-                labelling.splits is observed or same_splits(labelling.splits, observed)
-                for labelling in self.labellings
-            ]
-        )
+    def by_shape(self) -> list[tuple[np.ndarray, list[Placement]]]:
+        """Labellings whose folds can be worked on side by side: their numbers in the batch, and
+        their placements.
 
-    @cached_property
-    def others(self) -> list[tuple[np.ndarray, list[Layout]]]:
-        """The others, in groups whose folds have the same shapes.
-
-        Their places in the batch, and their layouts.
+        First those with the observed folds, then others in groups whose folds have the same shapes.
         """
-        by_shape: dict[Any, list[tuple[int, Layout]]] = {}
-        for number in np.flatnonzero(~self.fixed).tolist():
-            layout = Layout.of(self.labellings[number].splits, self.question.n_samples)
-            if layout is not None:
-                by_shape.setdefault(layout.shapes, []).append((number, layout))
+        groups: dict[Any, list[tuple[int, Placement]]] = {}
+        for number, labelling in enumerate(self.labellings):
+            placement = labelling.placement
+            if placement.number == 0:
+                groups.setdefault((), []).append((number, placement))
+            elif placement.layout is not None:
+                groups.setdefault(placement.layout.shapes, []).append((number, placement))
         return [
-            (np.array([number for number, _ in group]), [layout for _, layout in group])
-            for group in by_shape.values()
+            (np.array([number for number, _ in group]), [placement for _, placement in group])
+            for _, group in sorted(groups.items(), key=lambda item: item[0] != ())
         ]
 
 
@@ -106,9 +88,11 @@ class Evaluation:
         max_bytes: int,
     ) -> None:
         self.question, self.scoring, self.n_jobs = question, scoring, n_jobs
-        self.layout = Layout.of(question.splits, question.n_samples)
+        self.layout = question.observed.layout
         self.engine: SharedEngine | TrainedEngine | None = None
         self.fitted_one_by_one = 0
+        # the last placement of folds whose training sets were decomposed
+        self._placed: tuple[int, Any] = (0, None)
         self._route = choose_route(question.estimator, question.X, params)
         self._free = label_free(question.estimator)
         shared = self._shared_engine(params, max_bytes)
@@ -139,7 +123,9 @@ class Evaluation:
         return shared
 
     def _trained_engine(self, params: Mapping[str, Any], max_bytes: int) -> None:
-        """One decomposition per training set."""
+        """One decomposition per training set, of the observed folds; each other placement of the
+        folds has its own.
+        """
         question, model = self.question, final_step(self.question.estimator)
         fixed_folds = self.layout is not None and question.mode != "resplit"
         known = {"sample_weight"} if model is question.estimator else set()
@@ -150,6 +136,7 @@ class Evaluation:
         if weights is not None and not np.all(weights > 0):
             return
         # what the first training set refuses, a literal fit complains of
+        n_classes = 0 if question.classes is None else len(question.classes)
         with suppress(ValueError, TypeError):
             self.engine = TrainedEngine(
                 question.estimator,
@@ -157,7 +144,7 @@ class Evaluation:
                 question.y,
                 weights,
                 question.splits,
-                0 if question.classes is None else len(question.classes),
+                n_classes,
                 max_bytes,
             )
 
@@ -171,8 +158,8 @@ class Evaluation:
         elif question.mode == "resplit" and self._free:
             reason = f"{self._route.reason}, and every permutation has training sets of its own"
             advice = (
-                'permute="within-folds" keeps the folds and shares one decomposition per training '
-                "set."
+                'permute="cosets", the default, shares the decompositions of a few placements of '
+                "the folds."
             )
         else:
             reason = f"labels cannot be told apart from the rest of the fit ({self._route.reason})"
@@ -230,14 +217,43 @@ class Evaluation:
         engine = self.engine
         if engine is None or self.layout is None:
             return
-        for members, layouts in [(np.flatnonzero(batch.fixed), [self.layout]), *batch.others]:
+        for members, placements in batch.by_shape:
+            observed = placements[0].number == 0
+            layouts = (
+                [self.layout] if observed else [_layout(placement) for placement in placements]
+            )
             regular = engine.regular(layouts, batch.values[members])
             chosen = members[regular]
-            if len(chosen) and layouts[0] is self.layout:
+            if not len(chosen):
+                continue
+            if observed:
                 yield chosen, engine.fixed(self.layout, batch.values[chosen])
-            elif len(chosen):  # split again, so that the engine is a shared one
-                kept = list(compress(layouts, regular))
-                yield chosen, cast(SharedEngine, engine).each(kept, batch.values[chosen])
+            elif isinstance(engine, SharedEngine):
+                yield chosen, engine.each(list(compress(layouts, regular)), batch.values[chosen])
+            else:
+                kept = list(compress(placements, regular))
+                yield from self._of_training_sets(engine, batch, chosen, kept)
+
+    def _of_training_sets(
+        self,
+        engine: TrainedEngine,
+        batch: Batch,
+        members: np.ndarray,
+        placements: Sequence[Placement],
+    ) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
+        """Each placement by decompositions of its own training sets, which its labellings share.
+
+        A labelling that has nobody to share them with is left to be fitted.
+        """
+        numbers = np.array([placement.number for placement in placements])
+        for number in dict.fromkeys(numbers.tolist()):
+            places = np.flatnonzero(numbers == number)
+            placement = placements[places[0]]
+            if len(places) > 1:
+                if placement.number != self._placed[0]:
+                    self._placed = placement.number, engine.moved(placement.splits)
+                values = batch.values[members[places]]
+                yield members[places], self._placed[1].fixed(_layout(placement), values)
 
     def _literal_scores(
         self, labellings: Sequence[Labelling], by_engine: np.ndarray
@@ -258,6 +274,12 @@ class Evaluation:
             parallel = Parallel(n_jobs=self.n_jobs)
             results = parallel(delayed(_fitted_scores)(*job) for job in jobs.values())
         return [(np.array([number]), scores) for number, scores in zip(jobs, results, strict=True)]
+
+
+def _layout(placement: Placement) -> Layout:
+    layout = placement.layout
+    assert layout is not None
+    return layout
 
 
 def _fitted_scores(

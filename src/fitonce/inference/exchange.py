@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 
 import numpy as np
 
-EXCHANGES = ("within", "rows", "whole", "sign", "shift")
-UNITS = {"whole": "move together as one unit", "sign": "form a pair whose labels swap"}
+
+class ValidityWarning(UserWarning):
+    """The p-value may not mean what it seems to; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,31 @@ class Exchange(ABC):
     def others(self) -> Iterator[Rearrangement]:
         """Every rearrangement but the one that changes nothing: `count` - 1 of them."""
 
+    @abstractmethod
+    def keeping(self, atoms: np.ndarray) -> Exchange:
+        """The subgroup that keeps every row in its atom; the exchange itself where all of it
+        does.
+        """
+
+    @abstractmethod
+    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
+        """How alike two labellings of one coset of the subgroup `kept` are: the share of the
+        targets' (n, t) variance that its rearrangements leave in place, from 0 to 1.
+        """
+
+    def paired(self, atoms: np.ndarray) -> Exchange:
+        """The same rearrangements, of labels and atoms together: `count` is then the number of
+        distinct pairs.
+        """
+        return self
+
 
 @dataclass(frozen=True)
 class LabelExchange(Exchange):
     """Labels move freely within each block: those of rows, or of `units` of rows.
 
-    Units (groups of rows) whose rows all have one label trade it whatever their sizes; others trade
-    the sequence of their labels, in row order, with units of equal size. The generator is used as
+    Units (groups of rows) trade the sequence of their labels, in row order, with units of equal
+    size; units of one label each may trade it whatever their sizes. The generator is used as
     scikit-learn's `permutation_test_score` uses it, so that the same seed draws the same labels.
     """
 
@@ -91,6 +110,40 @@ class LabelExchange(Exchange):
             if not np.array_equal(self.labels[source], self.labels):
                 yield self._of(source)
 
+    def _numbers(self, atoms: np.ndarray) -> np.ndarray:
+        """A number for the atoms of every row, or for those of every unit in row order."""
+        if self.units is None:
+            return atoms
+        return first_seen([tuple(atoms[rows]) for rows in self.units])
+
+    def keeping(self, atoms: np.ndarray) -> LabelExchange:
+        numbers = self._numbers(atoms)
+        parts = [
+            block[part] for block in self.blocks for part in blocks_of(len(block), numbers[block])
+        ]
+        return self if len(parts) == len(self.blocks) else replace(self, blocks=parts)
+
+    def paired(self, atoms: np.ndarray) -> LabelExchange:
+        pairs = zip(self.labels.tolist(), self._numbers(atoms).tolist(), strict=True)
+        return replace(self, labels=first_seen(list(pairs)))
+
+    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
+        """1 - (squares within the blocks of `kept`)/(squares within the blocks): what the means of
+        the smaller blocks explain. Of targets that do not vary, by the number of blocks.
+        """
+        if kept is self or not isinstance(kept, LabelExchange):
+            return 0.0
+        if self.units is not None:
+            targets = np.stack([targets[rows].mean(axis=0) for rows in self.units])
+        before, after = (
+            sum(float(np.sum((targets[b] - targets[b].mean(axis=0)) ** 2)) for b in part.blocks)
+            for part in (self, kept)
+        )
+        if before <= 1e-12 * max(1.0, float(np.sum(targets**2))):
+            moving = sum(len(block) - 1 for block in self.blocks)
+            return (len(kept.blocks) - len(self.blocks)) / max(moving, 1)
+        return 1.0 - after / before
+
 
 @dataclass(frozen=True)
 class SignExchange(Exchange):
@@ -98,7 +151,7 @@ class SignExchange(Exchange):
     rearrangements.
 
     `partner` gives, for labels, the row of the same unit whose label a row takes when its unit
-    flips; None flips signs.
+    flips; None flips signs. Rows whose unit has the number `n_units` never flip.
     """
 
     unit_of_row: np.ndarray
@@ -109,7 +162,7 @@ class SignExchange(Exchange):
         return self._of(rng.randint(2, size=self.n_units))
 
     def _of(self, flips: np.ndarray) -> Rearrangement:
-        flipped = flips[self.unit_of_row] == 1
+        flipped = np.append(flips, 0)[self.unit_of_row] == 1
         rows = np.arange(len(self.unit_of_row))
         if self.partner is None:
             return Rearrangement(rows, np.where(flipped, -1.0, 1.0))
@@ -122,6 +175,20 @@ class SignExchange(Exchange):
     def others(self) -> Iterator[Rearrangement]:
         flips = product((0, 1), repeat=self.n_units)
         return (self._of(np.array(flip)) for flip in islice(flips, 1, None))
+
+    def keeping(self, atoms: np.ndarray) -> SignExchange:
+        """Numbers change sign where they are; pairs inside one atom swap, others stay."""
+        if self.partner is None or np.array_equal(atoms[self.partner], atoms):
+            return self
+        crossing = np.unique(self.unit_of_row[atoms[self.partner] != atoms])
+        number = np.full(self.n_units, self.n_units - len(crossing))
+        inside = np.setdiff1d(np.arange(self.n_units), crossing)
+        number[inside] = np.arange(len(inside))
+        return SignExchange(number[self.unit_of_row], len(inside), self.partner)
+
+    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
+        still = isinstance(kept, SignExchange) and kept.unit_of_row >= kept.n_units
+        return float(np.mean(still))
 
 
 @dataclass(frozen=True)
@@ -153,48 +220,13 @@ class ShiftExchange(Exchange):
         shifts = product(*(range(len(rows)) for rows in self.blocks))
         return (self._of(shift) for shift in islice(shifts, 1, None))
 
+    def keeping(self, atoms: np.ndarray) -> ShiftExchange:
+        if all(len(np.unique(atoms[rows])) == 1 for rows in self.blocks):
+            return self
+        return replace(self, blocks=())
 
-def make_exchange(
-    kind: str | None,
-    labels: np.ndarray,
-    groups: np.ndarray | None,
-    atoms: np.ndarray | None,
-    classifier: bool,
-    n_classes: int,
-) -> Exchange:
-    """The exchange of that name.
-
-    `labels` numbers the distinct targets, `atoms` numbers the sets of rows that permutations must
-    not leave (the test folds, for permutations within folds; None for no such limit).
-    """
-    n, kind = len(labels), kind or "within"
-    if kind not in EXCHANGES:
-        raise ValueError(
-            f"exchange must be None or one of {', '.join(map(repr, EXCHANGES))}, got {kind!r} "
-            "instead."
-        )
-    if kind in ("within", "rows"):
-        return LabelExchange(labels, blocks_of(n, groups if kind == "within" else None, atoms))
-    if kind == "shift":
-        return ShiftExchange(n, blocks_of(n, groups, atoms))
-    if groups is None and (kind == "whole" or classifier):
-        raise ValueError(
-            f"exchange={kind!r} needs groups, got None instead: they say which rows {UNITS[kind]}."
-        )
-    unit_of_row = np.arange(n) if groups is None else _numbered(groups)
-    units = blocks_of(n, unit_of_row)
-    for number, rows in enumerate(units):
-        if atoms is not None and len(np.unique(atoms[rows])) > 1:
-            raise ValueError(
-                f'permute="within-folds" with exchange={kind!r} needs every group inside one test '
-                f"fold, but group number {number} is spread over several: moving its labels would "
-                "change the folds' class counts. Use a splitter that keeps groups together "
-                '(GroupKFold, StratifiedGroupKFold), or permute="resplit".'
-            )
-    if kind == "whole":
-        return _whole(labels, units, atoms)
-    partner = _partners(labels, units, n_classes) if classifier else None
-    return SignExchange(unit_of_row, len(units), partner)
+    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
+        return 0.0 if kept is self else 1.0
 
 
 def blocks_of(n_samples: int, *names: np.ndarray | None) -> list[np.ndarray]:
@@ -202,50 +234,19 @@ def blocks_of(n_samples: int, *names: np.ndarray | None) -> list[np.ndarray]:
 
     Without names, all rows.
     """
-    given = [np.zeros(n_samples, dtype=int), *(_numbered(A) for A in names if A is not None)]
+    given = [np.zeros(n_samples, dtype=int), *(numbered(A) for A in names if A is not None)]
     number = np.unique(np.stack(given), axis=1, return_inverse=True)[1].reshape(-1)
     return np.split(np.argsort(number, kind="stable"), np.cumsum(np.bincount(number))[:-1])
 
 
-def _numbered(names: np.ndarray) -> np.ndarray:
+def numbered(names: np.ndarray) -> np.ndarray:
     return np.unique(names, return_inverse=True)[1].reshape(-1)
 
 
-def _whole(labels: np.ndarray, units: list[np.ndarray], atoms: np.ndarray | None) -> LabelExchange:
-    uniform = all(len(np.unique(labels[rows])) == 1 for rows in units)
-    contents = [tuple(labels[rows[:1] if uniform else rows]) for rows in units]
-    numbers = {content: number for number, content in enumerate(dict.fromkeys(contents))}
-    sizes = np.array([len(content) for content in contents])
-    places = None if atoms is None else atoms[[rows[0] for rows in units]]
-    blocks = blocks_of(len(units), sizes, places)
-    if not uniform and all(len(block) == 1 for block in blocks):
-        raise ValueError(
-            'exchange="whole" needs groups that can trade places: groups whose labels vary inside '
-            f"them must have equal sizes, got sizes {sorted(set(sizes.tolist()))} with no two "
-            "alike (in the same fold, for permutations within folds). Use "
-            'exchange="within", or groups with one label each.'
-        )
-    return LabelExchange(np.array([numbers[content] for content in contents]), blocks, units)
-
-
-def _partners(labels: np.ndarray, units: list[np.ndarray], n_classes: int) -> np.ndarray:
-    """For every row the one of its unit whose label it takes when the unit flips."""
-    if n_classes != 2:
-        raise ValueError(
-            f'exchange="sign" needs two classes, got {n_classes} instead: a flip swaps the two '
-            'names inside a pair. Use exchange="within".'
-        )
-    partner = np.arange(len(labels))
-    for number, rows in enumerate(units):
-        first, second = rows[labels[rows] == 0], rows[labels[rows] == 1]
-        if len(first) != len(second):
-            raise ValueError(
-                'exchange="sign" needs as many rows of one class as of the other in every group, '
-                f"got {len(first)} and {len(second)} in group number {number}: otherwise a flip "
-                'changes the class sizes. Use exchange="within".'
-            )
-        partner[first], partner[second] = second, first
-    return partner
+def first_seen(names: list[tuple[int, ...]]) -> np.ndarray:
+    """Names numbered in the order in which they first occur."""
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return np.array([numbers[name] for name in names], dtype=int)
 
 
 def _multinomial(labels: np.ndarray) -> int:

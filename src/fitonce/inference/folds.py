@@ -126,6 +126,10 @@ class Layout:
             deleted.append(np.concatenate([test, *others]))
         return cls(n_samples, deleted, tuple(len(test) for _, test in splits))
 
+    def moved(self, to: np.ndarray) -> Layout:
+        """The same folds with row i at to[i]."""
+        return Layout(self.n_samples, [to[rows] for rows in self.deleted], self.n_tests)
+
     @cached_property
     def order(self) -> np.ndarray:
         return np.concatenate(self.deleted).astype(np.intp)

@@ -20,12 +20,12 @@ from ..rows.dask import is_dask
 from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
 from .evaluation import Evaluation
-from .exchange import Exchange
+from .exchange import ValidityWarning
 from .question import Question
-from .result import PermutationTest, Sequential
+from .result import PermutationTest
 from .run import Draws
 from .scoring import Scoring, measures
-from .validity import ValidityWarning, draws_anew
+from .validity import draws_anew
 
 logger = logging.getLogger("fitonce")
 
@@ -55,9 +55,9 @@ def permutation_test_score(
     function, by the cheapest route.
 
     The decomposition of the rows and the factors of the folds do not see labels. They are computed
-    once, and all permuted labellings go through them as the columns of one matrix product. For the
-    same `random_state` the labellings, and to rounding the scores, are those of
-    ``sklearn.model_selection.permutation_test_score``.
+    once, and all permuted labellings go through them as the columns of one matrix product. The
+    score is that of ``sklearn.model_selection.permutation_test_score``. The null scores are by
+    default drawn in another way, which is valid where scikit-learn's is not: see `permute`.
 
     Parameters
     ----------
@@ -88,17 +88,25 @@ def permutation_test_score(
         confusion matrix are computed for all permutations at once; other scorers are called for
         each.
     params : dict, default=None
-        Parameters for `fit`; ``sample_weight`` stays with its row.
-    permute : {"resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together. "resplit" splits again for every permuted y, as
-        scikit-learn does; "within-folds" keeps the folds and permutes within each test fold; "free"
-        keeps the folds and permutes over all rows, which is valid only if the folds were made
-        without looking at y and is refused where they are known not to be. None takes "free" for
-        splitters that ignore y, "resplit" for others: in both cases scikit-learn's scores.
-    exchange : {"within", "rows", "whole", "sign", "shift"} or None, default=None
+        Parameters for `fit`; ``sample_weight`` stays with its row of X: rows and their weights are
+        exchangeable as pairs.
+    permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
+        How labels and folds go together. "cosets" permutes each label together with its fold, so
+        that permuted folds are as balanced as the observed ones, whether they were made from y or
+        the rows have a designed order; the folds are laid on the rows in a few ways
+        (`n_placements`), with many labellings in each. "resplit" splits again for every permuted
+        y: for the same `random_state` these are scikit-learn's own draws and scores.
+        "within-folds" keeps the folds and permutes within each test fold. "free" keeps the folds
+        and permutes over all rows, which is valid only if the folds were made without looking at y
+        and the labels have no designed order; it is refused where folds are known to be made from
+        y. None is "cosets", except for splits that follow the order of the rows
+        (`TimeSeriesSplit`: "free", with a warning) and splitters that look at X ("resplit").
+    exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
         What the null hypothesis makes interchangeable. "within": labels within each group
         (scikit-learn's meaning of `groups`, and the default); "rows": labels over all rows,
-        whatever the groups; "whole": groups trade their labels as units; "sign": the two classes
+        whatever the groups; "whole": groups of equal size trade their labels as units;
+        "whole-unequal": groups of one label each trade it whatever their sizes, which is valid if
+        sizes have nothing to do with labels; "sign": the two classes
         swap names within a pair (`groups`), or numbers change sign; "shift": the labels turn round
         in a circle, within each group if given, for series.
     pooled : bool, default=False
@@ -107,9 +115,9 @@ def permutation_test_score(
         Try every distinct labelling once instead of drawing: "auto" does so if there are no more
         than `n_permutations`.
     stop_after : int, default=None
-        Stop once so many null scores have reached the observed one (Besag & Clifford 1991); the
-        p-value is then stop_after over the number drawn. 10 or 20 saves most of the work where
-        nothing is there.
+        Stop once so many null scores have reached the observed one, of every score asked for (Besag
+        & Clifford 1991); the p-value of each is stop_after over the number drawn until it had been
+        reached so often. 10 or 20 saves most of the work where nothing is there.
     checkpoint : path, default=None
         A file that is brought up to date after every block; a run with the same arguments goes on
         from it, with the identical result. Needs an integer `random_state`.
@@ -126,8 +134,9 @@ def permutation_test_score(
     -----
     Exact: scores equal those of literal refits to rounding. Cost on route "one", n rows, P
     permutations of c classes: one Cholesky factorisation and inverse, O(n³); one product of n×n
-    with n×P(c-1); O(n m) per column for folds of m rows. "resplit" factors the fold blocks again
-    for every permutation: O(n m²) each. Training sets under some permutation without one of the
+    with n×P(c-1); O(n m) per column for folds of m rows. The fold blocks are factored for every
+    placement of the folds, O(n m²) each: one with fixed folds, twenty or more with "cosets", P with
+    "resplit". Training sets under some permutation without one of the
     classes are fitted literally, as everything is that has no closed form (`route` says how many).
 
     Examples
@@ -141,7 +150,7 @@ def permutation_test_score(
     >>> cv = StratifiedKFold(5)
     >>> score, null, pvalue = permutation_test_score(model, X, y, cv=cv, n_permutations=199)
     >>> print(f"{score:.3f} {null.max():.3f} {pvalue:.3f}")
-    0.980 0.473 0.005
+    0.980 0.460 0.005
     """
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(
@@ -168,8 +177,8 @@ def permutation_test_score(
         pooled,
     )
     test = Evaluation(problem, scoring_, params, n_jobs, max_bytes)
-    enumerated = is_enumerated(problem.exchange, n_permutations, exact)
-    total = problem.exchange.count - 1 if enumerated else n_permutations
+    enumerated = is_enumerated(problem.n_labellings, n_permutations, exact, stop_after)
+    total = problem.n_labellings - 1 if enumerated else n_permutations
     mark = ""
     if checkpoint is not None:
         check_resumable(random_state, problem.cv, enumerated)
@@ -201,13 +210,14 @@ def permutation_test_score(
         mark,
         verbose,
     )
-    scores, null, stopped = run.finish()
+    done = run.finish()
     logger.info("route %s", test.route)
     return PermutationTest.of(
-        scores,
-        null,
-        Sequential(len(next(iter(null.values()))), enumerated and not stopped, stopped),
+        done.scores,
+        done.null,
+        done.sequential,
         mode=problem.mode,
+        n_placements=done.n_placements,
         exchange=problem.exchange_name,
         route=test.route,
         classes=problem.classes,
@@ -248,8 +258,10 @@ def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: An
         raise ValueError(f'exact must be True, False or "auto", got {exact!r} instead.')
 
 
-def is_enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) -> bool:
-    count = exchange.count
+def is_enumerated(
+    count: int, n_permutations: int, exact: bool | str, stop_after: int | None = None
+) -> bool:
+    """Whether each of `count` labellings is tried once instead of drawing some."""
     if count == 1:
         warnings.warn(
             "no permutation changes the labels: every group (or fold) holds a single class, so "
@@ -258,6 +270,14 @@ def is_enumerated(exchange: Exchange, n_permutations: int, exact: bool | str) ->
             ValidityWarning,
             stacklevel=3,
         )
+        return True
+    if stop_after is not None:
+        if exact is True:
+            raise ValueError(
+                f"stop_after={stop_after} cannot go with exact=True: a list of all labellings is "
+                "gone through to its end. Leave out one of the two."
+            )
+        return False
     if exact is True and count > 10_000_000:
         raise ValueError(
             f"exact=True would try {float(count):.3g} labellings, more than 10 million: draw some "

@@ -6,6 +6,7 @@ Rows, labels, folds, and what the null hypothesis lets change places.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,20 @@ from sklearn.model_selection import check_cv
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows, subset
 from ..estimators.validation import is_foreign_array
-from .exchange import Exchange, Rearrangement, make_exchange
+from .exchange import Exchange, Rearrangement
 from .folds import split_rows
-from .validity import Split, atoms_of, choose_mode
+from .placements import Placement
+from .units import make_exchange
+from .validity import Split, check_free, choose_mode, movable_atoms, permutable_atoms
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is tested: rows, labels, observed folds, and what may be exchanged."""
+    """What is tested: rows, labels, observed folds, and what may be exchanged.
+
+    `atoms`, where folds move with the labels: inside which sets of rows labels may move while the
+    folds stay.
+    """
 
     estimator: Any
     X: Any
@@ -37,6 +44,7 @@ class Question:
     mode: str
     exchange: Exchange
     exchange_name: str
+    atoms: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -63,15 +71,13 @@ class Question:
         labels = labels.reshape(-1)
         cv = check_cv(cv, given_y, classifier=classifier)
         splits = split_rows(cv.split(X, given_y, groups), len(host))
-        mode = choose_mode(
-            permute,
-            cv,
-            splits,
-            labels if classifier else None,
-            groups if exchange in (None, "within") else None,
-        )
-        atoms = atoms_of(splits, len(host)) if mode == "within-folds" else None
-        exchanged = make_exchange(exchange, labels, groups, atoms, classifier, len(classes))
+        split = partial(_split, X, given_y, groups)
+        mode = choose_mode(permute, cv, splits, split, exchange)
+        if mode == "free":
+            within = groups if exchange in (None, "within") else None
+            check_free(cv, splits, labels if classifier else None, within)
+        inside = permutable_atoms(splits, len(host)) if mode == "within-folds" else None
+        exchanged = make_exchange(exchange, labels, groups, inside, classifier, len(classes))
         name = exchange or ("rows" if groups is None else "within")
         return cls(
             estimator,
@@ -87,11 +93,36 @@ class Question:
             mode,
             exchanged,
             name,
+            movable_atoms(cv, splits, len(host)) if mode == "cosets" else None,
         )
 
     @property
     def n_samples(self) -> int:
         return len(self.y)
+
+    @cached_property
+    def observed(self) -> Placement:
+        """Where the observed folds lie."""
+        return Placement(0, self.splits, self.n_samples)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """Indicators of the classes, or standardised numbers, (n, t)."""
+        if self.classes is not None:
+            return np.asarray(np.eye(len(self.classes))[self.labels])
+        numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
+        spread = numbers.std(axis=0)
+        return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
+
+    @property
+    def n_labellings(self) -> int:
+        """How many distinct labellings there are; where the folds move with them, how many
+        distinct pairs of labels and folds. 1 where no labels can change.
+        """
+        count = self.exchange.count
+        if count == 1 or self.atoms is None:
+            return count
+        return self.exchange.paired(self.atoms).count
 
     def permuted(self, rearrangement: Rearrangement) -> Any:
         """y as an estimator takes it."""
@@ -99,3 +130,9 @@ class Question:
         if rearrangement.signs is None:
             return y
         return (np.asarray(y).T * rearrangement.signs).T
+
+
+def _split(X: Any, y: Any, groups: Any, cv: Any, reverse: bool) -> list[Split]:
+    """The splits of the rows, or of the rows of X in reverse with the same labels."""
+    rows = subset(X, np.arange(n_rows(X))[::-1]) if reverse else X
+    return split_rows(cv.split(rows, y, groups), n_rows(X))

@@ -28,35 +28,52 @@ def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sequential:
-    """How a p-value follows from b of P null scores that reach the observed one.
+    """How a p-value follows from null scores, b of which reach the observed one.
 
-    (1 + b)/(1 + P) for a fixed number P of draws, and for a complete list of labellings, where it
-    is exact; h/P for draws that stopped at the h-th that reached it (Besag & Clifford 1991).
+    Of n draws, or a complete list of labellings, where it is exact: (1 + b)/(1 + n). With
+    `stop_after` = h, of the draws up to the h-th that reaches it, n of them: h/n (Besag & Clifford
+    1991). A score that has not come so far when the run `stopped` for the sake of others would get
+    h/m or less for some m > n: it is given h/(n + 1), which is never too small.
     """
 
     n_done: int
-    exact: bool
-    stopped: bool
+    exact: bool = False
+    stopped: bool = False
+    stop_after: int | None = None
 
     def pvalue(self, null: np.ndarray, observed: Any) -> Any:
-        b = np.sum(reaches(null, observed), axis=0)
-        p = b / self.n_done if self.stopped else (1.0 + b) / (1.0 + self.n_done)
+        b, n, reached = self._counts(null, observed)
+        p = np.where(reached, b / np.maximum(n, 1), (1.0 + b) / (1.0 + n))
+        if self.stopped and self.stop_after is not None:
+            p = np.where(reached, p, self.stop_after / (1.0 + n))
         return float(p) if np.ndim(p) == 0 else p
+
+    def _counts(self, null: np.ndarray, observed: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(b, n, whether they end with the draw at which to stop) for every score."""
+        so_far = np.cumsum(reaches(null, observed), axis=0)
+        b = so_far[-1] if len(so_far) else np.zeros(null.shape[1:], dtype=int)
+        n = np.full(b.shape, self.n_done)
+        if self.stop_after is None:
+            return b, n, np.zeros(b.shape, dtype=bool)
+        reached = b >= self.stop_after
+        first = np.argmax(so_far >= self.stop_after, axis=0) + 1 if len(so_far) else n
+        return np.where(reached, self.stop_after, b), np.where(reached, first, n), reached
 
     def interval(self, null: np.ndarray, observed: Any, level: float = 0.95) -> Any:
         """Monte-Carlo confidence interval of the p-value that all labellings would give.
 
-        Clopper and Pearson's for b of P; its counterpart for inverse sampling after early stopping;
+        Clopper and Pearson's for b of n; its counterpart for inverse sampling after early stopping;
         a point where the list was complete.
         """
         if self.exact:
             p = self.pvalue(null, observed)
             return p, p
-        b, P, tail = np.sum(reaches(null, observed), axis=0), self.n_done, (1.0 - level) / 2
+        b, n, reached = self._counts(null, observed)
+        tail = (1.0 - level) / 2
         with np.errstate(invalid="ignore"):
-            lower = np.where(b > 0, scipy.special.betaincinv(b, P - b + 1.0, tail), 0.0)
-            successes = b if self.stopped else b + 1.0
-            upper = np.where(b < P, scipy.special.betaincinv(successes, P - b, 1 - tail), 1.0)
+            lower = np.where(b > 0, scipy.special.betaincinv(b, n - b + 1.0, tail), 0.0)
+            successes = np.where(reached, b, b + 1.0)
+            upper = np.where(b < n, scipy.special.betaincinv(successes, n - b, 1 - tail), 1.0)
         return (float(lower), float(upper)) if np.ndim(b) == 0 else (lower, upper)
 
 
@@ -79,10 +96,12 @@ class PermutationTest(Significance):
         95 % Monte-Carlo interval of the p-value; a point where every labelling was tried.
     scores, null, pvalues, pvalue_intervals : dict
         The same for every metric, by name.
-    mode : {"resplit", "within-folds", "free"}
+    mode : {"cosets", "resplit", "within-folds", "free"}
         How labels and folds went together.
+    n_placements : int
+        At how many places the folds lay, the observed one included: 1 where they stayed.
     exchange : str
-        What moved: "rows", "within", "whole", "sign" or "shift".
+        What moved: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
     route : Route
         The way the numbers were computed, and how many labellings had to be fitted one by one.
     n_permutations_done : int
@@ -100,6 +119,7 @@ class PermutationTest(Significance):
     pvalues: dict[str, Any]
     pvalue_intervals: dict[str, Any]
     mode: str
+    n_placements: int
     exchange: str
     route: Route
     n_permutations_done: int
@@ -138,8 +158,9 @@ class PermutationTest(Significance):
 
     def __repr__(self) -> str:
         how = "every labelling tried" if self.exact else f"95 % interval {self.pvalue_interval}"
+        places = f"{self.n_placements} placement{'s' if self.n_placements > 1 else ''} of the folds"
         return (
             f"PermutationTest(score={self.score}, pvalue={self.pvalue}, {how}, "
-            f"{self.n_permutations_done} permutations, "
+            f"{self.n_permutations_done} permutations, {places}, "
             f"mode={self.mode!r}, exchange={self.exchange!r}, route={self.route})"
         )

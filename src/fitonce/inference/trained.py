@@ -236,13 +236,20 @@ class TrainedEngine:
         n_classes: int,
         max_bytes: int,
     ) -> None:
-        self.estimator, self.y, self.weights, self.splits = estimator, y, weights, splits
+        self.estimator, self.X, self.y, self.weights = estimator, X, y, weights
+        self.splits = splits
         self.n_classes, self.max_bytes = n_classes, max_bytes
         self.shared = Shared(estimator, X, y)
         self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0
         self._made = {0: self._make_fold(*splits[0])}
         self.readout = self._made[0].readout
+
+    def moved(self, splits: Sequence[Split]) -> TrainedEngine:
+        """The same for other folds."""
+        return TrainedEngine(
+            self.estimator, self.X, self.y, self.weights, splits, self.n_classes, self.max_bytes
+        )
 
     def block_size(self, layout: Layout | None) -> int:
         """Labellings that travel together.

@@ -2,16 +2,19 @@
 they were made.
 
 A permutation test compares the observed score with scores of labellings that the null hypothesis
-makes equally likely, *given the folds*. Folds that were balanced with the help of y are part of the
-observed labelling: under free permutations they are unbalanced, the training priors lean away from
-each test fold, and the null scores are too low. Such a test rejects pure noise up to 73 % of the
-time at a nominal 5 %.
+makes equally likely, *given the folds*. Folds that are balanced, with the help of y or by a
+designed order of the rows, are part of the observed labelling: under free permutations they are
+unbalanced, the training priors lean away from each test fold, and the null scores are too low. Such
+a test rejects pure noise up to 73 % of the time at a nominal 5 %. Labels and folds that move
+together (`placements.py`) keep their balance; only splits that follow the order of the rows, or
+look at X, cannot move.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -34,9 +37,10 @@ from sklearn.model_selection import (
     check_cv,
 )
 
-from .exchange import LabelExchange, blocks_of
+from ..core.doubt import depth_inside_package
+from .exchange import LabelExchange, ValidityWarning, blocks_of
 
-MODES = ("resplit", "within-folds", "free")
+MODES = ("cosets", "resplit", "within-folds", "free")
 IGNORE_Y = (
     KFold,
     RepeatedKFold,
@@ -55,28 +59,29 @@ REFUSAL = (
     'permute="free" is not valid here: {}. Labels permuted freely over all rows are then '
     "unbalanced in folds where the observed ones are balanced, and the test rejects pure noise far "
     "more often than its level says (25–73 % at 5 % in simulations). Use "
-    'permute="within-folds" (fast), permute="resplit" (what scikit-learn does), or a splitter '
-    "that ignores y."
+    'permute="cosets" (the default), permute="within-folds", permute="resplit" (what scikit-learn '
+    "does), or a splitter that ignores y."
 )
-LISTED = (
-    "a list of splits does not say whether it was made from y, so labels are permuted within the "
-    "test folds, which is valid either way; scikit-learn permutes freely, which is not if the "
-    'folds are stratified. Say permute="free" if the splits were made without looking at y, '
-    'permute="within-folds" to keep this, or pass the splitter itself.'
+STILL = (
+    'permute="cosets" moves the folds with the labels, which is not valid here: {}. Say '
+    'permute="free" if the splits were made without looking at y (and exchange="shift" if rows '
+    'next to each other are alike), permute="within-folds", or permute="resplit" (what '
+    "scikit-learn does)."
+)
+ORDERED = (
+    'these splits follow the order of the rows, so the folds stay where they are (permute="{}") '
+    "and only the labels move. That is valid if rows may change places and their labels have no "
+    'designed order. For series, whose neighbouring rows are alike, use exchange="shift".'
 )
 BALANCED = (
     "the folds hold the classes more evenly than chance would although the splitter ignores y "
     "(an alternating or designed order of the rows). Free permutations do not keep that, and their "
-    'p-value can be too small. Use permute="within-folds", or shuffle the rows.'
+    'p-value can be too small. Use permute="cosets" (the default), which does.'
 )
 BALANCE_DRAWS = 999  # labellings that the observed folds are compared with
 BALANCE_LEVEL = 0.01  # folds more even than all but this share of them look as if made from y
 
 Split = tuple[np.ndarray, np.ndarray]
-
-
-class ValidityWarning(UserWarning):
-    """The p-value may not mean what it seems to; the message says why and what to do."""
 
 
 def is_list_of_splits(cv: Any) -> bool:
@@ -103,48 +108,90 @@ def draws_anew(cv: Any) -> bool:
     )
 
 
+def follows_order(splits: Sequence[Split]) -> bool:
+    """Whether every test set comes after its training set, as in a series."""
+    return all(
+        len(train) > 0 and len(test) > 0 and train.max() < test.min() for train, test in splits
+    )
+
+
+def looks_at_rows(cv: Any, split: Callable[[Any, bool], list[Split]]) -> bool:
+    """Whether a splitter that is not a known one makes other folds of the same rows in reverse.
+
+    `split(cv, reverse)` splits by it. Folds that differ from call to call count as well, and so
+    does a splitter that fails.
+    """
+    if ignores_y(cv) is not None or is_list_of_splits(cv):
+        return False
+    try:
+        first, second = (split(deepcopy(cv), reverse) for reverse in (False, True))
+    except Exception:  # a splitter of the user's own may raise anything
+        return True
+    return len(first) != len(second) or not all(
+        np.array_equal(train, other_train) and np.array_equal(test, other_test)
+        for (train, test), (other_train, other_test) in zip(first, second, strict=True)
+    )
+
+
 def choose_mode(
     permute: str | None,
     cv: Any,
     splits: Sequence[Split],
-    labels: np.ndarray | None,
-    groups: np.ndarray | None,
+    split: Callable[[Any, bool], list[Split]],
+    exchange: str | None,
 ) -> str:
-    """The way of permuting: the one asked for, refused where it is known to be invalid, or
-    scikit-learn's where it is valid; with a warning where free permutations meet folds that look
-    balanced. `labels` are those of a classification, else None.
+    """The way of permuting: the one asked for, or labels and folds together, or what can be done
+    with splits that must stay where they are.
     """
     if permute is not None and permute not in MODES:
         raise ValueError(
             f"permute must be None or one of {', '.join(map(repr, MODES))}, got {permute!r} "
             "instead."
         )
-    listed, free_of_y = is_list_of_splits(cv), ignores_y(cv)
+    listed = is_list_of_splits(cv)
     if permute == "resplit" and listed:
         raise ValueError(
             'permute="resplit" needs a splitter, got a list of splits instead: a list cannot be '
-            "made again for permuted labels. Pass the "
-            'splitter itself; or permute="within-folds", or permute="free" if the splits were '
-            "made without looking at y."
+            "made again for permuted labels. Pass the splitter itself, or leave permute out, "
+            "which moves the splits with the labels."
         )
-    freely = permute == "free" or (permute is None and free_of_y is True)
-    doubtful = freely and free_of_y is not False and labels is not None
-    balanced = doubtful and more_even_than_chance(splits, labels, groups)  # type: ignore[arg-type]
-    if permute == "free" and (free_of_y is False or (free_of_y is None and balanced)):
+    if permute not in (None, "cosets"):
+        return permute
+    ordered = follows_order(splits)
+    if exchange == "whole-unequal":
+        why = "groups of unequal size cannot take each other's place in a fold"
+    elif ordered:
+        why = f"the splits of {type(cv).__name__} follow the order of the rows"
+    elif looks_at_rows(cv, split):
+        why = f"the splits of {type(cv).__name__} depend on X, or differ at every call"
+    else:
+        return "cosets"
+    if permute == "cosets":
+        raise ValueError(STILL.format(why))
+    mode = "within-folds" if listed else "free" if ignores_y(cv) else "resplit"
+    if ordered and exchange != "shift":
+        warnings.warn(ORDERED.format(mode), ValidityWarning, stacklevel=depth_inside_package())
+    return mode
+
+
+def check_free(
+    cv: Any, splits: Sequence[Split], labels: np.ndarray | None, groups: np.ndarray | None
+) -> None:
+    """Refuse free permutations where the folds are known to be made from y, or look so; warn of
+    folds that are balanced although they ignore y. `labels` are those of a classification.
+    """
+    free_of_y = ignores_y(cv)
+    if free_of_y is False:
+        raise ValueError(REFUSAL.format(f"{type(cv).__name__} makes its folds from y"))
+    if labels is None or not more_even_than_chance(splits, labels, groups):
+        return
+    if free_of_y is None:
         made = (
             "these splits hold the classes more evenly than chance would, as if made with the help "
             "of y"
         )
-        raise ValueError(
-            REFUSAL.format(made if listed else f"{type(cv).__name__} makes its folds from y")
-        )
-    if listed and permute is None:  # a list does not say how it was made; this is valid either way
-        warnings.warn(LISTED, ValidityWarning, stacklevel=4)
-        return "within-folds"
-    mode = permute or ("free" if free_of_y and not draws_anew(cv) else "resplit")
-    if balanced and mode == "free":
-        warnings.warn(BALANCED, ValidityWarning, stacklevel=4)
-    return mode
+        raise ValueError(REFUSAL.format(made))
+    warnings.warn(BALANCED, ValidityWarning, stacklevel=depth_inside_package())
 
 
 def more_even_than_chance(
@@ -189,12 +236,33 @@ def atoms_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
     for number, (train, test) in enumerate(splits):
         pattern[train, number] = 1
         pattern[test, number] = 2
-    atoms = np.unique(pattern, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.unique(pattern, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def permutable_atoms(splits: Sequence[Split], n_samples: int) -> np.ndarray:
+    """The atoms, refused where no two rows are in one of them."""
+    atoms = atoms_of(splits, n_samples)
     if len(np.unique(atoms)) == n_samples:
         raise ValueError(
             'permute="within-folds" needs rows that all splits treat alike, but no two rows are '
             "tested together in the same splits (leave-one-out, many repeated or overlapping "
-            "splits): there is nothing to permute. Use a single partition into folds, "
-            'permute="resplit", or "free" if the splitter ignores y.'
+            "splits): there is nothing to permute. Use a single partition into folds, or "
+            'permute="cosets", which moves the splits with the labels.'
         )
     return atoms
+
+
+def movable_atoms(cv: Any, splits: Sequence[Split], n_samples: int) -> np.ndarray:
+    """Number the sets of rows inside which any rearrangement keeps the *set* of splits.
+
+    These are the atoms, and folds of a single row, all of which may change places: for
+    leave-one-out one set of all rows, as for leave-p-out.
+    """
+    if type(cv) is LeavePOut:
+        return np.zeros(n_samples, dtype=int)
+    fold = np.full(n_samples, -1)
+    for number, (train, test) in enumerate(splits):
+        if len(train) + len(test) != n_samples or np.any(fold[test] >= 0):
+            return atoms_of(splits, n_samples)
+        fold[test] = number if len(test) > 1 else len(splits)
+    return fold

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ..inference.exchange import SignExchange
+from ..inference.exchange import SignExchange, ValidityWarning
 from ..inference.permutation import check_counts, is_enumerated
-from ..inference.validity import ValidityWarning
 from .corrections import Rules
 from .result import GroupTest, PositionTest, significance
 from .slices import edges_of
@@ -91,7 +90,7 @@ def group_test(
     n, edges = len(X), edges_of(adjacency, X.shape[1:])
     rules = Rules.of(alternative, cluster_pvalue, cluster_t, edges, "cluster_t")
     exchange = SignExchange(np.arange(n), n, None)
-    enumerated = is_enumerated(exchange, n_permutations, exact)
+    enumerated = is_enumerated(exchange.count, n_permutations, exact)
     _warn_if_hopeless(n, alternative)
     rng = check_random_state(random_state)
     drawn = (exchange.draw(rng) for _ in range(n_permutations))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from sklearn.utils import check_random_state
 
 from ..crossval.routes import Route
 from ..inference import checkpoint as checkpoints
-from ..inference.evaluation import Batch, Evaluation, Labelling
+from ..inference.evaluation import Batch, Evaluation
 from ..inference.permutation import check_counts, check_resumable, is_enumerated
+from ..inference.placements import Labelling
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
 from ..inference.scoring import Scoring
@@ -97,10 +97,9 @@ def permutation_test(
         Which positions are neighbours, (n_positions, n_positions). None: those next to each other
         on the last axis (axes, for a grid); of a searchlight nothing is known, and no clusters are
         formed.
-    permute : {"resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together, as in `fitonce.permutation_test_score`. For stratified
-        folds "within-folds" is the fast one.
-    exchange : {"within", "rows", "whole", "sign", "shift"} or None, default=None
+    permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
+        How labels and folds go together, as in `fitonce.permutation_test_score`.
+    exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
         What the null hypothesis makes interchangeable, as there.
     pooled : bool, default=False
         One score over all held-out predictions instead of the mean over folds.
@@ -108,7 +107,7 @@ def permutation_test(
         Try every distinct labelling once: "auto" does so if there are no more than
         `n_permutations`.
     params : dict, default=None
-        Parameters for `fit`; ``sample_weight`` stays with its row.
+        Parameters for `fit`; ``sample_weight`` stays with its row of X.
     random_state : int, RandomState or None, default=0
         Seed of the permutations.
     n_jobs : int, default=None
@@ -131,8 +130,8 @@ def permutation_test(
     Notes
     -----
     Exact: scores equal those of literal refits to rounding. Cost per position, n rows, p features,
-    P permutations of two classes, k folds kept for all permutations: O(n p²) and O(n³/k²) once, one
-    product of n×n with n×P, and P n²/k.
+    P permutations of two classes, k folds: O(n p²) once, O(n³/k²) for every placement of the folds,
+    one product of n×n with n×P, and P n²/k.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def permutation_test(
     >>> X = rng.normal(size=(60, 8, 30))
     >>> X[:, :, 12:18] += 0.8 * y[:, None, None]  # the classes differ from time 12 to 17
     >>> model = KernelFisherDiscriminant("linear", alpha=1.0)
-    >>> test = permutation_test(model, X, y, cv=StratifiedKFold(5), permute="within-folds")
+    >>> test = permutation_test(model, X, y, cv=StratifiedKFold(5))
     >>> np.flatnonzero(test.pvalue_max <= 0.05)
     array([12, 13, 14, 15, 16, 17])
     >>> test.clusters[0].positions, round(test.clusters[0].pvalue, 3)
@@ -159,8 +158,8 @@ def permutation_test(
     )
     question = Question.of(estimator, X, y, groups, cv, permute, exchange)
     measured = one_score(estimator, question.y, question.classes, scoring, pooled)
-    enumerated = is_enumerated(question.exchange, n_permutations, exact)
-    total = question.exchange.count - 1 if enumerated else n_permutations
+    enumerated = is_enumerated(question.n_labellings, n_permutations, exact)
+    total = question.n_labellings - 1 if enumerated else n_permutations
     mark = ""
     if checkpoint is not None:
         check_resumable(random_state, question.cv, enumerated)
@@ -169,10 +168,11 @@ def permutation_test(
             *(measured.measures[0].name, scoring, params, question.mode, question.exchange_name),
             *(pooled, enumerated, total, random_state, max_bytes, list(slices.places)),
         )
-    drawn = islice(labellings_of(question, enumerated, check_random_state(random_state)), total)
+    drawn = labellings_of(question, total, enumerated, check_random_state(random_state))
+    labellings = [unpermuted(question), *drawn]
     work = EveryLabelling(
         replace(question, X=None, cv=None),
-        [unpermuted(question), *drawn],
+        labellings,
         measured,
         params,
         max_bytes,
@@ -198,6 +198,7 @@ def permutation_test(
         exact=enumerated,
         rules=rules,
         mode=question.mode,
+        n_placements=len({labelling.placement.number for labelling in labellings}),
         exchange=question.exchange_name,
         route=route,
         classes=question.classes,

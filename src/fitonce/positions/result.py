@@ -119,10 +119,12 @@ class PositionTest(JointTest):
     ----------
     chance : array of shape (positions,)
         The mean of the null scores.
-    mode : {"resplit", "within-folds", "free"}
+    mode : {"cosets", "resplit", "within-folds", "free"}
         How labels and folds went together; see `fitonce.permutation_test_score`.
+    n_placements : int
+        At how many places the folds lay, the observed one included: 1 where they stayed.
     exchange : str
-        What moved: "rows", "within", "whole", "sign" or "shift".
+        What moved: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
     route : Route
         The way the numbers were computed, and how many labellings had to be fitted one by one, over
         all positions.
@@ -131,6 +133,7 @@ class PositionTest(JointTest):
     """
 
     mode: str = ""
+    n_placements: int = 1
     exchange: str = ""
     route: Route = field(default_factory=lambda: Route("one", ""))
     classes: np.ndarray | None = None

@@ -1,0 +1,168 @@
+r"""Permutations in cosets: labels and fold numbers move together.
+
+Under the null hypothesis the rows of X may change places given the pattern (y, F) of labels and
+folds, whatever order the labels were given in and whether or not the folds were made from them. So
+the pair is permuted: (y, F) → (πy, πF), with π from the group of an exchange.
+
+Let the subgroup be the rearrangements τ that keep the set of splits (those inside folds; all of
+them for leave-one-out), and write π = σ∘τ. σ places the folds on rows, and fold factors belong to
+it; τ reorders labels inside the folds, and costs nothing. Of P + 1 labellings, the observed one
+included, J_g have placement g, G placements in all. Placements are drawn independently, and the
+observed labelling belongs to placement g with probability J_g/(P + 1). Then each of the P + 1 is
+equally likely to be the observed one, and p = (1 + #{null ≥ observed})/(P + 1) is exact.
+
+Labellings of one placement resemble each other by what τ leaves in place. J is limited so that this
+does not cost precision: with a share c of the labels' variance left in place, J labellings count
+for about J/(1 + (J - 1) c²).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .exchange import Exchange, Rearrangement
+from .folds import Layout
+from .validity import Split
+
+LEAST = 20  # placements, where one does not do
+SPREAD = 0.25  # by how much labellings of one placement may lose in precision: (J - 1) c²
+DISTINCT = 10  # distinct labellings in a placement for each that is drawn
+
+
+def inverse(indices: np.ndarray) -> np.ndarray:
+    """Where each row goes when row i receives what row indices[i] had."""
+    to = np.empty_like(indices)
+    to[indices] = np.arange(len(indices))
+    return to
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Where the folds lie. Number 0 is the observed one.
+
+    `base` and `to`: the folds of another placement with its row i at to[i].
+    """
+
+    number: int
+    given: list[Split]
+    n_samples: int
+    base: Placement | None = None
+    to: np.ndarray | None = None
+
+    @cached_property
+    def splits(self) -> list[Split]:
+        if self.to is None:
+            return self.given
+        return [(self.to[train], self.to[test]) for train, test in self.given]
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        if self.base is None or self.to is None:
+            return Layout.of(self.given, self.n_samples)
+        return None if self.base.layout is None else self.base.layout.moved(self.to)
+
+    def moved(self, number: int, indices: np.ndarray) -> Placement:
+        """These folds, moved as labels are by y[indices]."""
+        return Placement(number, self.given, self.n_samples, self, inverse(indices))
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """A rearrangement of the labels, and where the folds lie.
+
+    `together`: the folds moved with the labels, so that every training set has its rows in the
+    order in which the observed one has those that they stand for.
+    """
+
+    rearrangement: Rearrangement
+    placement: Placement
+    together: bool = False
+
+    @property
+    def splits(self) -> list[Split]:
+        if not self.together:
+            return self.placement.splits
+        return self.placement.moved(-1, self.rearrangement.indices).splits
+
+
+def placement_sizes(
+    exchange: Exchange, kept: Exchange, targets: np.ndarray, total: int
+) -> list[int]:
+    """How many of `total` labellings, the observed one among them, each placement has."""
+    if kept is exchange:
+        return [total]
+    stays = exchange.stays(kept, targets)
+    most = total if total * stays**2 <= SPREAD else 1 + int(SPREAD / stays**2)
+    most = max(1, min(most, kept.count // DISTINCT))
+    count = min(total, max(LEAST, -(-total // most)))
+    return [total // count + (number < total % count) for number in range(count)]
+
+
+class Cosets:
+    """Draws of labels and folds together.
+
+    `shuffled` puts them in random order, so that any number of the first ones is as good a sample
+    as all, which stopping early needs; otherwise placements come one after the other.
+    """
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        atoms: np.ndarray,
+        targets: np.ndarray,
+        observed: Placement,
+        n_permutations: int,
+    ) -> None:
+        self.exchange, self.kept, self.observed = exchange, exchange.keeping(atoms), observed
+        self.sizes = placement_sizes(exchange, self.kept, targets, n_permutations + 1)
+
+    def draw(self, rng: np.random.RandomState, shuffled: bool) -> Iterator[Labelling]:
+        left = self._with_observed_first(rng)
+        order = np.repeat(np.arange(len(left)), left)
+        if shuffled:
+            rng.shuffle(order)
+        placed: dict[int, tuple[Placement, np.ndarray | None]] = {0: (self.observed, None)}
+        for number in order.tolist():
+            if number not in placed:
+                indices = self.exchange.draw(rng).indices
+                placed[number] = self.observed.moved(number, indices), indices
+            placement, sigma = placed[number]
+            tau = self.kept.draw(rng)
+            yield Labelling(tau if sigma is None else _after(tau, sigma), placement, True)
+            left[number] -= 1
+            if not left[number]:
+                del placed[number]
+
+    def _with_observed_first(self, rng: np.random.RandomState) -> list[int]:
+        """Sizes of the placements, that of the observed labelling first and without it.
+
+        It is any of the labellings with the same probability, and so in a placement in proportion
+        to its size.
+        """
+        ends = np.cumsum(self.sizes)
+        chosen = 0
+        if len(self.sizes) > 1:
+            chosen = int(np.searchsorted(ends, rng.randint(ends[-1]), side="right"))
+        others = self.sizes[:chosen] + self.sizes[chosen + 1 :]
+        return [self.sizes[chosen] - 1, *others]
+
+
+def _after(tau: Rearrangement, sigma: np.ndarray) -> Rearrangement:
+    """σ∘τ: labels reordered by τ, then moved by σ. Signs, where there are any, need no σ."""
+    return Rearrangement(tau.indices[sigma], tau.signs)
+
+
+def enumerated_cosets(
+    exchange: Exchange, atoms: np.ndarray, observed: Placement
+) -> Iterator[Labelling]:
+    """Every distinct pair of labels and folds but the observed one."""
+    placed = {atoms.tobytes(): observed}
+    for rearrangement in exchange.paired(atoms).others():
+        key = atoms[rearrangement.indices].tobytes()
+        if key not in placed:
+            placed[key] = observed.moved(len(placed), rearrangement.indices)
+        yield Labelling(rearrangement, placed[key], True)
