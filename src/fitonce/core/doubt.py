@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-# our own frames, and those of the wrapper that scikit-learn's callbacks put around fit
-_INSIDE = ("fitonce.", "sklearn.callback")
+# our own frames, those of the wrapper that scikit-learn's callbacks put around fit, and of "with"
+_INSIDE = ("fitonce.", "sklearn.callback", "contextlib")
+_HELD: ContextVar[list[str] | None] = ContextVar("doubts held back", default=None)
+_ALONE = threading.RLock()
 
 
 class NumericalWarning(UserWarning):
@@ -17,6 +21,14 @@ class NumericalWarning(UserWarning):
 
 
 def warn_numerical(message: str) -> None:
+    """Warn now or, inside `doubts_held_back`, leave it to whoever holds the doubts of this thread.
+
+    No filter of Python's warnings is touched for it: they belong to all threads of the process.
+    """
+    held = _HELD.get()
+    if held is not None:
+        held.append(message)
+        return
     warnings.warn(message, NumericalWarning, stacklevel=depth_inside_package())
 
 
@@ -48,24 +60,35 @@ def kinds_of(
 
 @contextmanager
 def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Every warning raised inside is in the list instead of being given."""
-    with warnings.catch_warnings(record=True) as caught:
+    """Every warning raised inside is in the list instead of being given.
+
+    For whole commands, never inside a fit: Python keeps one list of filters for all threads, so
+    only one thread at a time may be in here, and it sees the warnings of all.
+    """
+    with _ALONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
 
 
 @contextmanager
-def repeated_warnings_once() -> Iterator[None]:
-    """Warnings raised again and again inside, such as one per kernel tried, are given once, after
+def doubts_held_back() -> Iterator[list[str]]:
+    """The messages of `warn_numerical` inside, in this thread, are in the list instead of being
+    given.
+    """
+    held: list[str] = []
+    before = _HELD.set(held)
+    try:
+        yield held
+    finally:
+        _HELD.reset(before)
+
+
+@contextmanager
+def doubts_once() -> Iterator[None]:
+    """What is doubted again and again inside, such as by every kernel tried, is told once, after
     it.
     """
-    with caught_warnings() as caught:
+    with doubts_held_back() as held:
         yield
-    for warning in {(str(item.message), item.category): item for item in caught}.values():
-        warnings.warn_explicit(
-            warning.message,
-            warning.category,
-            warning.filename,
-            warning.lineno,
-            source=warning.source,
-        )
+    for message in dict.fromkeys(held):
+        warn_numerical(message)

@@ -5,7 +5,6 @@ Block by block from files, lazily on Dask collections.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any
@@ -25,17 +24,20 @@ def blockwise(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def call(self: Any, X: Any) -> Any:
         if is_rows(X):
             _check_names(self, X.names)
-            with (
-                warnings.catch_warnings()
-            ):  # the blocks have no names, the rows have been asked for theirs
-                warnings.filterwarnings("ignore", message="X does not have valid feature names")
-                return np.concatenate(list(X.map(partial(method, self))))
+            return np.concatenate(list(X.map(partial(method, _unnamed(self)))))
         if is_dask(X):
             _check_names(self, getattr(X, "columns", None))
-            return apply_lazily(self, method.__name__, X)
+            return apply_lazily(_unnamed(self), method.__name__, X)
         return method(self, X)
 
     return call
+
+
+def _unnamed(model: Any) -> Any:
+    """The model for blocks, which have no names: the rows have been asked for theirs."""
+    copy = object.__new__(type(model))
+    copy.__dict__ = {name: v for name, v in vars(model).items() if name != "feature_names_in_"}
+    return copy
 
 
 def _check_names(model: Any, names: Any) -> None:

@@ -8,7 +8,6 @@ the estimator's own: leave-one-out, or by the cv of the model. The page only loo
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from sklearn.base import clone
 
 from ..assessment import choice_of
 from ..core.arrays import to_numpy
-from ..estimators import NumericalWarning
+from ..core.doubt import doubts_held_back
 from ..estimators.fitted import uncalibrated
 from .results import Results
 from .subject import Subject, calibrated, model_feature_names
@@ -93,8 +92,7 @@ def build_explorer(
             "There is no explorer: a model read from a file would have to be decomposed again, "
             f"which takes long for {n:,} rows."
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with doubts_held_back():
         chosen = _chosen(subject)
         if chosen is None:
             return (
@@ -224,13 +222,12 @@ def _fill(
 
 def _at(model: Any, alpha: float, chosen: float) -> Any | None:
     """The model at another alpha; None where that is too small for the kernel."""
-    with warnings.catch_warnings():
-        if alpha != chosen:
-            warnings.simplefilter("error", NumericalWarning)
+    with doubts_held_back() as doubts:
         try:
-            return model.at(alpha)
-        except (ValueError, NumericalWarning):
+            found = model.at(alpha)
+        except ValueError:
             return None
+    return found if alpha == chosen or not doubts else None
 
 
 # ---- what the page carries -----------------------------------------------------------------------

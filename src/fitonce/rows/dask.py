@@ -7,7 +7,6 @@ first, nor on a worker that dies and has its tasks done again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from typing import Any
@@ -140,11 +139,6 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
 
 
 def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
-    """What the model gives for a partition, which may be empty.
-
-    Partitions have no names: the collection has been asked for its own.
-    """
+    """What the model gives for a partition, which may be empty."""
     rows = block if len(block) else np.zeros((1, block.shape[1]))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return np.asarray(getattr(model, method)(rows))[: len(block)]
+    return np.asarray(getattr(model, method)(rows))[: len(block)]

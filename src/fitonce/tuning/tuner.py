@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from ..core.arrays import to_numpy
 from ..core.criteria import HeldOutScores
-from ..core.doubt import repeated_warnings_once, warn_numerical
+from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout
 from .averages import averaged_problem
@@ -194,21 +194,24 @@ class Tuner:
 
         def side_by_side(several: Sequence[Parameters]) -> list[Trial]:
             jobs = (delayed(_trial_alone)(self, parameters) for parameters in several)
-            trials: list[Trial] = Parallel(n_jobs=n_jobs)(jobs)
-            for trial in trials:
+            found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=n_jobs)(jobs)
+            for trial, doubts in found:
+                for doubt in doubts:
+                    warn_numerical(doubt)
                 watch.tried(trial)
-            return trials
+            return [trial for trial, _ in found]
 
-        with repeated_warnings_once():
+        with doubts_once():
             one_process = alone or effective_n_jobs(n_jobs) == 1
             found = search(best.one_by_one if one_process else side_by_side, others, lattice)
             problem, path = best.of(found.winner)
         return Tuned(found, found.winner, problem, path)
 
 
-def _trial_alone(tuner: Tuner, parameters: Parameters) -> Trial:
-    """A trial for another process: its decomposition stays there."""
-    return tuner.evaluate(parameters).trial
+def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
+    """A trial for another process or thread, and its doubts: its decomposition stays there."""
+    with doubts_held_back() as doubts:
+        return tuner.evaluate(parameters).trial, doubts
 
 
 class _Best:
