@@ -8,15 +8,27 @@ first, nor on a worker that dies and has its tasks done again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
 from ..core.arrays import Array
-from .blocks import SteppedRows, checked_block, mapped, rechunked
+from .blocks import SameRows, SteppedRows, checked_block, checksum, mapped, rechunked
 
 BRANCHES = 8  # results merged by one task
+STEADY_PARTITIONS = (
+    "Give random steps of the collection a seed, or keep its partitions: X = X.persist()."
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Results of some partitions, and the checksums of their rows by the partition's number."""
+
+    results: list[Any]
+    sums: dict[int, int]
 
 
 def is_dask(X: Any) -> bool:
@@ -55,9 +67,10 @@ class DaskRows(SteppedRows):
         self.n_samples, self.n_features = (int(size) for size in array.shape)
         if self.n_samples == 0:
             raise ValueError("the Dask collection has no rows: there is nothing to learn from.")
+        self.same = SameRows("the Dask collection", STEADY_PARTITIONS)
 
     def _tasks(self, function: Callable[..., Any], per_row: tuple[Array | None, ...]) -> list[Any]:
-        """One delayed list of results per partition."""
+        """What is `Found` in each partition, delayed."""
         job = _dask().delayed(partial(_in_steps, function), pure=False)
         tasks, start = [], 0
         for number, (block, size) in enumerate(
@@ -65,21 +78,13 @@ class DaskRows(SteppedRows):
         ):
             rows = slice(start, start + int(size))
             parts = [None if part is None else part[rows] for part in per_row]
-            tasks.append(
-                job(
-                    block,
-                    parts,
-                    self.step,
-                    self.n_features,
-                    f"partition {number} (from row {start})",
-                )
-            )
+            tasks.append(job(block, parts, self.step, (int(size), self.n_features), number, start))
             start = rows.stop
         return tasks
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        for results in _dask().compute(*self._tasks(function, per_row)):
-            yield from results
+        for found in _dask().compute(*self._tasks(function, per_row)):
+            yield from self._as_before(found)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
@@ -87,11 +92,15 @@ class DaskRows(SteppedRows):
         merged = _dask().delayed(partial(_merged, merge), pure=False)
         level = [merged([task]) for task in self._tasks(function, per_row)]
         while len(level) > 1:
-            level = [
-                merged([[part] for part in level[i : i + BRANCHES]])
-                for i in range(0, len(level), BRANCHES)
-            ]
-        return level[0].compute()
+            level = [merged(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
+        results = self._as_before(level[0].compute())
+        return results[0] if results else None
+
+    def _as_before(self, found: Found) -> list[Any]:
+        """The results, refused where a partition has other rows than at an earlier pass."""
+        for number, total in found.sums.items():
+            self.same.compare(number, total, f"in partition {number}")
+        return found.results
 
     def _subset(self, rows: np.ndarray) -> DaskRows:
         return DaskRows(self.array[rows], self.step)
@@ -110,20 +119,29 @@ def _in_steps(
     block: Any,
     parts: list[Any],
     step: int,
-    n_features: int,
-    where: str,
-) -> list[Any]:
+    shape: tuple[int, int],
+    number: int,
+    start: int,
+) -> Found:
     """The results of a partition, `step` rows at a time, so that its features need no more memory
     than those of a block.
     """
-    X = checked_block(block, where, n_features)
-    return list(mapped(function, rechunked([X], step), parts))
+    where = f"partition {number} (from row {start})"
+    X = checked_block(block, where, shape[1])
+    if len(X) != shape[0]:
+        raise ValueError(
+            f"{where} has {len(X)} rows where the collection announces {shape[0]}: targets and "
+            "weights would belong to other rows. Correct the chunks= of the collection, or let "
+            "Dask count them: X.compute_chunk_sizes()."
+        )
+    return Found(list(mapped(function, rechunked([X], step), parts)), {number: checksum(X)})
 
 
-def _merged(merge: Callable[[Any, Any], Any], lists: list[Any]) -> Any:
-    """The merged results of several partitions; None where none of them has rows."""
-    results = [result for part in lists for result in part if result is not None]
-    return reduce(merge, results) if results else None
+def _merged(merge: Callable[[Any, Any], Any], parts: list[Found]) -> Found:
+    """Several partitions together: one result, or none where none of them has rows."""
+    results = [result for part in parts for result in part.results if result is not None]
+    sums = {number: total for part in parts for number, total in part.sums.items()}
+    return Found([reduce(merge, results)] if results else [], sums)
 
 
 def apply_lazily(model: Any, method: str, X: Any) -> Any:

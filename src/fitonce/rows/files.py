@@ -8,26 +8,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..core.rows import Rows
-from .blocks import ArrayRows, BlockRows, checked_block
+from .blocks import STEADY_BLOCKS, ArrayRows, BlockRows, SameRows, checked_block, checksum
+from .table import OPEN_AGAIN, Table
 
 BATCH_ROWS = 65_536  # rows read from a file at a time
-CSV_BLOCK_BYTES = 1 << 24
-KINDS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".csv": "csv",
-    ".tsv": "csv",
-}
 
 
 def open_rows(
@@ -128,11 +118,14 @@ def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
     """
     targets: list[np.ndarray] = []
     weights: list[np.ndarray] = []
-    n = 0
+    n, total, width = 0, 0, None
+    same = SameRows("the source of the blocks", STEADY_BLOCKS)
     for number, block in enumerate(blocks()):
         X, y, w = _parts(block)
-        size = np.shape(X)[0]  # whatever the block is: its kind is checked when it is read
-        n += size
+        X = checked_block(X, f"block {number} of the blocks (from row {n})", width)
+        size, width = X.shape
+        n, total = n + size, checksum(X, total)
+        same.sums[n] = total
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
                 if len(given) != size:
@@ -144,7 +137,8 @@ def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
                 raise ValueError(
                     f"block {number} of the blocks has no {what}, the blocks before it had."
                 )
-    rows = BlockRows(lambda: (_parts(block)[0] for block in blocks()), n, name="the blocks")
+    features = lambda: (_parts(block)[0] for block in blocks())  # noqa: E731
+    rows = BlockRows(features, n, name="the blocks", same=same)
     rows.y, rows.sample_weight = (
         _of_all_blocks(targets, n, "targets"),
         _of_all_blocks(weights, n, "weights"),
@@ -191,23 +185,12 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def _pyarrow() -> Any:
-    try:
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "reading rows from files needs pyarrow: pip install 'fitonce[files]'"
-        ) from error
-    return pyarrow
-
-
 def _file_rows(
     path: Path, target: str | None, weight: str | None, columns: list[str] | None, batch_rows: int
 ) -> BlockRows:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r} to read rows from.")
-    table = _Table(path, batch_rows)
+    table = Table(path, batch_rows)
     names = table.names()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -231,17 +214,13 @@ def _file_rows(
     if not features:
         raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
     values, n = _columns(table, special)
-    rows = BlockRows(
-        lambda: (_numbers(batch, features) for batch in table.batches(features, numbers=True)),
-        n,
-        name=repr(str(path)),
-    )
+    rows = BlockRows(lambda: _features(table, features, values), n, name=repr(str(path)))
     rows.names, rows.y = list(features), values.get(target)
     rows.sample_weight = values[weight].astype(float) if weight in values else None
     return rows
 
 
-def _columns(table: _Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
+def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
     """Some columns of all rows, and how many rows there are: one pass over those columns."""
     parts: dict[str | None, list[np.ndarray]] = {name: [] for name in names}
     n = 0
@@ -254,8 +233,34 @@ def _columns(table: _Table, names: list[str]) -> tuple[dict[str | None, np.ndarr
                     f"block {number} of {str(table.path)!r} has {column.null_count} missing "
                     f"values in {name!r}: leave those rows out."
                 )
-            collected.append(column.to_numpy(zero_copy_only=False))
+            collected.append(_values(column))
     return {name: np.concatenate(found) for name, found in parts.items() if found}, n
+
+
+def _features(
+    table: Table, names: list[str], values: dict[str | None, np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Blocks of the named columns; targets and weights must stand beside them as they did when the
+    file was opened.
+    """
+    special = [name for name in values if name is not None]
+    start = 0
+    for batch in table.batches([*names, *special], numbers=names):
+        stop = start + batch.num_rows
+        for name in special:
+            now, before = _values(batch.column(name)), values[name][start:stop]
+            if not np.array_equal(now, before, equal_nan=before.dtype.kind == "f"):
+                raise ValueError(
+                    f"{str(table.path)!r} has other values in {name!r}, in rows {start} to {stop}, "
+                    f"than when it was opened: its rows have changed. {OPEN_AGAIN}"
+                )
+        start = stop
+        yield _numbers(batch, names)
+
+
+def _values(column: Any) -> np.ndarray:
+    values: np.ndarray = column.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _numbers(batch: Any, names: list[str]) -> np.ndarray:
@@ -274,72 +279,3 @@ def _numbers(batch: Any, names: list[str]) -> np.ndarray:
                 "to use."
             ) from error
     return result
-
-
-class _Table:
-    """A file that can be read from the start again, in record batches."""
-
-    def __init__(self, path: Path, batch_rows: int) -> None:
-        self.path, self.batch_rows, self.arrow = path, batch_rows, _pyarrow()
-        suffix = path.suffix.lower()
-        if suffix not in KINDS:
-            raise ValueError(
-                f"{str(path)!r} is not a .parquet, .arrow, .feather, .csv or .tsv file."
-            )
-        self.kind = KINDS[suffix]
-
-    def names(self) -> list[str]:
-        with self._readable():
-            if self.kind == "parquet":
-                return list(self.arrow.parquet.ParquetFile(self.path).schema_arrow.names)
-            if self.kind == "arrow":
-                with self.arrow.ipc.open_file(self.path) as reader:
-                    return list(reader.schema.names)
-            return list(self._csv(None).schema.names)
-
-    def batches(self, columns: list[str] | None, numbers: bool = False) -> Iterator[Any]:
-        """Record batches of some columns, all if None; of numbers, where they are known to be."""
-        with self._readable():
-            if self.kind == "parquet":
-                yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(
-                    self.batch_rows, columns=columns
-                )
-            elif self.kind == "arrow":
-                with self.arrow.ipc.open_file(self.path) as reader:
-                    for number in range(reader.num_record_batches):
-                        batch = reader.get_batch(number)
-                        yield batch if columns is None else batch.select(columns)
-            else:
-                yield from self._csv(columns, tuple(columns or ()) if numbers else ())
-
-    def _csv(self, columns: list[str] | None, numbers: tuple[str, ...] = ()) -> Any:
-        """Columns known to be numbers are read as such: the first block may have whole ones only.
-
-        A label that is not there is missing.
-        """
-        csv = self.arrow.csv
-        types = {name: self.arrow.float64() for name in numbers}
-        return csv.open_csv(
-            self.path,
-            read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
-            parse_options=csv.ParseOptions(
-                delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","
-            ),
-            convert_options=csv.ConvertOptions(
-                include_columns=columns, column_types=types, strings_can_be_null=True
-            ),
-        )
-
-    @contextmanager
-    def _readable(self) -> Iterator[None]:
-        """Errors of a file that is damaged, cut short or not what its name says, in one
-        sentence.
-        """
-        try:
-            yield
-        except FileNotFoundError:
-            raise
-        except (self.arrow.ArrowException, OSError) as error:
-            raise ValueError(
-                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
-            ) from error

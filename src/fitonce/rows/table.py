@@ -1,0 +1,129 @@
+"""Parquet, Arrow and CSV files as record batches, from the start again for every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CSV_BLOCK_BYTES = 1 << 24
+OPEN_AGAIN = "Leave a file alone while it is used, and open it again with open_rows()."
+KINDS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(
+            "reading rows from files needs pyarrow: pip install 'fitonce[files]'"
+        ) from error
+    return pyarrow
+
+
+class Table:
+    """A file that can be read from the start again, in record batches."""
+
+    def __init__(self, path: Path, batch_rows: int) -> None:
+        self.path, self.batch_rows, self.arrow = path, batch_rows, _pyarrow()
+        suffix = path.suffix.lower()
+        if suffix not in KINDS:
+            raise ValueError(
+                f"{str(path)!r} is not a .parquet, .arrow, .feather, .csv or .tsv file."
+            )
+        self.kind = KINDS[suffix]
+        self.opened = self._stamp()
+
+    def _stamp(self) -> tuple[int, int]:
+        """What changes when a file is written again."""
+        stat = self.path.stat()
+        return stat.st_size, stat.st_mtime_ns
+
+    def names(self) -> list[str]:
+        with self._readable():
+            if self.kind == "parquet":
+                return list(self.arrow.parquet.ParquetFile(self.path).schema_arrow.names)
+            if self.kind == "arrow":
+                with self.arrow.ipc.open_file(self.path) as reader:
+                    return list(reader.schema.names)
+            return list(self._csv(None).schema.names)
+
+    def batches(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Iterator[Any]:
+        """Record batches of some columns, all if None; `numbers` are known to be such.
+
+        Each is validated fully: lengths and offsets that a damaged file claims would be read as
+        addresses.
+        """
+        with self._readable():
+            self._check_as_opened(columns)
+            for batch in self._batches(columns, numbers):
+                batch.validate(full=True)
+                yield batch
+
+    def _check_as_opened(self, columns: list[str] | None) -> None:
+        if self._stamp() == self.opened:
+            return
+        gone = sorted(set(columns or ()) - set(self.names()))
+        what = f"the column {gone[0]!r} is gone" if gone else "its size or its time is another"
+        raise ValueError(
+            f"{str(self.path)!r} has changed since it was opened ({what}), and its rows need no "
+            f"longer belong to the targets that were read then. {OPEN_AGAIN}"
+        )
+
+    def _batches(self, columns: list[str] | None, numbers: Sequence[str]) -> Iterator[Any]:
+        if self.kind == "parquet":
+            yield from self.arrow.parquet.ParquetFile(self.path).iter_batches(
+                self.batch_rows, columns=columns
+            )
+        elif self.kind == "arrow":
+            with self.arrow.ipc.open_file(self.path) as reader:
+                for number in range(reader.num_record_batches):
+                    batch = reader.get_batch(number)
+                    yield batch if columns is None else batch.select(columns)
+        else:
+            yield from self._csv(columns, numbers)
+
+    def _csv(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Any:
+        """Columns known to be numbers are read as such: the first block may have whole ones only.
+
+        A label that is not there is missing.
+        """
+        csv = self.arrow.csv
+        types = {name: self.arrow.float64() for name in numbers}
+        return csv.open_csv(
+            self.path,
+            read_options=csv.ReadOptions(block_size=CSV_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(
+                delimiter="\t" if self.path.suffix.lower() == ".tsv" else ","
+            ),
+            convert_options=csv.ConvertOptions(
+                include_columns=columns, column_types=types, strings_can_be_null=True
+            ),
+        )
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """Errors of a file that is damaged, cut short or not what its name says, in one
+        sentence.
+        """
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{str(self.path)!r} is no longer there: every pass reads it again. Put it back, "
+                "or pass an array in memory."
+            ) from error
+        except (self.arrow.ArrowException, OSError) as error:
+            raise ValueError(
+                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
+            ) from error
