@@ -90,9 +90,9 @@ def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
     (1-s) Σ_j + s tr(Σ_j)/p I.
 
     Averaged over the classes with their frequencies that is S_w/n plus a share of its trace, so
-    that up to a common factor alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_`` agree.
-    Its decisions less the log priors are ours times n/((n-c)(1-s)). The axes of its eigen solver
-    differ, because it shrinks the total scatter too.
+    that up to a common factor alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_``
+    agree. Its decisions less the log priors are ours times n/((n-c)(1-s)). The axes of its eigen
+    solver differ, because it shrinks the total scatter too.
     """
     share = _share("shrinkage", shrinkage)
     X = np.asarray(X, dtype=np.float64)
