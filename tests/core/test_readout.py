@@ -305,9 +305,11 @@ def test_readout_decides_alike_with_and_without_an_eigenproblem(c, priors):
         np.testing.assert_array_equal(*(labels_of(decision, classes) for decision in shaped))
     kept = np.swapaxes(P[..., 1:], -1, -2)[:, None]  # one fold of each labelling
     for definite in (False, True):
-        got = readout.read_kept(
-            kept, scatters.E[:, None, 1:, 1:], scatters.sizes[:, None], definite
+        unit = np.abs(kept).max(axis=-1)
+        got, size = readout.read_kept(
+            kept, unit, scatters.E[:, None, 1:, 1:], scatters.sizes[:, None], definite
         )
+        assert np.all(np.abs(got) <= (1 + 1e-12) * size[..., None])
         expected = by_axes[:, None, :, 0] if c == 2 else np.swapaxes(by_axes, -1, -2)[:, None]
         np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +45,12 @@ class DualNorm(KernelSmoother):
     def largest(self) -> float:
         """σ_max², of KK."""
         return self.spectrum.largest**2
+
+    def complement_norm(self, mu: Any) -> Any:
+        """μ/(σ_min² + μ)."""
+        xp = namespace(self.Q0)
+        least = float(xp.min(self.spectrum.eigenvalues**2)) if self.spectrum.complete else 0.0
+        return mu / (least + mu)
 
     @cached_property
     def trace(self) -> float:

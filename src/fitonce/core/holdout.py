@@ -37,9 +37,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import Array, eye_like, namespace, replace_rows, take, zeros_like_shape
+from .ties import ROUNDING
 
 Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
 Solver = Callable[[Array], Array]
+TIES = 4.0  # of eps·λ_max/μ: equal rows have held-out values that differ by less
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,19 @@ class Smoother(ABC):
     def admits(self, mus: np.ndarray) -> bool:
         """Whether H exists at every mu."""
         return not np.any(mus <= self.lower_bound)
+
+    def accuracy(self, mu: Any) -> Any:
+        """Differences of held-out values below this, relative to their size, are rounding; of one
+        mu or of several.
+
+        ρ = (I - H)⁻¹r at the deleted rows: eps times the largest eigenvalue of I - H over the
+        smallest, μ/(λ_max + μ).
+        """
+        return ROUNDING + TIES * self.conditioning / mu * self.complement_norm(mu)
+
+    def complement_norm(self, mu: Any) -> Any:
+        """The largest eigenvalue of I - H, or one, which is never less."""
+        return 1.0
 
     def can_leave_out(self, n_rows: int) -> bool:
         """Whether deleting so many rows is cheaper than decomposing the rest."""

@@ -57,6 +57,14 @@ class Rule:
         """Class scores (…, k, c)."""
         return P @ self.weights + self.offsets[..., None, :]
 
+    def size(self, unit: Array) -> Array:
+        """The size (…, c) of what scores are summed from, for targets of the size unit (…, t):
+        |weights|ᵀunit + |offsets|.
+        """
+        xp = namespace(self.weights)
+        offsets = xp.where(xp.isfinite(self.offsets), self.offsets, xp.zeros_like(self.offsets))
+        return (unit[..., None, :] @ xp.abs(self.weights))[..., 0, :] + xp.abs(offsets)
+
     def difference(self) -> Rule:
         """Two classes: the decision (…, k, 1), positive for the second; NaN where one is absent."""
         xp = namespace(self.weights)

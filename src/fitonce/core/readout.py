@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from .arrays import Array, asarray_like, is_numpy, namespace
+from .arrays import Array, asarray_like, namespace, to_numpy
 from .lda import (
     NEGLIGIBLE,
     Axes,
@@ -78,11 +78,20 @@ class Readout(ABC):
         """Outputs (…, k, o) of predicted targets (…, k, t)."""
         return P if rule is None else rule.decide(P)
 
-    def read_kept(self, P: Array, E: Array, sizes: Array, definite: bool) -> Array:
+    def size(self, unit: Array, rule: Rule | None) -> Array:
+        """The size (…, o) of what outputs are summed from, for targets of the size unit (…, t)."""
+        return unit if rule is None else rule.size(unit)
+
+    def read_kept(
+        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+    ) -> tuple[Array, Array]:
         """Outputs (B, k, m) or (B, k, c, m) of the kept columns (B, k, t, m) of many labellings,
         given the reduced scatter (B, k, t, t) and class sizes (B, k, c) of their training sets.
+
+        And the size (B, k) or (B, k, c) of what they are summed from, for targets of the size unit
+        (B, k, t).
         """
-        return P[:, :, 0, :] if self.n_kept == 1 else P
+        return (P[:, :, 0, :], unit[:, :, 0]) if self.n_kept == 1 else (P, unit)
 
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
         """Margins (n, 1) of two classes in units of their separation, as jets, from held-out
@@ -118,8 +127,10 @@ class Numbers(Readout):
     def shaped(self, outputs: Array) -> Array:
         return outputs[..., 0] if self.single else outputs
 
-    def read_kept(self, P: Array, E: Array, sizes: Array, definite: bool) -> Array:
-        return P[:, :, 0, :] if self.single else P
+    def read_kept(
+        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+    ) -> tuple[Array, Array]:
+        return (P[:, :, 0, :], unit[:, :, 0]) if self.single else (P, unit)
 
     def class_scores(self, P: Array, rule: Rule | None) -> None:
         return None
@@ -153,13 +164,16 @@ class Signs(Readout):
     def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> None:
         return None
 
-    def read_kept(self, P: Array, E: Array, sizes: Array, definite: bool) -> Array:
+    def read_kept(
+        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+    ) -> tuple[Array, Array]:
         """The column that was left out follows: all of them sum to 2 - c."""
         if not self.reduces:
-            return super().read_kept(P, E, sizes, definite)
+            return super().read_kept(P, unit, E, sizes, definite)
         xp = namespace(P)
         first = (2.0 - self.n_classes) - xp.sum(P, axis=-2, keepdims=True)
-        return xp.concat([first, P], axis=-2)
+        first_unit = self.n_classes + xp.sum(unit, axis=-1, keepdims=True)
+        return xp.concat([first, P], axis=-2), xp.concat([first_unit, unit], axis=-1)
 
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
         return 1.0 - e * targets if self.n_classes == 2 else None  # y (y - e) with y = ±1
@@ -241,15 +255,22 @@ class Indicators(Readout):
         assert rule is not None
         return (rule.difference() if self.n_classes == 2 else rule).decide(P)
 
-    def read_kept(self, P: Array, E: Array, sizes: Array, definite: bool) -> Array:
+    def size(self, unit: Array, rule: Rule | None) -> Array:
+        assert rule is not None
+        return (rule.difference() if self.n_classes == 2 else rule).size(unit)
+
+    def read_kept(
+        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+    ) -> tuple[Array, Array]:
         rule = self.rule(E, sizes, definite).reduced()
         if self.n_classes == 2:
             rule = rule.difference()
-            return rule.weights[..., 0, :] * P[:, :, 0, :] + rule.offsets
+            decision = rule.weights[..., 0, :] * P[:, :, 0, :] + rule.offsets
+            return decision, rule.size(unit)[..., 0]
         xp = namespace(P)
         scores = xp.matrix_transpose(rule.weights) @ P
         scores += rule.offsets[..., None]
-        return scores
+        return scores, rule.size(unit)
 
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
         if self.n_classes != 2:
@@ -266,6 +287,14 @@ class Indicators(Readout):
         return rule.decide(P), rule.separation
 
 
+def size_of_scores(P: Array, rule: Rule | None) -> np.ndarray:
+    """The size (m, c), or (m, 1), of what `Readout.class_scores` are summed from."""
+    xp = namespace(P)
+    unit = xp.max(xp.abs(P), axis=-2)
+    unit = xp.maximum(unit, xp.ones_like(unit))
+    return to_numpy(unit if rule is None else rule.size(unit))
+
+
 def indicators(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Class indicators (n, c)."""
     result = np.zeros((len(codes), n_classes))
@@ -280,20 +309,22 @@ def kept_indicators(codes: Array, n_classes: int, n_kept: int) -> Array:
     return xp.astype(codes[:, None, :] == kept[:, None], xp.float64)
 
 
-def predicted_codes(decision: Array, binary: bool) -> Array:
-    """Class numbers (B, k, m) of decisions (B, k, m) of two classes, or scores (B, k, c, m)."""
+def predicted_codes(decision: Array, binary: bool, accuracy: Array) -> Array:
+    """Class numbers (B, k, m) of decisions (B, k, m) of two classes, or scores (B, k, c, m).
+
+    The first class of those that are equal to their accuracy, (B, k) or (B, k, c).
+    """
     xp = namespace(decision)
     if binary:
-        return xp.astype(decision > 0, xp.int8)
-    if not is_numpy(decision):
-        return xp.argmax(decision, axis=2)
-    best = decision[:, :, 0, :].copy()
-    codes = np.zeros(best.shape, dtype=np.int16)
+        return xp.astype(decision > accuracy[:, :, None], xp.int8)
+    best = decision[:, :, 0, :] + 0.0
+    codes = xp.zeros(best.shape, dtype=xp.int16, device=device(decision))
     # a running maximum: argmax over an inner axis is several times slower
     for number in range(1, decision.shape[2]):
         candidate = decision[:, :, number, :]
-        codes[candidate > best] = number
-        np.maximum(best, candidate, out=best)
+        higher = candidate > best + accuracy[:, :, number][:, :, None]
+        codes = xp.where(higher, xp.asarray(number, dtype=xp.int16, device=device(codes)), codes)
+        best = xp.where(higher, candidate, best)
     return codes
 
 

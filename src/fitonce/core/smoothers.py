@@ -32,7 +32,6 @@ from .jets import HeldOutJets, Jet
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon, project_off, row_blocks
 
-SMALL = 1e-6  # of λ_max: below this mu, dual coefficients keep to the range of G
 DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its thin factors
 
 
@@ -52,6 +51,11 @@ class KernelSmoother(Smoother):
     def bias_coef(self, Y: Array, dual: Array) -> Array:
         """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα)."""
         return self.Q0.T @ Y - self.KQ0.T @ dual
+
+    def bias_size(self, Y: Array, dual: Array) -> Array:
+        """The size of what `bias_coef` is summed from."""
+        xp = namespace(Y)
+        return xp.abs(self.Q0).T @ xp.abs(Y) + xp.abs(self.KQ0).T @ xp.abs(dual)
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """Of α the part inside the range of the kernel, where it can be told from the rest."""
@@ -149,6 +153,10 @@ class FunctionNorm(KernelSmoother):
         eigenvalues = self.spectrum.eigenvalues
         return mus / ((eigenvalues if np.ndim(mus) == 0 else eigenvalues[:, None]) + mus)
 
+    def complement_norm(self, mu: Any) -> Any:
+        """μ/(λ_min + μ)."""
+        return mu / (self.spectrum.smallest + mu)
+
     def project(self, Y: Array) -> Targets:
         return Targets(Y, self.spectrum.V.T @ Y)
 
@@ -164,23 +172,10 @@ class FunctionNorm(KernelSmoother):
         """(I - H) Y = V (g ∘ z) + what lies outside V."""
         return Fitted(targets.Y, self.spectrum.apply(self._g(mu), 1.0, targets.Y, targets.z))
 
-    def dual_coef(self, fitted: Fitted, mu: float) -> Array:
-        """α = (Y - Ŷ)/μ. At a tiny μ only its part inside the range of a definite G: the rest
-        predicts nothing, but grows like 1/μ.
-        """
-        if self.spectrum.smallest < 0 or mu > SMALL * self.largest:
-            return fitted.residual / mu
-        return self.spectrum.apply(self.inverse(np.asarray([mu]))[:, 0], 0.0, fitted.Y)
-
     def inverse(self, mus: np.ndarray) -> Array:
-        """1/(λ + μ) (r, m), and zero for directions of a definite G that are only rounding."""
+        """1/(λ + μ) (r, m)."""
         eigenvalues = self.spectrum.eigenvalues[:, None]
-        inverse = 1.0 / (eigenvalues + asarray_like(mus, eigenvalues))
-        if self.spectrum.smallest < 0:
-            return inverse
-        xp = namespace(eigenvalues)
-        noise = self.spectrum.n_samples * machine_epsilon(self.spectrum.V) * self.largest
-        return xp.where(eigenvalues > noise, inverse, xp.zeros_like(inverse))
+        return 1.0 / (eigenvalues + asarray_like(mus, eigenvalues))
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         return self.spectrum.apply(1.0 / (self.spectrum.eigenvalues + mu), 0.0, Y)
@@ -251,6 +246,19 @@ class FunctionNormAt(KernelSmoother):
         for rows in row_blocks(K.shape[0]):
             one_minus_H[rows, :] -= (mu / (shift + mu) * Q0[rows, :]) @ Q0.T
         return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * norm)
+
+    def complement_norm(self, mu: Any) -> float:
+        """By the largest sum of a row, from above."""
+        return self._norm
+
+    @cached_property
+    def _norm(self) -> float:
+        xp = namespace(self.one_minus_H)
+        sums = (
+            xp.max(xp.sum(xp.abs(self.one_minus_H[rows, :]), axis=1))
+            for rows in row_blocks(self.n_samples)
+        )
+        return max(map(float, sums))
 
     def project(self, Y: Array) -> Targets:
         return Targets(Y)

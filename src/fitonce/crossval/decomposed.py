@@ -14,7 +14,12 @@ from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..estimators.base import warn_if_doubtful
 from ..estimators.setup import Setup, setup_of
-from ..tuning.outputs import outputs_without_each, read_without
+from ..tuning.outputs import (
+    outputs_without_each,
+    predict_without,
+    projections_without,
+    read_without,
+)
 from ..tuning.problem import Problem, Without
 
 
@@ -93,13 +98,14 @@ class Decomposed:
         if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
             return np.asarray(self.outputs_without_each[rows])
         without = self.without(deleted)
-        return self.read(without, without.values(rows), method)
+        values = without.values(rows)
+        if method == "transform":
+            return to_numpy(projections_without(without, self.readout, values, self.n_axes))
+        return to_numpy(self.readout.shaped(read_without(without, self.readout, values, rows)))
 
     def without(self, deleted: np.ndarray) -> Without:
         return self.problem.without(self.fitted, deleted, self.mu)
 
-    def read(self, without: Without, values: Any, method: str) -> np.ndarray:
-        """The output of a model without some rows for targets that it predicts."""
-        if method == "transform":
-            return to_numpy(read_without(without, self.readout, values, self.n_axes))
-        return to_numpy(self.readout.shaped(read_without(without, self.readout, values)))
+    def predict(self, without: Without, X: Any) -> np.ndarray:
+        """The output of a model without some rows for new ones."""
+        return to_numpy(self.readout.shaped(predict_without(without, self.readout, X)))

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-import scipy.stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core.arrays import Array, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.readout import predicted_codes
+from ..core.ties import levelled, run_starts, settled
 
 TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not break a tie
 
@@ -28,11 +28,25 @@ class Outputs:
     """What the models of one run of folds say about their test rows, for B labellings.
 
     `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or
-    (B, k, t, m). A run of pooled folds has k = 1.
+    (B, k, t, m). A run of pooled folds has k = 1. Values closer than `accuracy`, (B, k) or
+    (B, k, c), differ by rounding only; None where they have been made equal already.
     """
 
     values: Array
     truth: Array
+    accuracy: Array | None = None
+
+
+def size_of_targets(P: Array, truth: np.ndarray | None) -> Array:
+    """The size (B, k, t) of predicted targets (B, k, t, m) and of their truth (B, k, m) or
+    (B, k, t, m), which is one for classes (None).
+    """
+    xp = namespace(P)
+    size = xp.maximum(xp.max(P, axis=-1), -xp.min(P, axis=-1))
+    if truth is None:
+        return xp.maximum(size, xp.ones_like(size))
+    largest = np.max(np.abs(truth), axis=-1).reshape(*size.shape[:2], -1)
+    return xp.maximum(size, asarray_like(largest, size))
 
 
 @dataclass(frozen=True)
@@ -44,7 +58,23 @@ class Scored:
 
     @cached_property
     def values(self) -> np.ndarray:
-        return to_numpy(self.outputs.values)
+        """With the ties of exact arithmetic."""
+        values, accuracy = to_numpy(self.outputs.values), self.accuracy
+        if self.outputs.accuracy is None:
+            return values
+        values = settled(values, accuracy, self.order)
+        return levelled(values, accuracy[..., None], axis=2) if values.ndim == 4 else values
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """What sorts the outputs of every fold; ties are in any order."""
+        return np.argsort(to_numpy(self.outputs.values), axis=-1)
+
+    @cached_property
+    def accuracy(self) -> np.ndarray:
+        """(B, k) or (B, k, c)"""
+        accuracy = self.outputs.accuracy
+        return np.zeros(self.outputs.values.shape[:-1]) if accuracy is None else to_numpy(accuracy)
 
     @property
     def truth(self) -> np.ndarray:
@@ -56,7 +86,13 @@ class Scored:
 
     @cached_property
     def predicted(self) -> np.ndarray:
-        return to_numpy(predicted_codes(self.outputs.values, self.binary))
+        return to_numpy(self.codes)
+
+    @property
+    def codes(self) -> Array:
+        """Predicted class numbers (B, k, m), where the outputs live."""
+        values = self.outputs.values
+        return predicted_codes(values, self.binary, asarray_like(self.accuracy, values))
 
     @property
     def predicted_targets(self) -> np.ndarray:
@@ -95,7 +131,7 @@ def accuracy(scored: Scored) -> np.ndarray:
     truth = scored.outputs.truth
     if isinstance(scored.outputs.values, np.ndarray):
         return np.asarray(np.count_nonzero(scored.predicted == truth, axis=2) / truth.shape[2])
-    codes = predicted_codes(scored.outputs.values, scored.binary)
+    codes = scored.codes
     xp = namespace(codes)
     hits = codes == xp.asarray(truth, dtype=codes.dtype, device=codes.device)
     return np.asarray(to_numpy(xp.sum(xp.astype(hits, xp.int64), axis=2)) / truth.shape[2])
@@ -145,16 +181,13 @@ def roc_auc(scored: Scored) -> np.ndarray:
     """
     values, truth = scored.values, scored.truth
     m = values.shape[2]
-    order = np.argsort(values, axis=2)
-    ranked = np.take_along_axis(values, order, axis=2)
-    positive = np.take_along_axis(truth, order, axis=2)
+    ranked = np.take_along_axis(values, scored.order, axis=2)
+    positive = np.take_along_axis(truth, scored.order, axis=2)
     rank_sum = positive @ np.arange(1.0, m + 1.0)
-    # repeated rows have equal decisions, which rounding may tell apart
-    apart = np.diff(ranked, axis=2) > TIE * np.max(np.abs(ranked), axis=2, keepdims=True)
-    for row in np.argwhere(~np.all(apart, axis=2)):
-        place = tuple(row)
-        ties = np.concatenate([[0], np.cumsum(apart[place])])
-        rank_sum[place] = np.sum(scipy.stats.rankdata(ties)[positive[place] == 1])
+    apart = ranked[:, :, 1:] != ranked[:, :, :-1]
+    tied = ~np.all(apart, axis=2)
+    if tied.any():
+        rank_sum[tied] = np.sum(positive[tied] * _mid_ranks(apart[tied]), axis=1)
     n1 = np.count_nonzero(truth, axis=2)
     pairs = n1 * (m - n1)
     if np.any(pairs == 0):
@@ -162,6 +195,13 @@ def roc_auc(scored: Scored) -> np.ndarray:
         warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(pairs > 0, (rank_sum - n1 * (n1 + 1) / 2) / pairs, np.nan))
+
+
+def _mid_ranks(apart: np.ndarray) -> np.ndarray:
+    """Ranks (r, m) of sorted values, those of a run being its mean."""
+    first = run_starts(apart)
+    last = apart.shape[-1] - run_starts(apart[:, ::-1])[:, ::-1]
+    return np.asarray(0.5 * (first + last) + 1.0)
 
 
 def neg_log_loss(scored: Scored) -> np.ndarray:
@@ -223,7 +263,11 @@ def correlation(scored: Scored) -> np.ndarray:
     NaN where either is constant.
     """
     both = (scored.predicted_targets, scored.truth)
-    predicted, truth = (A - A.mean(axis=3, keepdims=True) for A in both)
+    # equal numbers less their mean are not always zero
+    predicted, truth = (
+        np.where(np.ptp(A, axis=3, keepdims=True) == 0, 0.0, A - A.mean(axis=3, keepdims=True))
+        for A in both
+    )
     product = np.sum(predicted * truth, axis=3)
     norms = np.sqrt(np.sum(predicted**2, axis=3) * np.sum(truth**2, axis=3))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -264,7 +308,12 @@ def pooled(runs: list[Outputs]) -> list[Outputs]:
         return xp.reshape(folds_beside_rows, (A.shape[0], 1, *A.shape[2:last], -1))
 
     values, truth = [flat(run.values) for run in runs], [flat(run.truth) for run in runs]
-    return [Outputs(namespace(values[0]).concat(values, axis=-1), np.concatenate(truth, axis=-1))]
+    xp = namespace(values[0])
+    accuracy = None
+    if all(run.accuracy is not None for run in runs):
+        by_run = [xp.max(run.accuracy, axis=1, keepdims=True) for run in runs]
+        accuracy = xp.max(xp.stack(by_run), axis=0)
+    return [Outputs(xp.concat(values, axis=-1), np.concatenate(truth, axis=-1), accuracy)]
 
 
 def vectorised(name: Any, classes: np.ndarray | None, *, has_posterior: bool) -> Metric | None:

@@ -229,7 +229,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _predicted(self, X: Any, method: str) -> Array:
         """The main output for new rows."""
         X, _ = self._new_rows(X, method)
-        values = self._values(X, self._solution())
+        solution = self._solution()
+        predict = solution.values if self.multi_output else solution.decisions
+        values = predict(fitted_kernel(self), X, getattr(self, "X_fit_", None))
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
     def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:

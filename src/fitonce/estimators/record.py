@@ -82,12 +82,14 @@ class FitRecord:
         deleted, _ = self.training.deletion(train, test)
         without = self.problem.without(fitted, deleted, mu)
         inside = position[test] >= 0
-        values = without.values(position[test[inside]])
+        rows = position[test[inside]]
+        values = without.values(rows)
         if not inside.all():
             outside = self._predicted(without.refitted, mu, test[~inside])
             order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
             values = take(namespace(values).concat([values, outside], axis=0), order)
-        return self.readout.shaped(read_without(without, self.readout, values))
+        tested = rows if inside.all() else None
+        return self.readout.shaped(read_without(without, self.readout, values, tested))
 
     def _predicted(self, fitted: Fitted, mu: float, rows: np.ndarray) -> Array:
         """Targets that a fit predicts for rows of weight zero."""

@@ -31,7 +31,7 @@ from ..core.arrays import (
 )
 from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
-from ..crossval.metrics import Outputs
+from ..crossval.metrics import Outputs, size_of_targets
 from .factors import fold_factors, is_definite, kept_targets, label_maps, training_sizes
 from .folds import FoldRun, Layout
 
@@ -245,8 +245,9 @@ class SharedEngine:
             P = _by_fold(predicted, run)[..., : run.n_test]
             seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)
             seen = np.moveaxis(seen, -2, 1)[..., : run.n_test]
-            read = self.readout.read_kept(P, scatter, run_sizes, self.definite)
-            outputs.append(Outputs(read, seen))
+            unit = size_of_targets(P, None if self.readout.n_classes else seen)
+            read, size = self.readout.read_kept(P, unit, scatter, run_sizes, self.definite)
+            outputs.append(Outputs(read, seen, self.smoother.accuracy(self.mu) * size))
         return outputs
 
     def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:

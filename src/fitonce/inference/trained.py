@@ -29,6 +29,7 @@ from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, 
 from ..core.holdout import ResidualMap
 from ..core.readout import Readout
 from ..core.rows import dense_like
+from ..core.ties import ROUNDING
 from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
@@ -292,11 +293,14 @@ class TrainedEngine:
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
-            held_out = self._outputs(number, values[..., train], fold_sizes)
-            outputs.append(Outputs(held_out, values[..., test][:, None, ...]))
+            read, accuracy = self._outputs(number, values[..., train], fold_sizes)
+            outputs.append(Outputs(read, values[..., test][:, None, ...], accuracy))
         return outputs
 
-    def _outputs(self, number: int, values: np.ndarray, sizes: np.ndarray | None) -> Array:
+    def _outputs(
+        self, number: int, values: np.ndarray, sizes: np.ndarray | None
+    ) -> tuple[Array, Array]:
+        """Outputs of a fold's models, and their accuracy."""
         fold = self._made.pop(number, None) or self._make_fold(*self.splits[number])
         if fold.fixed is not None:
             self._made[number] = fold
@@ -312,10 +316,17 @@ class TrainedEngine:
             pieces.append(self._read(self._maps_of(number, fold, choice), part, own))
             rows.append(members)
         order = index_like(np.argsort(np.concatenate(rows)), like)
-        return xp.take(xp.concat(pieces, axis=0), order, axis=0)
+        outputs, accuracy = (
+            xp.take(xp.concat(parts, axis=0), order, axis=0) for parts in zip(*pieces, strict=True)
+        )
+        return outputs, accuracy
 
-    def _read(self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None) -> Array:
-        """Outputs of one fold's models for targets (B, t, n), by the maps that they share."""
+    def _read(
+        self, maps: tuple[Array, Array | None, bool], Y: Array, sizes: Array | None
+    ) -> tuple[Array, Array]:
+        """Outputs of one fold's models for targets (B, t, n), by the maps that they share, and
+        their accuracy: equal rows of S make sums that differ by rounding only.
+        """
         S, R, definite = maps
         xp = namespace(Y)
         B, t, n = Y.shape
@@ -324,7 +335,10 @@ class TrainedEngine:
         E = None
         if R is not None:
             E = (Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n))))[:, None, :, :]
-        return self.readout.read_kept(P, E, sizes, definite)
+        longest = xp.max(xp.sum(xp.abs(S), axis=1))
+        unit = (longest * xp.max(xp.abs(Y), axis=-1))[:, None, :]
+        outputs, size = self.readout.read_kept(P, unit, E, sizes, definite)
+        return outputs, ROUNDING * size
 
     def _maps_of(
         self, number: int, fold: TrainedFold, choice: Choice

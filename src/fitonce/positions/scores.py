@@ -310,13 +310,11 @@ class TrainedHere:
 
     def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
         """What the model without the deleted rows says about rows, in closed form."""
-        problem, without = decomposed.problem, decomposed.without(deleted)
-        solution = problem.solution(without.refitted, decomposed.mu)
+        without = decomposed.without(deleted)
 
         def output(rows: Array) -> np.ndarray:
             rows = namespace(rows).astype(rows, namespace(rows).float64, copy=False)
-            values = solution.values(problem.kernel, rows, problem.X)
-            return decomposed.read(without, values, self._method)
+            return decomposed.predict(without, rows)
 
         return output
 

@@ -15,6 +15,8 @@ from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
 PERFECT = {"auc": 1.0, "r2": 1.0}  # the score at a loss of zero; 0 for all others
 
+SMOOTH = ("log_loss", "brier", "squared_error", "r2", "smoothed_error")  # in every output
+
 
 @dataclass(frozen=True)
 class Criterion:
@@ -36,6 +38,11 @@ class Criterion:
     def perfect(self) -> float:
         """The score at a loss of zero."""
         return PERFECT.get(self.given, 0.0) if isinstance(self.given, str) else 0.0
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it may compare outputs with each other or with a threshold."""
+        return not isinstance(self.given, str) or self.given not in SMOOTH
 
     def losses(self, scores: HeldOutScores) -> np.ndarray:
         """The loss of every candidate, a few at a time: temporaries are several times the size of

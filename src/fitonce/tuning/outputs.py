@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from ..core.arrays import Array, namespace, take
+import numpy as np
+
+from ..core.arrays import Array, namespace, take, to_numpy
 from ..core.holdout import Fitted, HeldOut, Path, scatter_without
 from ..core.lda import Axes, Rule
 from ..core.readout import Indicators, Readout
+from ..core.ties import settled_outputs
 from .problem import Problem, Without
 
 
@@ -32,11 +35,25 @@ def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | No
     return readout.rule(residual_scatter(fitted), sizes, dof=dof)
 
 
+def _settled(
+    problem: Problem, readout: Readout, mu: float, P: Array, outputs: Array, rule: Rule | None
+) -> Array:
+    """Outputs (k, o) of predicted targets P (k, t) with the ties of exact arithmetic: what lies
+    below their accuracy is rounding, which knows the labels of the rows held out.
+    """
+    xp = namespace(P)
+    targets = xp.max(xp.abs(problem.targets), axis=0)
+    unit = xp.maximum(xp.max(xp.abs(P), axis=0), targets)
+    size = readout.size(unit, rule)
+    size = xp.max(size, axis=0) if size.ndim > 1 else size
+    return settled_outputs(outputs, problem.smoother.accuracy(mu) * to_numpy(size))
+
+
 def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Array:
     """Outputs (n, o) of every row from the model without it, at the mu of a path: one batch."""
-    values = problem.values_without_each(path)
+    values, mu = problem.values_without_each(path), float(path.mus[0])
     if not readout.needs_scatter:
-        return readout.read(values, None)
+        return _settled(problem, readout, mu, values, readout.read(values, None), None)
     held_out = path.leave_one_out()
     r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
     force = dual = None
@@ -46,7 +63,9 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     E = scatter_without(residual_scatter(fitted), r, HeldOut(rho, force), dual)
     sizes = problem.sizes - problem.row_weights * problem.targets
     rule = readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes, each=True))
-    return readout.read(values[:, None, :], problem.of_rows(rule))[:, 0, :]
+    rules = problem.of_rows(rule)
+    outputs = readout.read(values[:, None, :], rules)[:, 0, :]
+    return _settled(problem, readout, mu, values, outputs, rules)
 
 
 def _scatter_left(without: Without) -> tuple[Array, Array, Array | None]:
@@ -60,14 +79,47 @@ def _scatter_left(without: Without) -> tuple[Array, Array, Array | None]:
     return E, sizes, problem.degrees_of_freedom(sizes, rows)
 
 
-def read_without(without: Without, readout: Readout, values: Array, n_axes: int = 0) -> Array:
-    """Outputs (k, o) for targets that the model without some rows predicts, or their projections
-    on its first axes.
-    """
+def projections_without(without: Without, readout: Readout, values: Array, n_axes: int) -> Array:
+    """Projections of predicted targets on the first axes of the model without some rows."""
+    axes = cast(Indicators, readout).axes(*_scatter_left(without)).axes
+    return (values @ axes)[:, :n_axes]
+
+
+def _rule_without(without: Without, readout: Readout) -> Rule | None:
     if not readout.needs_scatter:
-        return readout.read(values, None)
+        return None
     E, sizes, dof = _scatter_left(without)
-    if n_axes:
-        axes = cast(Indicators, readout).axes(E, sizes, dof).axes
-        return (values @ axes)[:, :n_axes]
-    return readout.read(values, readout.rule(E, sizes, dof=dof))
+    return readout.rule(E, sizes, dof=dof)
+
+
+def read_without(
+    without: Without, readout: Readout, values: Array, rows: np.ndarray | None = None
+) -> Array:
+    """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
+    of a refit.
+
+    Where values agree to their accuracy, or are zero to it, and `rows` says whose they are, they
+    are worked out once more as a refit does: k(x, X)α + b does not see the labels of these rows.
+    """
+    problem, rule = without.problem, _rule_without(without, readout)
+    outputs = readout.read(values, rule)
+    result = _settled(problem, readout, without.mu, values, outputs, rule)
+    if rows is None or not readout.n_classes or not _differ(result, outputs):
+        return result
+    X = problem.features_of(rows)
+    return result if X is None else predict_without(without, readout, X)
+
+
+def predict_without(without: Without, readout: Readout, X: Array) -> Array:
+    """Outputs (k, o) of new rows X by the model without some rows, as its refit predicts them."""
+    problem, rule = without.problem, _rule_without(without, readout)
+    solution = problem.solution(without.refitted, without.mu)
+    if rule is not None:
+        rule = rule.difference() if readout.n_classes == 2 else rule
+        solution = solution.readout(rule.weights, rule.offsets)
+    predict = solution.decisions if readout.n_classes else solution.values
+    return predict(problem.kernel, X, problem.X)
+
+
+def _differ(A: Array, B: Array) -> bool:
+    return bool(namespace(A).any(A != B))

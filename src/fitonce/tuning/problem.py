@@ -6,7 +6,7 @@ that other labels are another `Problem` with the same smoother.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, take
+from ..core.arrays import (
+    Array,
+    NotPositiveDefiniteError,
+    asarray_like,
+    is_numpy,
+    namespace,
+    take,
+)
 from ..core.doubt import warn_constant
 from ..core.features import FeatureNorm
 from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
@@ -22,7 +29,8 @@ from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
 from ..core.spectrum import row_blocks
-from ..kernels import OVERFLOW, Kernel
+from ..core.ties import settled_decisions, settled_sum
+from ..kernels import OVERFLOW, Kernel, largest_entry
 from ..landmarks.choice import Landmarks
 from ..landmarks.dropping import DroppedLandmarks
 from ..landmarks.features import LandmarkMap, landmark_map
@@ -31,6 +39,7 @@ from .decompose import FitIntercept, decompose, decompose_at
 from .new_rows import kernel_smoothing
 
 PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
+TILE = 16  # rows that products of matrices work on together, or a multiple of them
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,19 @@ class Data:
         return float(self.X.shape[0]) if self.weights is None else float(self.weights.sum())
 
 
+def in_whole_tiles(function: Callable[[Array], Array], X: Array) -> Array:
+    """A function of rows, with the same digits for equal rows.
+
+    Products of matrices treat the last rows in another order than those that fill a tile of the
+    processor. Copies of the first row fill the last tile, and are taken off again.
+    """
+    n = X.shape[0]
+    missing = -n % TILE
+    if not is_numpy(X) or missing == 0 or n == 0:
+        return function(X)
+    return function(np.concatenate([X, np.repeat(X[:1], missing, axis=0)]))[:n]
+
+
 @dataclass(frozen=True)
 class Solution:
     """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the
@@ -77,18 +99,38 @@ class Solution:
 
     def readout(self, weights: Array, offsets: Array) -> Solution:
         """The model whose outputs are these outputs times `weights` plus `offsets`."""
+        xp = namespace(weights)
         coef = None if self.coef is None else self.coef @ weights
-        return Solution(self.dual_coef @ weights, self.intercept @ weights + offsets, coef)
+        size = xp.abs(self.intercept) @ xp.abs(weights) + xp.abs(offsets)
+        intercept = settled_sum(self.intercept @ weights + offsets, size)
+        return Solution(self.dual_coef @ weights, intercept, coef)
 
-    def values(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
-        """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB."""
-        if self.coef is not None:
-            return X @ self.coef + self.intercept
-        if kernel.precomputed:
-            return X @ self.dual_coef + self.intercept
+    def decisions(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
+        """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
+        largest: list[float] = []
+        values = self.values(kernel, X, X_fit, largest)
+        weights = self.dual_coef if self.coef is None else self.coef
+        xp = namespace(values)
+        size = max(largest) * xp.sum(xp.abs(weights), axis=0) + xp.abs(self.intercept)
+        return settled_decisions(values, size)
+
+    def values(
+        self, kernel: Kernel, X: Array, X_fit: Array, largest: list[float] | None = None
+    ) -> Array:
+        """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB; `largest`
+        gets the largest of what is summed in each.
+        """
+
+        def summed(rows: Array) -> Array:
+            given = self.coef is not None or kernel.precomputed
+            K = rows if given else kernel(rows, X_fit)
+            if largest is not None:
+                largest.append(largest_entry(K))
+            return K @ (self.dual_coef if self.coef is None else self.coef)
+
         step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
         parts = row_blocks(X.shape[0], step)
-        blocks = [kernel(X[rows, :], X_fit) @ self.dual_coef for rows in parts]
+        blocks = [in_whole_tiles(summed, X[rows, :]) for rows in parts]
         xp = namespace(blocks[0])
         values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
         if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
@@ -205,6 +247,10 @@ class Problem:
         """Arrays with one entry for each thing that trains, one for each row."""
         return per_sample
 
+    def features_of(self, rows: np.ndarray) -> Any:
+        """Some of the rows as they would come to `predict`; None where they are not kept."""
+        return None if self.X is None else take(self.X, rows)
+
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
         """The model that a refit without the deleted rows would give."""
         return Without(self, fitted, self.smoother.leave_out(deleted, mu), mu)
@@ -239,7 +285,9 @@ class KernelProblem(Problem):
             intercept = mean - self._mean_row @ coef
         else:
             norm = xp.sqrt(xp.sum(self.row_weights))
-            intercept = self.smoother.bias_coef(Y, dual)[0, :] / norm
+            beta = self.smoother.bias_coef(Y, dual)[0, :]
+            size = self.smoother.bias_size(Y, dual)[0, :]
+            intercept = settled_sum(beta, size) / norm
         return Solution(dual_coef, intercept, coef)
 
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
@@ -297,6 +345,9 @@ class LandmarkProblem(Problem):
         coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
         mean_Y = self.smoother.mean_Y(fitted.Y)
         return Solution(*self.features.model(solved.W @ coef, mean_Y, solved.mean_Z))
+
+    def features_of(self, rows: np.ndarray) -> Any:
+        return self.smoother.data.take(rows)
 
 
 def landmark_problem(

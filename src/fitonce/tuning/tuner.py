@@ -18,7 +18,8 @@ from ..core.arrays import to_numpy
 from ..core.criteria import HeldOutScores
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
-from ..core.readout import Readout
+from ..core.readout import Readout, size_of_scores
+from ..core.ties import settled_outputs
 from .averages import averaged_problem
 from .costs import check_fits
 from .lattice import GammaLattice, alpha_lattice
@@ -156,7 +157,12 @@ class Tuner:
             E = problem.smoother.residual_scatter(problem.projected, alphas)
             sizes = problem.sizes + 0.0 * E[:, 0, :]
             rule = self.readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes))
-        return self.readout.class_scores(predicted, rule)
+        classes = self.readout.class_scores(predicted, rule)
+        if classes is None or not self.specification.criterion.ranks:
+            return classes
+        accuracy = problem.smoother.accuracy(alphas)[:, None] * size_of_scores(predicted, rule)
+        accuracy = np.broadcast_to(accuracy, (len(alphas), self.readout.n_classes))
+        return settled_outputs(classes[0], accuracy), classes[1]
 
     # ---- search --------------------------------------------------------------------------------
 
