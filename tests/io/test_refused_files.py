@@ -18,7 +18,7 @@ from model_files import skops_io, two_classes
 from sklearn.linear_model import LogisticRegression
 
 from fitonce import load
-from fitonce.io import saving
+from fitonce.io import limits, saving
 
 
 def rewritten(path, change):
@@ -353,7 +353,7 @@ def test_a_schema_that_is_nonsense(saved):
 
 
 def test_a_file_that_would_fill_the_memory(saved, monkeypatch):
-    monkeypatch.setattr(saving, "MOST_UNFOLDED", 1 << 20)
+    monkeypatch.setattr(limits, "MOST_UNFOLDED", 1 << 20)
     with zipfile.ZipFile(saved, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros.npy", bytes(1 << 27))
     with pytest.raises(ValueError, match=r"claims to unfold to 1\.3e\+08 bytes"):

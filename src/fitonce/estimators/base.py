@@ -309,6 +309,17 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_kept"}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """What was tried comes back as scikit-learn's masked arrays, which files hold as plain
+        ones.
+        """
+        super().__setstate__(state)
+        if hasattr(self, "cv_results_"):
+            self.cv_results_ = {
+                name: np.ma.asarray(values) if name.startswith("param_") else values
+                for name, values in self.cv_results_.items()
+            }
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"

@@ -59,6 +59,10 @@ def portable(value: Any, memo: dict[int, Any] | None = None) -> Any:
 
 
 def _rebuilt(value: Any, rebuild: Callable[[Any], Any]) -> Any:
+    if isinstance(value, np.ma.MaskedArray) and not np.any(value.mask):
+        return np.asarray(value)  # the names of masked arrays and of numpy.bool_ change with NumPy
+    if isinstance(value, np.bool_):
+        return bool(value)
     if isinstance(value, (np.ndarray, np.generic, type)):
         return value
     if is_array_api_obj(value):

@@ -5,7 +5,8 @@ A model file is the zip archive that skops writes (``schema.json`` and arrays) w
 from the outside in, and nothing in the file is looked up, imported or built before the step above
 it has passed:
 
-    bytes ─► zip archive ─► header (format known?) ─► names of types (all trusted?) ─► model
+    bytes ─► zip archive ─► header (format known?) ─► parts (not too many? sparse matrices sound?)
+    ─► names of types (all trusted?) ─► model
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from sklearn.base import BaseEstimator
 from ..core.atomic import write_atomically
 from ..estimators.fitted import is_model
 from .contents import full_name, portable, skops_io, untrusted
+from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 
 FORMAT = 1  # of model files; raised when an older fitonce could misread a newer file
 HEADER = "fitonce.json"
@@ -39,8 +41,6 @@ PACKAGES = {  # whose versions are written down: their names, and those of their
     "scipy": "scipy",
     "skops": "skops",
 }
-MOST_UNFOLDED = 1 << 30  # bytes that a file may unfold to whatever its size
-MOST_FOLDING = 200  # times its size, beyond that
 UNREADABLE = {
     FileNotFoundError: "there is no file {path}.",
     IsADirectoryError: "{path} is a folder, not a model file.",
@@ -202,6 +202,13 @@ def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
                 f"metadata[{key!r}] must be made of what JSON can hold (texts, numbers, lists, "
                 f"mappings): {error}."
             ) from error
+    size = len(json.dumps(plain))
+    if size > MOST_HEADER // 2:
+        raise ValueError(
+            f"metadata takes {size:,} bytes as JSON, and a model file holds {MOST_HEADER // 2:,}: "
+            "load() refuses more, which could fill the memory. Keep large data in a file of their "
+            "own."
+        )
     return plain
 
 
@@ -310,7 +317,11 @@ def _header(archive: bytes, path: Path) -> Header:
                 f"{HEADER}."
             )
         with _damage(path, f"{HEADER} does not name a known format"):
-            found = json.loads(opened.read(HEADER))
+            if opened.getinfo(HEADER).file_size > MOST_HEADER:
+                raise ValueError(f"it has more than {MOST_HEADER} bytes")
+            text = opened.read(HEADER)
+            check_text(text, archive)
+            found = json.loads(text)
             header = Header(**{name: found[name] for name in KINDS})
             if any(type(found[name]) is not KINDS[name] for name in KINDS) or header.format < 1:
                 raise ValueError(f"format {header.format!r}")
@@ -329,12 +340,8 @@ def _opened(archive: bytes, path: Path) -> zipfile.ZipFile:
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         kind = next(text for start, text in NO_ARCHIVE.items() if archive.startswith(start))
         raise ValueError(f"{path} {kind if archive else 'is empty, not a model file.'}") from error
-    unfolded = sum(member.file_size for member in opened.infolist())
-    if unfolded > max(MOST_UNFOLDED, MOST_FOLDING * len(archive)):
-        raise ValueError(
-            f"{path} claims to unfold to {unfolded:.1e} bytes from {len(archive)}: no model does, "
-            "and it was not read."
-        )
+    with _damage(path, "it is no model"):
+        check_unfolding(opened, archive)
     return opened
 
 
@@ -351,9 +358,13 @@ def _damage(path: Path, what: str) -> Iterator[None]:
 
 
 def _types(archive: bytes, path: Path) -> list[str]:
-    """Names of what the archive contains beyond what skops trusts; looking at names only."""
+    """Names of what the archive contains beyond what skops trusts; looking at names only.
+
+    Before that, what it would cost to build it.
+    """
     skops = skops_io()
-    with _damage(path, "its parts cannot be read"):
+    with _opened(archive, path) as opened, _damage(path, "its parts cannot be read"):
+        check_parts(opened, archive)
         return list(skops.get_untrusted_types(data=archive))
 
 
