@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import sklearn.model_selection
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import KFold, LeaveOneOut, StratifiedKFold
@@ -124,3 +125,11 @@ def test_equal_rows_have_equal_decisions(kernel, n):
     model = LeastSquaresSVC(kernel, alpha=1.0, **gamma).fit(X, y)
     same = np.repeat(rng.normal(size=(1, 5)), n, axis=0)
     assert len(np.unique(model.decision_function(same))) == 1
+
+
+def test_sparse_rows_of_a_linear_model_have_decisions():
+    rng, y = noise(7)
+    X = rng.normal(size=(N, 5)) * (rng.random((N, 5)) < 0.5)
+    model = LeastSquaresSVC("linear", alpha=1.0).fit(sp.csr_matrix(X), y)
+    dense = model.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(sp.csr_matrix(X)), dense, atol=1e-12)
