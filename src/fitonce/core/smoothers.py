@@ -203,6 +203,14 @@ class FunctionNorm(KernelSmoother):
     def can_leave_out(self, n_rows: int) -> bool:
         return super().can_leave_out(n_rows) or not self.spectrum.complete
 
+    def smoothing(self, P: Array, mu: float) -> Smoothing:
+        """P (G + μ)⁻¹; through the matrix itself where there are more rows than it has."""
+        spectrum, xp = self.spectrum, namespace(P)
+        if P.shape[0] < self.n_samples or not spectrum.complete or mu <= SMALL * self.largest:
+            return super().smoothing(P, mu)
+        root = spectrum.V / xp.sqrt(spectrum.eigenvalues + mu)
+        return Smoothing(P @ (root @ root.T))
+
     def response(self, P: Array, own: np.ndarray, targets: Targets, mus: np.ndarray) -> Response:
         """P(G + μ)⁻¹Y, and P(G + μ)⁻¹e_j."""
         inverse = self.inverse(mus)

@@ -37,6 +37,10 @@ class Smoothing:
     to_forces: Array | None = None
     excess: Array | None = None
 
+    def values(self, Y: Array) -> Array:
+        """f(x) (m, t) of the model of all rows: h(x)ᵀY."""
+        return self.to_targets @ Y
+
     def shares(self, held_out: HeldOut) -> Array:
         """What each training row takes with it when it leaves (m, n, t): h_i ρ_i + b_i ν_i."""
         shares = self.to_targets[:, :, None] * held_out.residual[None, :, :]

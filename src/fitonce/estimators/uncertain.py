@@ -130,16 +130,13 @@ def _blocks(
     model: Any, record: FitRecord, X: Any, excess: bool, answer: Callable[[Smoothing, Array], Any]
 ) -> list[Any]:
     """What is answered for blocks of new rows, given their smoothing vectors and values."""
-    problem, mu = record.problem, model.alpha_
-    fitted = record.fitted(model_path(model, record))
-    solution = problem.solution(fitted, mu)
+    problem = record.problem
     n, t = problem.targets.shape
     X = X.tocsr() if sp.issparse(X) else X
     answers = []
     for rows in row_blocks(X.shape[0], max(1, ELEMENTS // (n * t))):
-        part = X[rows, :]
-        f = solution.values(problem.kernel, part, problem.X)
-        answers.append(answer(problem.smoothing(part, mu, excess), f))
+        smoothing = problem.smoothing(X[rows, :], model.alpha_, excess)
+        answers.append(answer(smoothing, smoothing.values(problem.projected.Y)))
     return answers
 
 
