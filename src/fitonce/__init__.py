@@ -19,6 +19,7 @@ __all__ = [
     "Accumulation",
     "Assessment",
     "CrossValidation",
+    "GaussianProcess",
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",

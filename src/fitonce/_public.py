@@ -16,6 +16,7 @@ from .crossval import (
 )
 from .estimators import (
     Accumulation,
+    GaussianProcess,
     KernelAveraging,
     KernelFisherDiscriminant,
     KernelRidge,
@@ -32,6 +33,7 @@ __all__ = [
     "Accumulation",
     "Assessment",
     "CrossValidation",
+    "GaussianProcess",
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",

@@ -264,7 +264,10 @@ class BandNorm(KernelSmoother):
         bias = xp.stack([share**p * xp.sum(self.Q0**2, axis=1) for p in (1, 2, 3)])
         residual = _in_log_mu(xp.stack(powers))
         one_minus_h = _in_log_mu((xp.concat(diagonals, axis=1) - bias)[:, :, None])
-        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual)
+        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual, one_minus_h)
+
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        return self.diagonal_form.log_determinant(mus)
 
 
 def _apply(Q: Array, W: Array) -> Array:

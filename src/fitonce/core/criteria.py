@@ -213,7 +213,8 @@ LOSSES: dict[str, Loss] = {
     loss.__name__: loss for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2)
 }
 CLASSIFICATION = (*(name for name in LOSSES if name != "r2"), "smoothed_error")
-REGRESSION = ("squared_error", "r2")
+OF_THE_FIT = ("gcv", "loo_log_density", "marginal_likelihood")  # see `likelihood`
+REGRESSION = ("squared_error", "r2", *OF_THE_FIT)
 
 
 def mean_over_folds(loss: Loss, scores: HeldOutScores) -> np.ndarray:

@@ -144,7 +144,8 @@ class DualNorm(KernelSmoother):
             E_S, W_S, EY = E / S, W / S, E.map(lambda part: part.T @ Y)
             residual, dual = residual - E_S * EY, dual - W_S * EY
             one_minus_h, b, d = one_minus_h - E_S * E, b - E_S * W, d + W_S * W
-        return HeldOutJets(delete_each(residual, one_minus_h, dual, b, d).residual, residual)
+        held_out = delete_each(residual, one_minus_h, dual, b, d).residual
+        return HeldOutJets(held_out, residual, one_minus_h)
 
 
 def _dual_series(sigma: Array, mu: float) -> tuple[list[Array], list[Array], list[Array]]:

@@ -38,6 +38,7 @@ from .arrays import (
     replace_rows,
     spd_solver,
     take,
+    to_numpy,
     zeros_like_shape,
 )
 from .fold_moments import FeatureMap, FoldModels, moments_job
@@ -54,7 +55,7 @@ from .holdout import (
 )
 from .moments import MomentFit, Moments
 from .rows import Rows
-from .smoothers import complement_solver, thin_or_dense_map
+from .smoothers import complement_solver, log_determinant, thin_or_dense_map
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
@@ -252,6 +253,10 @@ class FeatureNorm(Smoother):
         zero = zeros_like_shape((self.n_samples, int(new.shape[0])), new)
         b = replace_rows(zero, self.dropping.rows[own], N @ (new * omega).T)
         return Smoothing(h, b.T, excess)
+
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        n_free = self.n_samples - int(self.Q0.shape[1])
+        return log_determinant(to_numpy(self.solved.eigenvalues), n_free, mus)
 
     def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
         """From the projected targets: no pass."""

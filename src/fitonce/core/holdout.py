@@ -221,6 +221,10 @@ class Smoother(ABC):
     def residual_map(self, mu: float) -> ResidualMap:
         """I - H as a map of rows of targets."""
 
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        """log |G + μI| (m,) outside the unpenalised columns, where G is a covariance."""
+        raise NotImplementedError
+
     def admits(self, mus: np.ndarray) -> bool:
         """Whether H exists at every mu."""
         return not np.any(mus <= self.lower_bound)

@@ -7,6 +7,7 @@ are differentiated without a formula of their own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -76,13 +77,21 @@ class Jet:
         """f of this jet, given f, f' and f'' at its value."""
         return Jet(value, first * self.first, second * self.first**2 + first * self.second)
 
+    def log(self) -> Jet:
+        number = isinstance(self.value, float)
+        value = math.log(self.value) if number else namespace(self.value).log(self.value)
+        return self.through(value, 1.0 / self.value, -1.0 / self.value**2)
+
     def sum(self) -> Jet:
         return self.map(lambda part: float(namespace(part).sum(part)))
 
 
 @dataclass(frozen=True)
 class HeldOutJets:
-    """Held-out residuals and in-sample residuals (n, t) with their derivatives in log mu."""
+    """Held-out residuals, in-sample residuals (n, t) and 1 - h (n, 1) with their derivatives in log
+    mu.
+    """
 
     held_out: Jet
     residual: Jet
+    one_minus_h: Jet

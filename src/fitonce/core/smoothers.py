@@ -26,6 +26,7 @@ from .arrays import (
     spd_solver,
     square_block,
     take,
+    to_numpy,
 )
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Solver, Targets, delete_each
 from .jets import HeldOutJets, Jet
@@ -108,6 +109,13 @@ def complement_solver(L: Array) -> Solver:
         return spd_solver(eye_like(k, L) - L @ L.T)
     solve = spd_solver(eye_like(p, L) - L.T @ L)
     return lambda R: R + L @ solve(L.T @ R)
+
+
+def log_determinant(eigenvalues: np.ndarray, n_free: int, mus: np.ndarray) -> np.ndarray:
+    """log |G + μI| outside what is not penalised, (m,): Σ log(λ + μ), zeros of G among them."""
+    mus = np.asarray(mus, dtype=float)
+    missing = n_free - len(eigenvalues)
+    return np.asarray(np.sum(np.log(eigenvalues[:, None] + mus), axis=0) + missing * np.log(mus))
 
 
 def sigmoid_series(g: Array) -> list[Array]:
@@ -224,7 +232,11 @@ class FunctionNorm(KernelSmoother):
         at_zero = asarray_like([1.0, 0.0, 0.0], phi)
         residual = Jet.of(self.spectrum.apply(phi, at_zero, targets.Y, targets.z))
         one_minus_h = Jet.of(self.spectrum.diagonal(phi, at_zero).T[:, :, None])
-        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual)
+        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual, one_minus_h)
+
+    def log_determinant(self, mus: np.ndarray) -> np.ndarray:
+        n_free = self.n_samples - int(self.Q0.shape[1])
+        return log_determinant(to_numpy(self.spectrum.eigenvalues), n_free, mus)
 
 
 @dataclass(frozen=True)

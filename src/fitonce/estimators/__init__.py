@@ -1,6 +1,7 @@
 """The scikit-learn classes: validate, call the core, set attributes."""
 
 from ..core.doubt import NumericalWarning
+from ..uncertainty.process import GaussianProcess
 from .accumulation import Accumulation
 from .averaging import KernelAveraging
 from .fisher import KernelFisherDiscriminant
@@ -11,6 +12,7 @@ from .verification import Verification
 
 __all__ = [
     "Accumulation",
+    "GaussianProcess",
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",

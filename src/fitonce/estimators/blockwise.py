@@ -15,13 +15,15 @@ from ..core.rows import is_rows
 from ..rows.dask import apply_lazily, is_dask
 
 
-def blockwise(method: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """A method of one argument X, also for `Rows` (an array of all outputs) and Dask collections (a
-    Dask array, not yet computed).
+def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of X, where nothing else is asked for, also for `Rows` (an array of all outputs) and
+    Dask collections (a Dask array, not yet computed).
     """
 
     @wraps(method)
-    def call(self: Any, X: Any) -> Any:
+    def call(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if args or options:
+            return method(self, X, *args, **options)
         if is_rows(X):
             _check_names(self, X.names)
             return np.concatenate(list(X.map(partial(method, _unnamed(self)))))

@@ -9,8 +9,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ..core.arrays import Array
 from ..core.readout import Numbers
+from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
+from .process import predict_with_spread, process_of
 from .progress import with_callbacks
 from .setup import Labels
 from .uncertain import intervals
@@ -49,9 +51,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
-    criterion : {"squared_error", "r2"}, scorer or callable, default="squared_error"
-        The held-out loss by which tuned parameters and candidates are chosen: the mean squared
-        error of the targets (PRESS), or 1 - R², averaged over targets. Or one of scikit-learn's
+    criterion : str, scorer or callable, default="squared_error"
+        The loss by which tuned parameters and candidates are chosen. Of held-out values:
+        "squared_error", the mean squared error of the targets (PRESS), or "r2", 1 - R², averaged
+        over targets. Of the fit of all rows, without `cv`: "gcv" (generalised cross-validation),
+        and of the model as a Gaussian process "loo_log_density" and "marginal_likelihood", minus
+        the mean log density a row at the most likely signal variance. Or one of scikit-learn's
         scorers, by name ("neg_mean_absolute_error", …) or as an object, or a callable
         ``criterion(y, held_out_prediction)`` that returns a score; higher is better for these.
     pooled : bool, default=True
@@ -214,11 +219,79 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.held_out_prediction_ = held_out
 
     @blockwise
-    def predict(self, X: Any) -> Array:
-        """Predicted targets of the rows of X (their kernel with the training rows for
-        ``kernel="precomputed"``).
+    def predict(
+        self,
+        X: Any,
+        return_std: bool = False,
+        return_cov: bool = False,
+        *,
+        signal_variance: Any = 1.0,
+        noise: bool = False,
+    ) -> Any:
+        """Predicted targets, with the standard deviations of a Gaussian process where asked for.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            Rows, or their kernel with the training rows for ``kernel="precomputed"``.
+        return_std, return_cov : bool, default=False
+            Also the standard deviations (m,) or covariances (m, m) of the predicted function, with
+            a last axis for the targets where y has columns. The model is read as a Gaussian process
+            with covariance σ² times the kernel, noise variance σ² · alpha (divided by a row's
+            weight) and a flat prior on a free bias; ``penalty="function"`` only.
+        signal_variance : float or "profile", default=1.0
+            σ². At 1, without a bias, these are the values of scikit-learn's
+            GaussianProcessRegressor. "profile" is the most likely one, of each target its own.
+        noise : bool, default=False
+            Whether the spread is that of a new observation, not of the function alone.
+
+        Returns
+        -------
+        array of shape (m,) or (m, n_targets), or a pair of arrays
         """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov cannot both be asked for: choose one.")
+        if return_std or return_cov:
+            return predict_with_spread(self, X, return_cov, signal_variance, noise)
         return self._predicted(X, "predict")
+
+    def gaussian_process(self, signal_variance: Any = 1.0) -> GaussianProcess:
+        """The model read as a Gaussian process: leave-one-out densities and marginal likelihood.
+
+        Parameters
+        ----------
+        signal_variance : float or "profile", default=1.0
+            σ², as in `predict`.
+
+        Returns
+        -------
+        GaussianProcess
+            ``held_out_mean``, ``held_out_std``, ``held_out_log_density`` and ``standardized``
+            errors of every training row by the process without it, ``log_marginal_likelihood``,
+            ``signal_variance`` and ``noise_variance``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_diabetes
+        >>> from fitonce import KernelRidge
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = KernelRidge(criterion="marginal_likelihood").fit(X, y)
+        >>> process = model.gaussian_process("profile")
+        >>> print(f"{process.standardized.std():.2f}")  # of rows that were left out
+        1.00
+        """
+        return process_of(self, signal_variance)
+
+    def __fitonce_check__(self) -> None:
+        super().__fitonce_check__()
+        likelihood = ("loo_log_density", "marginal_likelihood")
+        named = isinstance(self.criterion, str) and self.criterion in likelihood
+        if named and self.penalty != "function":
+            raise ValueError(
+                f'criterion={self.criterion!r} needs penalty="function", got '
+                f"penalty={self.penalty!r} instead: only the norm of the function is the prior of "
+                "a Gaussian process."
+            )
 
     def predict_interval(
         self,

@@ -126,7 +126,7 @@ def _check_partition(sets: list[np.ndarray], n: int) -> None:
 # ---- new rows, a block at a time -----------------------------------------------------------------
 
 
-def _blocks(
+def new_row_blocks(
     model: Any, record: FitRecord, X: Any, excess: bool, answer: Callable[[Smoothing, Array], Any]
 ) -> list[Any]:
     """What is answered for blocks of new rows, given their smoothing vectors and values."""
@@ -158,7 +158,7 @@ def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union
     def answer(smoothing: Smoothing, f: Array) -> Array:
         return band(left, smoothing, f, confidence)
 
-    blocks = _blocks(model, record, X, False, answer)
+    blocks = new_row_blocks(model, record, X, False, answer)
     result = namespace(blocks[0]).concat(blocks, axis=0)
     return result[:, :, 0] if single else result
 
@@ -178,7 +178,7 @@ def _full_intervals(
             by_target.append([z + part for z, part in zip(centre[:, t], sets, strict=True)])
         return by_target
 
-    blocks = _blocks(model, record, X, True, answer)
+    blocks = new_row_blocks(model, record, X, True, answer)
     n_targets = int(residual.shape[1])
     by_target = [[part for block in blocks for part in block[t]] for t in range(n_targets)]
     if union:
@@ -196,13 +196,13 @@ def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> n
     codes = _codes(record)
     if method == "full":
         full = FullSets(record.problem, full_path(model, record), record.readout, codes)
-        blocks = _blocks(
+        blocks = new_row_blocks(
             model, record, X, True, lambda smoothing, f: full(smoothing, f, confidence)
         )
         return np.concatenate(blocks)
     members = LeftOutSets(left_out_of(model, record, method, cv), record.readout, codes)
     minmax = method == "jackknife-minmax"
-    blocks = _blocks(
+    blocks = new_row_blocks(
         model, record, X, False, lambda smoothing, f: members(smoothing, f, confidence, minmax)
     )
     return np.concatenate(blocks)

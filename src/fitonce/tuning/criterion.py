@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from ..core.criteria import LOSSES, HeldOutScores, mean_over_folds, smoothed_error
+from ..core.criteria import LOSSES, OF_THE_FIT, HeldOutScores, mean_over_folds, smoothed_error
 from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
@@ -33,6 +33,11 @@ class Criterion:
     def name(self) -> str | None:
         """Our own name for it, if it is one of ours and pooled."""
         return self.given if isinstance(self.given, str) and self.pooled else None
+
+    @property
+    def of_the_fit(self) -> bool:
+        """Whether it looks at the fit of all rows, not at held-out values."""
+        return isinstance(self.given, str) and self.given in OF_THE_FIT
 
     @property
     def perfect(self) -> float:

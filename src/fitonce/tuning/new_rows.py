@@ -45,7 +45,7 @@ class KernelModelRows(Protocol):
 @dataclass(frozen=True)
 class NewKernel:
     """k(x, X) s (m, n) of new rows, K Q₀ (n, u) of the training rows by the same kernel, and
-    k(x, x) (m,) where it is known.
+    k(x, x) (m,), or of every two new rows (m, m), where it is known.
     """
 
     cross: Array
@@ -53,9 +53,14 @@ class NewKernel:
     own: Array | None
 
 
-def kernel_smoothing(problem: KernelModelRows, X: Any, mu: float, excess: bool) -> Smoothing:
-    """h, b and, where asked for, τ of new rows; exact, O(n²) for each."""
-    new, Q0 = _new_kernel(problem, X, excess), problem.smoother.Q0
+def kernel_smoothing(
+    problem: KernelModelRows, X: Any, mu: float, excess: bool, matrix: bool = False
+) -> Smoothing:
+    """h, b and, where asked for, τ of new rows; exact, O(n²) for each.
+
+    With `matrix`, τ (m, m) of every two of them.
+    """
+    new, Q0 = _new_kernel(problem, X, excess, matrix), problem.smoother.Q0
     xp = namespace(Q0)
     norm = xp.sqrt(xp.sum(problem.row_weights))
     P = new.cross - _columns(new.KQ0 / norm)
@@ -65,15 +70,20 @@ def kernel_smoothing(problem: KernelModelRows, X: Any, mu: float, excess: bool) 
         return Smoothing(h, answer.to_forces)
     if new.own is None:
         raise ValueError(
-            "a precomputed kernel has no k(x, x) of new rows, which this needs: pass the rows and "
-            'a kernel by name or as a function, or use method="jackknife+".'
+            "a precomputed kernel has no k(x, x) of new rows, which variances and "
+            'method="full" need: pass the rows and a kernel by name or as a function, or use '
+            'method="jackknife+" of predict_interval.'
         )
     own, bias = new.own, 0.0
     if Q0.shape[1]:
-        of_mean = 2.0 * (new.cross @ Q0) / norm - (Q0.T @ new.KQ0) / norm**2
-        own, bias = own - of_mean[:, 0], 1.0 / norm**2
-    tau = (own - xp.sum(answer.to_targets * P, axis=1)) / mu + bias
-    return Smoothing(h, answer.to_forces, xp.where(tau > 0, tau, xp.zeros_like(tau)))
+        of_mean = (new.cross @ Q0)[:, 0] / norm - 0.5 * (Q0.T @ new.KQ0)[0, 0] / norm**2
+        own = own - (of_mean[:, None] + of_mean[None, :] if matrix else 2.0 * of_mean)
+        bias = 1.0 / norm**2
+    explained = answer.to_targets @ P.T if matrix else xp.sum(answer.to_targets * P, axis=1)
+    tau = (own - explained) / mu + bias
+    if not matrix:
+        tau = xp.where(tau > 0, tau, xp.zeros_like(tau))
+    return Smoothing(h, answer.to_forces, tau)
 
 
 def _columns(A: Array) -> Array:
@@ -81,26 +91,32 @@ def _columns(A: Array) -> Array:
     return namespace(A).sum(A, axis=1)[None, :]
 
 
+def _dense(K: Any) -> Array:
+    return K.toarray() if sp.issparse(K) else K
+
+
 def _sum_of_squares(X: Array) -> Array:
     return namespace(X).sum(X**2, axis=1)
 
 
-def _new_kernel(problem: KernelModelRows, X: Any, own: bool) -> NewKernel:
+def _new_kernel(problem: KernelModelRows, X: Any, own: bool, matrix: bool) -> NewKernel:
     kernel, s, penalized = problem.kernel, problem.row_scale, problem.fit_intercept == "penalized"
     if kernel.precomputed:
         cross, KQ0, diagonal = X + 0.0, problem.smoother.KQ0, None
     elif kernel.linear:
-        cross, KQ0, diagonal = _linear(problem, X)
+        cross, KQ0, diagonal = _linear(problem, X, matrix)
     else:
         cross, KQ0 = kernel(X, problem.X), problem.smoother.KQ0
-        diagonal = kernel.diagonal(X) if own else None
+        diagonal = None
+        if own:
+            diagonal = kernel(X, X) if matrix else kernel.diagonal(X)
     if penalized:
         cross = cross + 1.0
         diagonal = None if diagonal is None else diagonal + 1.0
     return NewKernel(cross if s is None else cross * s.T, KQ0, diagonal)
 
 
-def _linear(problem: KernelModelRows, X: Any) -> tuple[Array, Array, Array]:
+def _linear(problem: KernelModelRows, X: Any, matrix: bool) -> tuple[Array, Array, Array]:
     """The linear kernel of rows less the mean of the training rows, where that is the
     same model with fewer digits lost.
     """
@@ -110,6 +126,8 @@ def _linear(problem: KernelModelRows, X: Any) -> tuple[Array, Array, Array]:
         X, rows = X - mean, rows - mean
     scaled_Q0 = Q0 * namespace(w).sqrt(w)
     KQ0 = namespace(w).sqrt(w) * (rows @ (rows.T @ scaled_Q0))
-    squares = np.ravel(X.multiply(X).sum(axis=1)) if sp.issparse(X) else _sum_of_squares(X)
-    cross = X @ rows.T
-    return (cross.toarray() if sp.issparse(cross) else cross), KQ0, squares
+    if matrix:
+        own = _dense(X @ X.T)
+    else:
+        own = np.ravel(X.multiply(X).sum(axis=1)) if sp.issparse(X) else _sum_of_squares(X)
+    return _dense(X @ rows.T), KQ0, own

@@ -293,6 +293,10 @@ class KernelProblem(Problem):
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
         return kernel_smoothing(self, X, mu, excess)
 
+    def covariance(self, X: Array, mu: float) -> Smoothing:
+        """The same with τ (m, m) of every two new rows."""
+        return kernel_smoothing(self, X, mu, excess=True, matrix=True)
+
     def _scaled(self, dual: Array) -> Array:
         return dual if self.row_scale is None else self.row_scale * dual
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.jets import Jet
 from .decompose import bias_basis
+from .fit_criteria import fit_jet
 from .gradient import KernelObjective, LossAndSlope
 from .newton import NewtonStep, newton
 from .problem import Data, KernelProblem, Problem, exact_problem
@@ -85,6 +86,8 @@ def smoothed_jet(margin: Jet, compression: float, weights: Array) -> Jet:
 def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
     """The criterion with two derivatives in log mu, by leave-one-out, where it has them."""
     criterion = tuner.specification.criterion
+    if criterion.of_the_fit:
+        return fit_jet(criterion.given, problem, mu)
     if criterion.name not in ("squared_error", "smoothed_error"):
         return None
     jets = cast(KernelProblem, problem).smoother.jets(problem.projected, mu)

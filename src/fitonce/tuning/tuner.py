@@ -22,6 +22,7 @@ from ..core.readout import Readout, size_of_scores
 from ..core.ties import settled_outputs
 from .averages import averaged_problem
 from .costs import check_fits
+from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
 from .search import Search, Trial, search
@@ -117,7 +118,7 @@ class Tuner:
         losses, path = [], None
         for part in parts:
             path = problem.path(part) if self.deletions is None and problem.reads_path else None
-            losses.append(self.specification.criterion.losses(self.scores(problem, part, path)))
+            losses.append(self._judge(problem, part, path))
         result = np.concatenate(losses)
         if not np.isfinite(result).any():
             raise ValueError(
@@ -127,6 +128,17 @@ class Tuner:
         small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
         kept = path if len(parts) == 1 and small else None
         return np.where(np.isfinite(result), result, np.inf), kept
+
+    def _judge(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> np.ndarray:
+        criterion = self.specification.criterion
+        if not criterion.of_the_fit:
+            return criterion.losses(self.scores(problem, alphas, path))
+        if path is None:
+            raise ValueError(
+                f"criterion={criterion.given!r} looks at the fit of all rows, got cv or groups: "
+                "leave them out, or use a criterion of held-out rows such as squared_error."
+            )
+        return fit_losses(criterion.given, problem, path)
 
     def scores(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> HeldOutScores:
         """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of
