@@ -14,6 +14,7 @@ from ..core.holdout import Path
 from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..uncertainty.full import conformal_sets, hull
+from ..uncertainty.influence import influence
 from ..uncertainty.intervals import jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, left_out
 from ..uncertainty.sets import FullSets, LeftOutSets
@@ -206,3 +207,10 @@ def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> n
         model, record, X, False, lambda smoothing, f: members(smoothing, f, confidence, minmax)
     )
     return np.concatenate(blocks)
+
+
+def influences(model: Any) -> np.ndarray:
+    """See `KernelModel.influence`."""
+    record = usable_record(model, "influence")
+    changes = influence(left_out_of(model, record, "jackknife+", None), record.readout)
+    return np.asarray(changes[..., 0] if record.readout.shaped(changes).ndim == 2 else changes)
