@@ -214,7 +214,7 @@ class FunctionNorm(KernelSmoother):
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """P (G + μ)⁻¹; through the matrix itself where there are more rows than it has."""
         spectrum, xp = self.spectrum, namespace(P)
-        if P.shape[0] < self.n_samples or not spectrum.complete or mu <= SMALL * self.largest:
+        if P.shape[0] < self.n_samples or not spectrum.complete:
             return super().smoothing(P, mu)
         root = spectrum.V / xp.sqrt(spectrum.eigenvalues + mu)
         return Smoothing(P @ (root @ root.T))

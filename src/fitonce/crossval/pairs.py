@@ -23,9 +23,9 @@ from sklearn.metrics import roc_curve
 
 from ..core.all_pairs import leave_pairs_out
 from ..core.arrays import to_numpy
+from ..core.ties import ROUNDING
 from ..estimators.validation import is_foreign_array
 from .decomposed import Decomposed
-from .metrics import TIE
 from .routes import RefitWarning, Route, choose_route
 from .stand_in import Shared, n_rows
 
@@ -179,12 +179,12 @@ def _closed_form(
     single = len(np.unique(groups)) == len(groups)
     values = _single_rows(decomposed) if single else _whole_groups(decomposed, groups)
     difference = values - values.T
-    return _tied(difference, values, max(TIE, 1e2 * smoother.conditioning / mu))
+    return _tied(difference, values, 2.0 * smoother.accuracy(mu))
 
 
-def _tied(difference: np.ndarray, values: np.ndarray, doubt: float) -> np.ndarray:
+def _tied(difference: np.ndarray, values: np.ndarray, accuracy: float) -> np.ndarray:
     """Zero where values differ by no more than rounding: repeated rows, constant models."""
-    equal = np.abs(difference) <= doubt * np.abs(values).max()
+    equal = np.abs(difference) <= accuracy * max(1.0, float(np.abs(values).max()))
     return np.where(equal, 0.0, difference)
 
 
@@ -262,7 +262,7 @@ def _by_refits(
         model = clone(estimator).fit(shared.rows(train, train), y[train], **given)
         held_out = np.zeros(len(y))
         held_out[rows] = np.ravel(to_numpy(model.decision_function(shared.rows(rows, train))))
-        part = _tied(held_out[one][:, None] - held_out[other], held_out, TIE)
+        part = _tied(held_out[one][:, None] - held_out[other], held_out, ROUNDING)
         difference[np.ix_(one, other)], difference[np.ix_(other, one)] = part, -part.T
     return difference
 

@@ -29,8 +29,6 @@ from .full import needed
 from .left_out import LeftOut
 from .order import ROUNDING
 
-TIE = 1e-10  # oddities nearer than this, relative to the largest, are equal
-
 
 def oddities(outputs: np.ndarray) -> np.ndarray:
     """E (…, c) of every class from outputs (…, o): decisions of two classes, or class scores."""
@@ -66,7 +64,8 @@ class LeftOutSets:
         outputs = to_numpy(self.readout.read(values, self.rules))
         every = np.moveaxis(oddities(outputs), 0, 1)  # (m, k, c)
         every = every.min(axis=1, keepdims=True) if minmax else every[:, self.left.owner]
-        room = TIE * max(float(np.abs(self.own).max()), float(np.abs(every).max()))
+        accuracy = self.left.problem.smoother.accuracy(self.left.mu)
+        room = accuracy * max(float(np.abs(self.own).max()), float(np.abs(every).max()))
         below = self.own[None, :, None] < every - room
         mass = np.einsum("mnc,n->mc", below, self.left.mass)
         return np.asarray(mass < confidence - ROUNDING)
@@ -78,6 +77,7 @@ class FullSets:
     def __init__(self, problem: Problem, path: Path, readout: Readout, codes: np.ndarray) -> None:
         self.problem, self.readout, self.codes = problem, readout, codes
         self.one_minus_h = path.one_minus_h[0, :]
+        self.accuracy = problem.smoother.accuracy(float(path.mus[0]))
         self.fitted = problem.smoother.fitted(problem.projected, path)
         self.rule = rule_of_fit(problem, readout, self.fitted)
         self.labels = readout.targets(np.arange(readout.n_classes))
@@ -92,7 +92,7 @@ class FullSets:
             delta = asarray_like(target[None, :], f) - f
             joined = to_numpy(self._joined(smoothing, lines.at_zero, lines.slope, delta, code))
             others = own_oddity(joined, np.broadcast_to(self.codes, joined.shape[:2]))
-            room = TIE * max(float(np.abs(others).max()), float(np.abs(own).max()))
+            room = self.accuracy * max(float(np.abs(others).max()), float(np.abs(own).max()))
             count = np.sum(others >= own[:, code : code + 1] - room, axis=1)
             members.append(count >= needed(confidence, len(self.codes)))
         return np.column_stack(members)
