@@ -1,62 +1,41 @@
-"""A long run on file: what is done so far, and enough of the question to refuse a file that answers
-another.
+"""A long run on file: what is done so far, and the fingerprint of the question, to refuse a file
+that answers another.
 
-One NumPy archive without pickled objects, replaced atomically, so that an interruption leaves the
-last complete block.
+One NumPy archive without pickled objects. It is written under a name of its own and then takes the
+file's. An interruption or a full disk leaves the last complete block, and two processes that share
+a file do not get into each other's way.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import zipfile
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.arrays import to_numpy
 from ..core.atomic import atomic_file
 
-FORMAT = "fitonce permutation test 1"
+FORMAT = "fitonce permutation test 2"
 
 
-def fingerprint(*parts: Any) -> str:
-    """A hash of data and settings; arrays by their bytes, everything else by a stable text."""
-    digest = hashlib.sha256()
-    for part in parts:
-        _feed(digest, part)
-    return digest.hexdigest()
-
-
-def _feed(digest: Any, part: Any) -> None:
-    if hasattr(part, "shape") and not hasattr(part, "toarray") and not hasattr(part, "iloc"):
-        array = np.ascontiguousarray(to_numpy(part))
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes() if array.dtype != object else repr(array.tolist()).encode())
-    elif hasattr(part, "toarray"):
-        matrix = part.tocsr()
-        for piece in (matrix.data, matrix.indices, matrix.indptr):
-            _feed(digest, piece)
-    elif hasattr(part, "iloc"):
-        _feed(digest, np.asarray(part))
-    elif isinstance(part, Mapping):
-        for key in sorted(part, key=str):
-            _feed(digest, str(key))
-            _feed(digest, part[key])
-    elif isinstance(part, (list, tuple)):
-        digest.update(f"[{len(part)}".encode())
-        for item in part:
-            _feed(digest, item)
-    elif callable(part) and hasattr(part, "__qualname__"):
-        digest.update(part.__qualname__.encode())
-    elif hasattr(part, "get_params"):
-        digest.update(type(part).__name__.encode())
-        _feed(digest, part.get_params(deep=False))
+def check_place(path: str | Path | None) -> None:
+    """Refuse a file that could not be written, before anything is computed."""
+    if path is None:
+        return
+    target = Path(path)
+    folder = Path(os.path.realpath(target)).parent
+    if target.is_dir():
+        reason = "it is a folder: give the name of a file"
+    elif not folder.is_dir():
+        reason = f"there is no folder {folder}: make it first"
+    elif not os.access(folder, os.W_OK | os.X_OK):
+        reason = f"permission denied in {folder}"
     else:
-        digest.update(repr(part).encode())
-    digest.update(b";")
+        return
+    raise ValueError(f"the checkpoint {path} cannot be written: {reason}.")
 
 
 def save(
@@ -75,21 +54,32 @@ def load(path: Path, mark: str) -> tuple[int, dict[str, np.ndarray]] | None:
     """How many labellings are done and their scores, or None where there is no file yet."""
     if not path.exists():
         return None
+    if not path.stat().st_size:
+        raise ValueError(
+            f"the checkpoint {path} is empty: no run has written it. Name another file, or remove "
+            "it to start over."
+        )
     try:
         with np.load(path, allow_pickle=False) as archive:
             header = json.loads(str(archive["header"]))
             null = {name: archive[f"null_{number}"] for number, name in enumerate(header["names"])}
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+            done = int(header["done"])
+            mine = (header["format"], header["fingerprint"]) == (FORMAT, mark)
+    except Exception as error:  # damaged archives raise nearly anything
         raise ValueError(
             f"the checkpoint {path} cannot be read as one ({error}): it is damaged or some other "
-            "file. "
-            "Name another file, or remove it to start over."
+            "file. Name another file, or remove it to start over."
         ) from error
-    if header.get("format") != FORMAT or header.get("fingerprint") != mark:
+    if not mine:
         raise ValueError(
-            f"the checkpoint {path} belongs to another test: data, estimator, splits, scoring or "
-            "options differ from the run that wrote "
-            "it, and its scores would be mixed with others. Name another file, or remove it to "
-            "start over."
+            f"the checkpoint {path} belongs to another test: data, column names, estimator, "
+            "splits, scoring, options or the versions of fitonce, scikit-learn, NumPy and SciPy "
+            "differ from the run that wrote it, and its scores would be mixed with others. Name "
+            "another file, or remove it to start over."
         )
-    return int(header["done"]), null
+    if any(len(scores) != done for scores in null.values()):
+        raise ValueError(
+            f"the checkpoint {path} is damaged: it does not hold as many scores as it says. Remove "
+            "it to start over."
+        )
+    return done, null

@@ -21,6 +21,7 @@ from . import checkpoint as checkpoints
 from .engine import MAX_BYTES
 from .evaluation import Evaluation
 from .exchange import ValidityWarning
+from .fingerprint import fingerprint
 from .question import Question
 from .result import PermutationTest
 from .run import Draws
@@ -159,6 +160,7 @@ def permutation_test_score(
             "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
+    checkpoints.check_place(checkpoint)
     if is_dask(X) or is_rows(X):
         raise ValueError(
             "permutation_test_score needs the rows in memory: it goes over them many times. "
@@ -182,23 +184,10 @@ def permutation_test_score(
     mark = ""
     if checkpoint is not None:
         check_resumable(random_state, problem.cv, enumerated)
-        mark = checkpoints.fingerprint(
-            estimator,
-            X,
-            problem.y,
-            groups,
-            problem.splits,
-            [m.name for m in scoring_.measures],
-            scoring,
-            params,
-            problem.mode,
-            problem.exchange_name,
-            pooled,
-            enumerated,
-            stop_after,
-            total,
-            random_state,
-            max_bytes,
+        mark = fingerprint(
+            **asked(problem, X, groups, enumerated, total, random_state),
+            scoring=[scoring, [measure.name for measure in scoring_.measures]],
+            options=[params, pooled, stop_after, max_bytes],
         )
     run = Draws(
         test,
@@ -297,3 +286,24 @@ def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
             "checkpoint needs folds that can be made again: give the splitter an integer "
             "random_state."
         )
+
+
+def asked(
+    question: Question, X: Any, groups: Any, enumerated: bool, total: int, random_state: Any
+) -> dict[str, Any]:
+    """What tells the draws of one question from those of another, by name."""
+    return {
+        "estimator": question.estimator,
+        "X": X,
+        "y": question.y,
+        "groups": groups,
+        "splits": question.splits,
+        "cv": question.cv if question.mode == "resplit" else None,
+        "permutations": [
+            question.mode,
+            question.exchange_name,
+            enumerated,
+            total,
+            None if enumerated else random_state,
+        ],
+    }

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 from ..crossval.routes import Route
 from ..inference import checkpoint as checkpoints
 from ..inference.evaluation import Batch, Evaluation
-from ..inference.permutation import check_counts, check_resumable, is_enumerated
+from ..inference.fingerprint import fingerprint
+from ..inference.permutation import asked, check_counts, check_resumable, is_enumerated
 from ..inference.placements import Labelling
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
@@ -152,6 +153,7 @@ def permutation_test(
     """
     check_routing(params)
     check_counts(n_permutations, None, max_bytes, exact)
+    checkpoints.check_place(checkpoint)
     slices = Slices.of(X, neighbors)
     rules = Rules.of(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
@@ -163,10 +165,10 @@ def permutation_test(
     mark = ""
     if checkpoint is not None:
         check_resumable(random_state, question.cv, enumerated)
-        mark = checkpoints.fingerprint(
-            *("positions", estimator, X, question.y, groups, question.splits),
-            *(measured.measures[0].name, scoring, params, question.mode, question.exchange_name),
-            *(pooled, enumerated, total, random_state, max_bytes, list(slices.places)),
+        mark = fingerprint(
+            **asked(question, X, groups, enumerated, total, random_state),
+            scoring=[scoring, measured.measures[0].name],
+            options=["positions", params, pooled, max_bytes, list(slices.places)],
         )
     drawn = labellings_of(question, total, enumerated, check_random_state(random_state))
     labellings = [unpermuted(question), *drawn]
