@@ -324,6 +324,50 @@ def defaults() -> str:
     return made_by(table(["criterion", *sets, "mean"], rows), "defaults")
 
 
+METHODS = ("jackknife+", "cv+", "full", "jackknife-minmax")
+
+
+def coverage(parameters: str) -> str:
+    """Coverage by source and method, and the mean size of the default beside it."""
+    found = result("coverage")
+    by_source: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in found["rows"]:
+        if row["parameters"] == parameters:
+            by_source.setdefault(row["law"], {})[row["method"]] = row
+    rows = [
+        [name, *(f"{by_method[method]['coverage']:.1%}" for method in METHODS)]
+        for name, by_method in by_source.items()
+    ]
+    least = next(iter(by_source.values()))
+    rows.append(["*guaranteed*", *(f"*{least[method]['guarantee']:.1%}*" for method in METHODS)])
+    return table(["source", *(f'`"{method}"`' for method in METHODS)], rows)
+
+
+def coverage_fixed() -> str:
+    return coverage("fixed")
+
+
+def coverage_tuned() -> str:
+    return made_by(coverage("tuned"), "coverage")
+
+
+def interval_times() -> str:
+    rows = [
+        [str(row["n"]), duration(row["fitonce"]), duration(row["mapie"]), f"{row['ratio']:.0f}"]
+        for row in result("intervals")["rows"]
+    ]
+    header = ["training rows", "fit and intervals", "MAPIE, n refits", "times faster"]
+    return made_by(table(header, rows), "intervals")
+
+
+def pair_times() -> str:
+    rows = [
+        [row["penalty"], duration(row["seconds"]), duration(row["literal_seconds"])]
+        for row in result("pairs")["rows"]
+    ]
+    return made_by(table(["penalty", "all pairs", "a fit for every pair"], rows), "pairs")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -340,6 +384,10 @@ TABLES: dict[str, Callable[[], str]] = {
         landmark_path,
         refinement,
         defaults,
+        coverage_fixed,
+        coverage_tuned,
+        interval_times,
+        pair_times,
     )
 }
 
@@ -364,7 +412,21 @@ def gpu_folds(n: str, way: str) -> str:
     return f"{found[f'{way}, decomposition'] + found[f'{way}, folds']:.2g} s"
 
 
+def tuned_shortfall() -> str:
+    """By how much tuning lowers the coverage of jackknife+, at most, in percentage points."""
+    found = {
+        (row["law"], row["parameters"]): row["coverage"]
+        for row in result("coverage")["rows"]
+        if row["method"] == "jackknife+"
+    }
+    lost = [value - found[law, "tuned"] for (law, kind), value in found.items() if kind == "fixed"]
+    return f"{100 * max(lost):.1f}"
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    "coverage_draws": lambda: str(result("coverage")["draws"]),
+    "coverage_rows": lambda: str(result("coverage")["n"]),
+    "tuned_shortfall": tuned_shortfall,
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),

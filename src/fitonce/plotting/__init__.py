@@ -18,12 +18,15 @@ from typing import Any
 
 _HOMES = {
     "CalibrationDisplay": "calibration",
+    "CoverageDisplay": "intervals",
     "CriterionMapDisplay": "tuning",
     "GeneralizationDisplay": "positions",
     "InfluenceDisplay": "rows",
+    "IntervalDisplay": "intervals",
     "PermutationNullDisplay": "null",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",
+    "StandardizedResidualDisplay": "intervals",
     "TimeCourseDisplay": "positions",
     "WeightsDisplay": "patterns",
     "activation_patterns": "patterns",

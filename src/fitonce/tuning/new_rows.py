@@ -63,9 +63,10 @@ def kernel_smoothing(
     new, Q0 = _new_kernel(problem, X, excess, matrix), problem.smoother.Q0
     xp = namespace(Q0)
     norm = xp.sqrt(xp.sum(problem.row_weights))
-    P = new.cross - _columns(new.KQ0 / norm)
+    free = bool(Q0.shape[1])
+    P = new.cross - _row(new.KQ0 / norm) if free else new.cross
     answer = problem.smoother.smoothing(P, mu)
-    h = answer.to_targets + _columns(Q0 / norm)
+    h = answer.to_targets + _row(Q0 / norm) if free else answer.to_targets
     if not excess:
         return Smoothing(h, answer.to_forces)
     if new.own is None:
@@ -75,7 +76,7 @@ def kernel_smoothing(
             'method="jackknife+" of predict_interval.'
         )
     own, bias = new.own, 0.0
-    if Q0.shape[1]:
+    if free:
         of_mean = (new.cross @ Q0)[:, 0] / norm - 0.5 * (Q0.T @ new.KQ0)[0, 0] / norm**2
         own = own - (of_mean[:, None] + of_mean[None, :] if matrix else 2.0 * of_mean)
         bias = 1.0 / norm**2
@@ -86,8 +87,8 @@ def kernel_smoothing(
     return Smoothing(h, answer.to_forces, tau)
 
 
-def _columns(A: Array) -> Array:
-    """The sum of the columns of A (n, u) as a row; zero where there are none."""
+def _row(A: Array) -> Array:
+    """The sum of the columns of A (n, u) as a row."""
     return namespace(A).sum(A, axis=1)[None, :]
 
 
