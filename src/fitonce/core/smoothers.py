@@ -10,6 +10,7 @@ weights. In t = log μ the derivatives are g' = g(1-g) and g'' = g(1-g)(1-2g).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -197,16 +198,23 @@ class FunctionNorm(KernelSmoother):
         return thin_or_dense_map(self, mu)
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
+        return next(self.pair_systems(rows, np.asarray([mu])))
+
+    def pair_systems(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[PairSystem]:
         """(I - H)_TeTe, or its low-rank form where more rows are deleted than there are
         directions.
         """
         spectrum = self.spectrum
         if len(rows) <= spectrum.rank + int(self.Q0.shape[1]) or spectrum.smallest < 0:
-            return PairSystem(spd_solver(spectrum.block(self._g(mu), 1.0, rows)))
+            g = self._g(asarray_like(mus, spectrum.V))
+            for block in spectrum.blocks(g, [1.0] * len(mus), rows):
+                yield PairSystem(spd_solver(block))
+            return
         xp = namespace(spectrum.V)
-        root = xp.sqrt(spectrum.eigenvalues / (spectrum.eigenvalues + mu))
-        L = xp.concat([take(self.Q0, rows), take(spectrum.V, rows) * root], axis=1)
-        return PairSystem(complement_solver(L))
+        V, Q0 = take(spectrum.V, rows), take(self.Q0, rows)
+        for mu in map(float, mus):
+            root = xp.sqrt(spectrum.eigenvalues / (spectrum.eigenvalues + mu))
+            yield PairSystem(complement_solver(xp.concat([Q0, V * root], axis=1)))
 
     def can_leave_out(self, n_rows: int) -> bool:
         return super().can_leave_out(n_rows) or not self.spectrum.complete
