@@ -90,6 +90,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             penalty=("function", "dual", "tune"),
             pooled=(True, False),
             refine=(True, False),
+            search=("auto", "full", "fast"),
         )
         check_criterion(self, REGRESSION if self.multi_output else CLASSIFICATION)
         if hasattr(self, "fit_intercept"):
@@ -147,7 +148,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """What was chosen, and what was tried."""
         training = setup.training
         self._set_labels(setup.labels, tuned.problem.kernel)
-        self._record(tuned.found, tuned.winner, setup.specification.criterion.perfect)
+        perfect, n = setup.specification.criterion.perfect, len(training.active)
+        self._record(tuned.found, tuned.winner, perfect, n)
         self.penalty_ = tuned.winner.parameters.get("penalty", self.penalty)
         landmarks = setup.data.landmarks
         if landmarks is not None:
@@ -178,11 +180,11 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if getattr(self, "default_temperature", None) is not None:
             self.temperature_ = self.default_temperature
 
-    def _record(self, found: Search, winner: Trial, perfect: float) -> None:
+    def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
         """What was tried, as scores: minus the losses, and for AUC and R² what is left to one; and
         what the model is: not always the best of them, where widths per feature were kept.
         """
-        self.cv_results_ = found.cv_results(perfect)
+        self.cv_results_ = found.cv_results(perfect, n_samples)
         self.best_score_ = perfect - winner.loss
         self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
 
@@ -275,8 +277,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             if name not in parameters:
                 setattr(other, name, value)
         evaluated = record.tuner.judged(record.problem, candidates)
-        perfect = record.tuner.specification.criterion.perfect
-        other._record(Search([evaluated.trial]), evaluated.trial, perfect)
+        perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
+        other._record(Search([evaluated.trial]), evaluated.trial, perfect, n)
         other._solve(float(alpha), evaluated.path)
         return other
 

@@ -133,6 +133,7 @@ def specification_of(estimator: Any) -> Specification:
         criterion=criterion,
         refine=estimator.refine,
         dropping=estimator.shared_landmarks == "drop",
+        search=estimator.search,
     )
 
 

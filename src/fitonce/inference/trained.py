@@ -37,11 +37,13 @@ from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
 from ..tuning.problem import Problem
-from ..tuning.search import Trial, search
+from ..tuning.search import Trial
 from ..tuning.tuner import Parameters, Tuner
+from ..tuning.walk import search
 from .engine import BLOCK_BYTES
 from .factors import is_definite, kept_targets, training_sizes
 from .folds import Layout
+from .together import Together, key_of
 from .validity import Split
 
 UNSUPERVISED = ("sklearn.preprocessing.", "sklearn.impute.", "sklearn.decomposition.")
@@ -114,20 +116,20 @@ class TrainedFold:
         self.fixed: Choice | None = None  # the choice, where there is only one
         one_kernel = len(spec.others()) == 1 and self.tuner.lattice() is None
         if one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
-            self.fixed = _key(spec.others()[0]), float(spec.alphas[0])
+            self.fixed = key_of(spec.others()[0]), float(spec.alphas[0])
 
-    def problem(self, parameters: Mapping[str, Any]) -> Problem:
-        """The decomposition for these kernel parameters.
+    def problem(self, parameters: Mapping[str, Any], sample: Tuner | None = None) -> Problem:
+        """The decomposition for these kernel parameters, of all rows or of a sample.
 
         The latest ones are kept while they fit into the budget.
         """
-        key = _key(parameters)
+        tuner = self.tuner if sample is None else sample
+        key = key_of(parameters), None if tuner.drawn is None else tuner.drawn.key
         if key not in self.problems:
-            data = self.setup.data
+            data = tuner.data
             size = 8 * data.X.shape[0] ** 2
-            while self.problems and (len(self.problems) + 1) * size > self.max_bytes:
+            while self.problems and self._held() + size > self.max_bytes:
                 self.problems.pop(next(iter(self.problems)))
-            tuner = self.tuner
             if self.setup.training.precomputed:  # a decomposition overwrites it
                 copied = namespace(data.X).asarray(data.X, copy=True)
                 tuner = replace(tuner, data=replace(data, X=copied))
@@ -135,9 +137,12 @@ class TrainedFold:
             self.problems[key] = tuner.problem(parameters, mu)
         return self.problems[key]
 
+    def _held(self) -> int:
+        return sum(8 * problem.n_samples**2 for problem in self.problems.values())
+
     def _made(self, tuner: Tuner, parameters: Parameters) -> Problem:
         """The shared decomposition with the labels of a tuner."""
-        return self.problem(parameters).with_targets(tuner.data.targets)
+        return self.problem(parameters, tuner).with_targets(tuner.data.targets)
 
     def maps(self, choice: Choice) -> tuple[Array, Array | None, bool]:
         """S (m, n) from unscaled training targets to held-out targets; diag(s) R diag(s) where the
@@ -162,12 +167,12 @@ class TrainedFold:
         if self.fixed is not None:
             return [self.fixed] * len(values)
         if self.tuner.specification.criterion.name == "squared_error":
-            winners = self._judged_together(Y)
+            winners = self._judged_together(values, Y)
         else:
-            winners = [self._relabelled(labels).winner() for labels in values]
-        return [(_key(winner.parameters), winner.alpha) for winner in winners]
+            winners = [self.relabelled(labels).winner() for labels in values]
+        return [(key_of(winner.parameters), winner.alpha) for winner in winners]
 
-    def _relabelled(self, labels: np.ndarray) -> Tuner:
+    def relabelled(self, labels: np.ndarray) -> Tuner:
         data = self.setup.data
         if data.classes is None:
             y = labels[0] if len(labels) == 1 else labels.T
@@ -175,29 +180,18 @@ class TrainedFold:
         targets = self.readout.targets(labels)
         return replace(self.tuner, data=data.relabelled(data.classes[labels], labels, targets))
 
-    def _judged_together(self, Y: Array) -> list[Trial]:
+    def _judged_together(self, values: np.ndarray, Y: Array) -> list[Trial]:
         """What squared error chooses for each labelling: all labellings of a kernel are judged in
         one batch of products.
         """
-        judged: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
-
-        def judge(parameters: Parameters, labelling: int) -> Trial:
-            key = _key(parameters)
-            if key not in judged:
-                problem = self.problem(parameters)
-                alphas = self.tuner.alphas(problem)
-                problem.check(alphas)
-                judged[key] = alphas, self._squared_errors(problem, alphas, Y)
-            alphas, losses = judged[key]
-            return Trial(parameters, alphas, losses[labelling])
-
-        def evaluate(labelling: int, several: Sequence[Parameters]) -> list[Trial]:
-            return [judge(parameters, labelling) for parameters in several]
-
+        judged = Together(self, values, Y)
         others, lattice = self.tuner.specification.others(), self.tuner.lattice()
-        return [search(partial(evaluate, b), others, lattice).winner for b in range(len(Y))]
+        return [
+            search(partial(judged.columns, b), others, lattice, judged.stages(b)).winner
+            for b in range(len(Y))
+        ]
 
-    def _squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
+    def squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
         """Leave-one-out squared errors (B, candidates), to a common factor."""
         xp, smoother = namespace(Y), problem.smoother
         B, t, n = Y.shape
@@ -214,10 +208,6 @@ class TrainedFold:
             errors.append(to_numpy(squares))
         total = np.concatenate(errors, axis=1).T
         return np.where(np.isfinite(total), total, np.inf)
-
-
-def _key(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(sorted(parameters.items()))
 
 
 class TrainedEngine:

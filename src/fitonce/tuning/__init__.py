@@ -2,8 +2,9 @@
 
 from .lattice import GammaLattice, alpha_lattice
 from .newton import NewtonStep, newton
-from .search import Search, Trial, search
+from .search import Search, Trial
 from .tuner import Tuned, Tuner
+from .walk import search
 
 __all__ = [
     "GammaLattice",

@@ -72,5 +72,9 @@ class GammaLattice:
             return best * 4.0
         return None
 
+    def allows(self, gamma: float) -> bool:
+        """Whether a value is within what may be tried."""
+        return bool(abs(np.log2(gamma) - self.centre) <= self.limit + 1)
+
     def neighbours(self, best: float) -> list[float]:
         return [best / 2.0, best * 2.0]

@@ -64,7 +64,8 @@ class Data:
         weights = None if self.weights is None else self.weights[rows]
         row_scale = None if self.row_scale is None else take(self.row_scale, rows)
         codes = None if self.codes is None else self.codes[rows]
-        return Data(take(self.X, rows), self.y[rows], codes, self.targets[rows], weights, row_scale)
+        X, y, targets = take(self.X, rows), self.y[rows], self.targets[rows]
+        return Data(X, y, codes, targets, weights, row_scale, classes=self.classes)
 
     def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
         return replace(self, y=y, codes=codes, targets=targets)

@@ -1,6 +1,4 @@
-"""The lattice search over kernel parameters and regularisation, and the record of
-what was tried.
-"""
+"""The lattice search over gamma and regularisation, and the record of what was tried."""
 
 from __future__ import annotations
 
@@ -25,12 +23,14 @@ Parameters = dict[str, Any]
 class Trial:
     """One decomposition.
 
-    The kernel's parameters (and penalty), the alphas tried, ascending, and their losses.
+    The kernel's parameters (and penalty), the alphas tried, ascending, and their losses; and the
+    number of rows, where these are a sample of all.
     """
 
     parameters: Parameters
     alphas: np.ndarray
     losses: np.ndarray
+    sampled: int | None = None
 
     @property
     def best(self) -> int:
@@ -71,18 +71,20 @@ class Search:
 
     @property
     def winner(self) -> Trial:
-        """The least loss.
+        """The least loss on all rows; of a sample, where nothing else was tried.
 
         Of equals the larger alpha, then the smaller gamma, then the earlier trial.
         """
-        limit = _tied(min(trial.loss for trial in self.trials))
-        tied = [trial for trial in self.trials if trial.loss <= limit]
+        trials = [trial for trial in self.trials if trial.sampled is None] or self.trials
+        limit = _tied(min(trial.loss for trial in trials))
+        tied = [trial for trial in trials if trial.loss <= limit]
         return min(tied, key=lambda trial: (-trial.alpha, trial.parameters.get("gamma", 0.0)))
 
-    def cv_results(self, best: float = 0.0) -> dict[str, Any]:
+    def cv_results(self, best: float = 0.0, n_samples: int = 0) -> dict[str, Any]:
         """In the shape of scikit-learn's searches: one entry per (kernel, alpha) pair.
 
-        Scores are `best` minus the losses.
+        Scores are `best` minus the losses, on all `n_samples` rows or on a sample of them; ranks
+        compare what was tried on all rows, then the rest.
         """
         params = [
             {**trial.parameters, "alpha": float(alpha)}
@@ -90,16 +92,24 @@ class Search:
             for alpha in trial.alphas
         ]
         scores = best - np.concatenate([trial.losses for trial in self.trials])
-        better = np.searchsorted(
-            np.sort(-scores), -scores
-        )  # how many are better: equal scores share a rank
+        lengths = [len(trial.alphas) for trial in self.trials]
+        rows = np.repeat([trial.sampled or n_samples for trial in self.trials], lengths)
         columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in params[0]}
         return {
             **columns,
             "params": params,
             "mean_test_score": scores,
-            "rank_test_score": (better + 1).astype(np.int32),
+            "rank_test_score": _ranks(scores, rows == n_samples),
+            "n_samples": rows,
         }
+
+
+def _ranks(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """How many are better, plus one: equal scores share a rank; those of `first` before others."""
+    ranks = np.empty(len(scores), dtype=np.int32)
+    for part, before in ((first, 0), (~first, int(first.sum()))):
+        ranks[part] = np.searchsorted(np.sort(-scores[part]), -scores[part]) + before + 1
+    return ranks
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray:
@@ -119,21 +129,13 @@ Evaluate = Callable[
 ]  # several at once, so that they can be tried side by side
 
 
-def search(
-    evaluate: Evaluate, others: Sequence[Parameters], lattice: GammaLattice | None
-) -> Search:
-    """Try every combination of the other parameters, and for each the lattice of gammas from coarse
-    to fine.
+def search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
+    """The lattice of gammas from coarse to fine.
 
-    Cost: one decomposition per trial; with a lattice seven, two around the best, and one for each
-    step beyond an edge that pays.
+    Cost: one decomposition per trial; seven, two around the best, and one for each step beyond an
+    edge that pays.
     """
-    if lattice is None:
-        return Search(evaluate(others))
-    return Search([trial for other in others for trial in _search_gamma(evaluate, other, lattice)])
 
-
-def _search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
     def attempt(gammas: Sequence[float]) -> dict[float, Trial]:
         return dict(
             zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True)

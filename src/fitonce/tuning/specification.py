@@ -32,7 +32,7 @@ class Specification:
     """A model with its parameters as given: numbers, or words such as "tune".
 
     `alphas` are the candidates, None where they are placed by the rows. `dropping` says that
-    landmarks leave with their rows.
+    landmarks leave with their rows, `search` how gamma is looked for where there are many rows.
     """
 
     kernel: Any
@@ -46,6 +46,7 @@ class Specification:
     criterion: Criterion
     refine: bool = False
     dropping: bool = False
+    search: str = "auto"
 
     @property
     def used(self) -> tuple[str, ...]:

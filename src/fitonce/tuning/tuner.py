@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ..core.arrays import to_numpy
+from ..core.arrays import NotPositiveDefiniteError, to_numpy
 from ..core.criteria import HeldOutScores
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
@@ -25,10 +25,12 @@ from .costs import check_fits
 from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
-from .search import Search, Trial, search
+from .sample import SAMPLED_FROM, Sample, sample_of
+from .search import Evaluate, Search, Trial
 from .specification import Specification
+from .walk import Stages, search
 
-KEEP_BEST_UP_TO = 2500  # rows; above, the winner is decomposed again, not kept beside a trial
+KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 # held-out values computed together: exactly, and where each time is a pass over the rows
 PATH_ELEMENTS = 1 << 24, 1 << 27
@@ -71,7 +73,8 @@ class Tuner:
     """Everything that a choice depends on.
 
     `deletions` are the splits, None for leave-one-out. `make` may hand out problems that others
-    have decomposed already (nested permutations share theirs).
+    have decomposed already (nested permutations share theirs). `drawn` is the sample that the rows
+    are, where they are one.
     """
 
     data: Data
@@ -79,6 +82,7 @@ class Tuner:
     readout: Readout
     deletions: Sequence[Deletion] | None = None
     make: Callable[[Tuner, Parameters], Problem] | None = field(default=None, compare=False)
+    drawn: Sample | None = field(default=None, compare=False)
 
     # ---- decompositions ------------------------------------------------------------------------
 
@@ -185,43 +189,78 @@ class Tuner:
         problem.check(alphas)
         return self.judged(problem, alphas, parameters)
 
+    def factors(self, parameters: Parameters) -> bool:
+        """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors."""
+        return bool(parameters.get("penalty", self.specification.penalty) == "function")
+
+    def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
+        """A single alpha, from a Cholesky factorisation; all of them where that is no cheaper, or
+        where it fails.
+        """
+        if self.make is not None:
+            return self.judged(self.make(self, parameters), np.array([alpha]), parameters)
+        if not self.factors(parameters):
+            return self.evaluate(parameters)
+        try:
+            problem = self.problem(parameters, alpha)
+        except NotPositiveDefiniteError:
+            return self.evaluate(parameters)
+        trial = self.judged(problem, np.array([alpha]), parameters).trial
+        return Evaluated(trial, None, None)
+
     def judged(
         self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
     ) -> Evaluated:
         """Some candidates for alpha on a decomposition that is there."""
         losses, path = self._losses(problem, alphas)
-        return Evaluated(Trial(parameters or {}, alphas, losses), problem, path)
+        sampled = None if self.drawn is None else len(self.drawn.rows)
+        return Evaluated(Trial(parameters or {}, alphas, losses, sampled), problem, path)
 
     def lattice(self) -> GammaLattice | None:
         return self.specification.gamma_lattice(self.data)
 
+    def sample(self) -> Tuner | None:
+        """The same on a sample of the rows, where a search over gamma begins with one."""
+        data = self.data
+        exact = data.landmarks is None and data.block is None
+        many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search != "full"
+        if not (exact and many and self.specification.tunes_gamma):
+            return None
+        drawn = sample_of(data, self.deletions)
+        deletions = drawn.deletions(self.deletions, data.X.shape[0])
+        return replace(self, data=data.rows(drawn.rows), deletions=deletions, drawn=drawn)
+
+    @property
+    def walks(self) -> bool:
+        """Whether a search that began on a sample goes on from gamma to gamma on all rows."""
+        return self.specification.search != "fast"
+
     def winner(self) -> Trial:
         """The choice alone."""
-        trials = search(self._one_by_one, self.specification.others(), self.lattice())
-        return trials.winner
+        sample, stages = self.sample(), None
+        if sample is not None:
+            stages = Stages(sample._one_by_one, self._probe, self.walks)
+        others, lattice = self.specification.others(), self.lattice()
+        return search(self._one_by_one, others, lattice, stages).winner
 
     def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
         return [self.evaluate(parameters).trial for parameters in several]
 
+    def _probe(self, parameters: Parameters, alpha: float) -> Trial:
+        return self.evaluate_at(parameters, alpha).trial
+
     def search(self, n_jobs: int | None = None, watch: Watch | None = None) -> Tuned:
         """Everything that is to be tuned; the winner's decomposition comes along."""
-        others, lattice = self.specification.others(), self.lattice()
-        watch = Watch() if watch is None else watch
-        best = _Best(self, watch)
+        others, lattice, sample = self.specification.others(), self.lattice(), self.sample()
         alone = lattice is None and len(others) == 1
-
-        def side_by_side(several: Sequence[Parameters]) -> list[Trial]:
-            jobs = (delayed(_trial_alone)(self, parameters) for parameters in several)
-            found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=n_jobs)(jobs)
-            for trial, doubts in found:
-                for doubt in doubts:
-                    warn_numerical(doubt)
-                watch.tried(trial)
-            return [trial for trial, _ in found]
-
+        several = not alone and effective_n_jobs(n_jobs) > 1
+        best = _Best(self, Watch() if watch is None else watch, n_jobs if several else None)
+        evaluate = best.side_by_side if several else best.one_by_one
+        stages = None
+        if sample is not None:
+            stages = Stages(best.of_sample(sample), best.probe, self.walks)
         with doubts_once():
-            one_process = alone or effective_n_jobs(n_jobs) == 1
-            found = search(best.one_by_one if one_process else side_by_side, others, lattice)
+            found = search(evaluate, others, lattice, stages)
             problem, path = best.of(found.winner)
         return Tuned(found, found.winner, problem, path)
 
@@ -233,27 +272,61 @@ def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]
 
 
 class _Best:
-    """Trials one after the other, with the decomposition of the best so far kept beside them."""
+    """Trials one after the other, with the decomposition of the best so far kept beside them; or
+    side by side in `n_jobs` processes.
+    """
 
-    def __init__(self, tuner: Tuner, watch: Watch) -> None:
-        self.tuner, self.watch = tuner, watch
+    def __init__(self, tuner: Tuner, watch: Watch, n_jobs: int | None) -> None:
+        self.tuner, self.watch, self.n_jobs = tuner, watch, n_jobs
         self.kept: Evaluated | None = None
 
     def one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
         return [self._evaluate(parameters) for parameters in several]
 
+    def side_by_side(self, several: Sequence[Parameters]) -> list[Trial]:
+        return self._in_processes(self.tuner, several)
+
+    def of_sample(self, sample: Tuner) -> Evaluate:
+        """Trials on a sample; their decompositions are not kept."""
+
+        def evaluate(several: Sequence[Parameters]) -> list[Trial]:
+            if self.n_jobs is not None:
+                return self._in_processes(sample, several)
+            return [self._watched(sample.evaluate, parameters).trial for parameters in several]
+
+        return evaluate
+
+    def probe(self, parameters: Parameters, alpha: float) -> Trial:
+        if not self.tuner.factors(parameters):
+            return self._evaluate(parameters)
+        return self._better(self._watched(lambda at: self.tuner.evaluate_at(at, alpha), parameters))
+
+    def _in_processes(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
+        jobs = (delayed(_trial_alone)(tuner, parameters) for parameters in several)
+        found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=self.n_jobs)(jobs)
+        for trial, doubts in found:
+            for doubt in doubts:
+                warn_numerical(doubt)
+            self.watch.tried(trial)
+        return [trial for trial, _ in found]
+
     def _evaluate(self, parameters: Parameters) -> Trial:
-        data = self.tuner.data
+        data, kept = self.tuner.data, self.kept
+        if kept is not None and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None:
+            self.kept = Evaluated(kept.trial, None, None)
+        return self._better(self._watched(self.tuner.evaluate, parameters))
+
+    def _watched(
+        self, evaluate: Callable[[Parameters], Evaluated], parameters: Parameters
+    ) -> Evaluated:
         with self.watch.task(_name(parameters)):
-            if (
-                self.kept is not None
-                and data.X.shape[0] > KEEP_BEST_UP_TO
-                and data.landmarks is None
-            ):
-                self.kept = Evaluated(self.kept.trial, None, None)
-            evaluated = self.tuner.evaluate(parameters)
+            evaluated = evaluate(parameters)
+        self.watch.tried(evaluated.trial)
+        return evaluated
+
+    def _better(self, evaluated: Evaluated) -> Trial:
+        """The trial; its decomposition is kept if it is the best one so far."""
         trial = evaluated.trial
-        self.watch.tried(trial)
         if self.kept is None or Search([self.kept.trial, trial]).winner is trial:
             self.kept = evaluated
         return trial
