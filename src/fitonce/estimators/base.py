@@ -90,7 +90,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             penalty=("function", "dual", "tune"),
             pooled=(True, False),
             refine=(True, False),
-            search=("auto", "full", "fast"),
+            search=("auto", "full"),
         )
         check_criterion(self, REGRESSION if self.multi_output else CLASSIFICATION)
         if hasattr(self, "fit_intercept"):

@@ -65,10 +65,10 @@ class LeastSquaresSVC(KernelClassifier):
         Whether to move from the best point of the lattice to the bottom of its valley: gamma by
         gradient or line search, alpha by Newton's method where the criterion has derivatives.
         Candidates given as an array are left as they are.
-    search : {"auto", "full", "fast"}, default="auto"
+    search : {"auto", "full"}, default="auto"
         How a tuned gamma is looked for. "full" tries the lattice on all rows. "auto" does so below
         1000 rows; with more it tries the lattice on a sample of them, then walks on all rows from
-        the best gamma to better neighbours. "fast" ends without the walk.
+        the best gamma to better neighbours.
     cv : int, splitter, iterable of splits or None, default=None
         Where held-out values come from, for tuning, for calibration and for `held_out_decision_`:
         leave-one-out if None (leave-one-group-out when groups are given).

@@ -36,7 +36,7 @@ class Together:
         if self.samples[labelling] is None:
             return None
         sample, probe = partial(self.on_sample, labelling), partial(self.probe, labelling)
-        return Stages(sample, probe, self.fold.tuner.walks)
+        return Stages(sample, probe)
 
     def columns(self, labelling: int, several: Sequence[Parameters]) -> list[Trial]:
         return [self._trial(labelling, parameters, None) for parameters in several]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -16,19 +17,33 @@ def _tried(model: Any) -> tuple[dict[str, Any], float]:
     """Every candidate, the chosen one and what the criterion is called; and the sign that turns
     scores into losses where the criterion is one.
     """
-    criterion, candidates = model.criterion, model.cv_results_["params"]
+    criterion, results = model.criterion, model.cv_results_
+    shown = np.flatnonzero(_shown(results))
+    candidates = [results["params"][number] for number in shown]
     sign = 1.0 if criterion in ("auc", "r2") or callable(criterion) else -1.0
     name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
     gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
     tried = {
         "gammas": gammas,
         "alphas": np.array([entry["alpha"] for entry in candidates], dtype=float),
-        "values": sign * np.asarray(model.cv_results_["mean_test_score"], dtype=float),
+        "values": sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
         "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
         "alpha": float(model.alpha_),
         "name": NAMES.get(name, name.replace("_", " ")) + ", held out",
     }
     return tried, sign
+
+
+def _shown(results: Mapping[str, Any]) -> np.ndarray:
+    """Of each kernel the candidates on all rows or, where these are a few of its alphas only, those
+    on a sample.
+    """
+    rows = np.asarray(results.get("n_samples", np.ones(len(results["params"]))))
+    kernels = [repr({**entry, "alpha": None}) for entry in results["params"]]
+    _, kernel = np.unique(kernels, return_inverse=True)
+    on_all = rows == rows.max()
+    n_all, n_sampled = (np.bincount(kernel, weights=part) for part in (on_all, ~on_all))
+    return np.asarray(on_all == (n_all >= n_sampled)[kernel])
 
 
 def _width(gamma: Any) -> float:

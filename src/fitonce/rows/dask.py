@@ -18,6 +18,7 @@ from ..core.arrays import Array
 from .blocks import SameRows, SteppedRows, checked_block, checksum, mapped, rechunked
 
 BRANCHES = 8  # results merged by one task
+AT_ONCE = 64  # partitions whose results come back together
 STEADY_PARTITIONS = (
     "Give random steps of the collection a seed, or keep its partitions: X = X.persist()."
 )
@@ -83,8 +84,11 @@ class DaskRows(SteppedRows):
         return tasks
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        for found in _dask().compute(*self._tasks(function, per_row)):
-            yield from self._as_before(found)
+        """A few partitions at a time: the results of all of them are never here together."""
+        tasks = self._tasks(function, per_row)
+        for start in range(0, len(tasks), AT_ONCE):
+            for found in _dask().compute(*tasks[start : start + AT_ONCE]):
+                yield from self._as_before(found)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None

@@ -24,9 +24,10 @@ from ..core.memory import (
     size_text,
 )
 from ..core.progress import heard, say
-from ..core.rows import dense_like, on_host
+from ..core.rows import HOST_ELEMENTS, dense_like, on_host
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
+from .criterion import SELECTION_ELEMENTS
 from .decompose import few_features
 from .search import Trial
 
@@ -34,6 +35,9 @@ from .search import Trial
 # form of a GPU
 MATRICES = {"all": 3.2, "one": 2.2, "band": 1.4}
 LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
+# held-out values computed together: exactly, and where each time is a pass over the rows
+PATH_ELEMENTS = 1 << 24, 1 << 27
+ALPHAS = 43  # candidates of a window
 
 
 @contextmanager
@@ -80,18 +84,27 @@ def exact_cost(n: int) -> tuple[float, float]:
     ] * 8 * n**2
 
 
-def landmark_cost(n: int, m: int, n_values: int) -> tuple[float, float]:
+def landmark_cost(n: int, m: int, n_targets: int, n_classes: int) -> tuple[float, float]:
     """Seconds and bytes of the passes over n rows with m landmarks, and of a criterion that looks
-    at n_values outputs a row.
+    at every output for every alpha; the rows themselves are not counted.
 
     Three products (n, m) by (m, m); about sixty exponentials of every output, which is what
-    calibrated criteria take.
+    calibrated criteria take. Held for each row and alpha of a chunk: residuals, held-out residuals
+    and predicted targets, 1 - leverage, and class scores.
     """
     rows = 512
     A, B = np.ones((rows, m)), np.ones((m, m))
     passes = 3.0 * _quickest(lambda: np.exp(-(A @ B))) * n / rows
-    criterion = 60.0 * _quickest(lambda: np.exp(A)) * n * n_values / A.size
-    return passes + criterion, 8.0 * (4 * n * n_values + 6 * m**2 + 8 * 2**21)
+    criterion = 60.0 * _quickest(lambda: np.exp(A)) * n * ALPHAS * n_targets / A.size
+    together = n * alphas_at_once(n, n_targets, ALPHAS, landmarks=True)
+    held = together * (3 * n_targets + 1 + n_classes)
+    judged = 5 * min(together * n_classes, SELECTION_ELEMENTS)
+    return passes + criterion, 8.0 * (held + judged + 6 * m**2 + 2 * HOST_ELEMENTS)
+
+
+def alphas_at_once(n: int, n_targets: int, n_alphas: int, landmarks: bool) -> int:
+    """For how many alphas held-out values are computed together."""
+    return min(n_alphas, max(1, PATH_ELEMENTS[landmarks] // (n * max(n_targets, 2))))
 
 
 class SearchProgress:
@@ -100,38 +113,51 @@ class SearchProgress:
     """
 
     def __init__(self, verbose: int, tuner: Any) -> None:
-        lattice = tuner.lattice()
+        lattice, sample = tuner.lattice(), tuner.sample()
+        n_others = len(tuner.specification.others())
         gammas = 1 if lattice is None else len(lattice.first()) + 2
-        self.verbose, self.expected = verbose, len(tuner.specification.others()) * gammas
+        self.verbose, self.expected, self.whole = (
+            verbose,
+            n_others * gammas,
+            1.0 * n_others * gammas,
+        )
+        self.sampled = 0 if sample is None else sample.data.X.shape[0]
+        if self.sampled:  # then one or two decompositions of all rows, and some factorisations
+            share = self.sampled / tuner.data.X.shape[0]
+            self.expected += n_others * 3
+            self.whole = n_others * (gammas * share**3 + 2.0)
         self.done, self.start = 0, time.perf_counter()
         if verbose and not heard():
             data = tuner.data
-            self._print(self._plan(data.X, data.landmarks, data.targets.shape[1]))
+            values = data.targets.shape[1], tuner.readout.n_classes
+            self._print(self._plan(data.X, data.landmarks, values))
 
     def _print(self, line: str) -> None:
         if self.verbose and not heard():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
-    def _plan(self, X: Any, landmarks: Landmarks | None, n_targets: int) -> str:
-        """What the search will take."""
+    def _plan(self, X: Any, landmarks: Landmarks | None, values: tuple[int, int]) -> str:
+        """What the search will take, given the numbers of targets and classes."""
         n, p = X.shape
         kernels = f"{self.expected} kernels" if self.expected > 1 else "one kernel"
+        if self.sampled:
+            kernels += f", most of them on {self.sampled:,} rows"
         head = f"{n:,} rows, {p:,} features, {kernels}"
         if not on_host(X):
             return head
         if landmarks is not None:
             m = landmarks.points.shape[0]
-            cost = self._cost(*landmark_cost(n, m, 43 * n_targets))
+            cost = self._cost(*landmark_cost(n, m, *values))
             return f"{head}, {m:,} landmarks: about {cost}"
         seconds, size = exact_cost(n)
         line = f"{head}, exact: about {self._cost(seconds, size)}"
-        if self.expected * seconds > 60:
-            cost = self._cost(*landmark_cost(n, 500, 43 * n_targets))
+        if self.whole * seconds > 60:
+            cost = self._cost(*landmark_cost(n, 500, *values))
             line += f"; landmarks=500 would take about {cost}"
         return line
 
     def _cost(self, seconds: float, size: float) -> str:
-        return f"{_duration(self.expected * seconds)} and {size_text(size)}"
+        return f"{_duration(self.whole * seconds)} and {size_text(size)}"
 
     def tried(self, trial: Trial) -> None:
         self.done += 1

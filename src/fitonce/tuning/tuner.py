@@ -21,7 +21,7 @@ from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
 from ..core.ties import settled_outputs
 from .averages import averaged_problem
-from .costs import check_fits
+from .costs import alphas_at_once, check_fits
 from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
@@ -32,8 +32,6 @@ from .walk import Stages, search
 
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
-# held-out values computed together: exactly, and where each time is a pass over the rows
-PATH_ELEMENTS = 1 << 24, 1 << 27
 
 Parameters = dict[str, Any]
 
@@ -117,7 +115,7 @@ class Tuner:
     def _losses(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
         """A chunk of alphas at a time; and the path, where there is one chunk of leave-one-out."""
         n, t = self.data.targets.shape
-        chunk = max(1, PATH_ELEMENTS[self.data.landmarks is not None] // (n * max(t, 2)))
+        chunk = alphas_at_once(n, t, len(alphas), self.data.landmarks is not None)
         parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
         losses, path = [], None
         for part in parts:
@@ -230,16 +228,11 @@ class Tuner:
         deletions = drawn.deletions(self.deletions, data.X.shape[0])
         return replace(self, data=data.rows(drawn.rows), deletions=deletions, drawn=drawn)
 
-    @property
-    def walks(self) -> bool:
-        """Whether a search that began on a sample goes on from gamma to gamma on all rows."""
-        return self.specification.search != "fast"
-
     def winner(self) -> Trial:
         """The choice alone."""
         sample, stages = self.sample(), None
         if sample is not None:
-            stages = Stages(sample._one_by_one, self._probe, self.walks)
+            stages = Stages(sample._one_by_one, self._probe)
         others, lattice = self.specification.others(), self.lattice()
         return search(self._one_by_one, others, lattice, stages).winner
 
@@ -258,7 +251,7 @@ class Tuner:
         evaluate = best.side_by_side if several else best.one_by_one
         stages = None
         if sample is not None:
-            stages = Stages(best.of_sample(sample), best.probe, self.walks)
+            stages = Stages(best.of_sample(sample), best.probe)
         with doubts_once():
             found = search(evaluate, others, lattice, stages)
             problem, path = best.of(found.winner)

@@ -26,12 +26,11 @@ NEAR = 1e-2  # relative; beyond this no other alpha is expected to make up for a
 @dataclass(frozen=True)
 class Stages:
     """How candidates are tried beside every alpha on all rows: every alpha on the sample, and one
-    alpha on all rows. Without `walks` the sample alone chooses gamma.
+    alpha on all rows.
     """
 
     sample: Evaluate
     probe: Callable[[Parameters, float], Trial]
-    walks: bool = True
 
 
 def search(
@@ -66,8 +65,6 @@ def walk(
     except ValueError:
         return search_gamma(evaluate, other, lattice)
     (here,) = evaluate([Search(sampled).winner.parameters])
-    if not stages.walks:
-        return [*sampled, here]
     steps = _Walk(stages.probe, sampled, here)
     best = steps.best(lattice)
     whole = best is here or len(best.alphas) > 1 or len(here.alphas) == 1
