@@ -116,6 +116,44 @@ def search_growth() -> str:
     return made_by(table(header, rows), "search_growth")
 
 
+def default_fit() -> str:
+    rows = [
+        [n, f"{row['auto / eigh']:.1f}", f"{row['full / eigh']:.1f}" if "full" in row else "–"]
+        for n, row in result("search")["rows"].items()
+    ]
+    header = ["rows", "default fit / one `eigh`", '`search="full"` / one `eigh`']
+    return made_by(table(header, rows), "search")
+
+
+def search_quality() -> str:
+    found = result("search_quality")
+    auto, n_sets = found["summary"]["auto"], len(found["rows"])
+    worse = [row["auto"]["criterion worse by %"] for row in found["rows"].values()]
+    rows = [
+        ["same gamma as the full search", f"{auto['same gamma']} of {n_sets}"],
+        ["criterion worse by, largest", f"{max(worse):.2f} %"],
+        ["criterion worse by, mean", f"{sum(worse) / n_sets:.3f} %"],
+        ["test error, mean difference", f"{auto['test error difference, mean']:+.3f} points"],
+        ["test error, largest difference", f"{auto['test error difference, largest']:+.2f} points"],
+        ["times faster, median", f"{auto['times faster, median']:.1f}"],
+    ]
+    header = [f"{n_sets} sets, {found['n_train']} training rows", "default search"]
+    return made_by(table(header, rows), "search_quality")
+
+
+def folds_path() -> str:
+    found = result("folds_path")
+    seconds, what = found["seconds"], f"{found['folds']} folds, {found['alphas']} alphas"
+    rows = [
+        ["decomposition of all rows", duration(seconds["decomposition"])],
+        ["folds and alphas from it", duration(seconds["folds from it"])],
+        ["a decomposition for every fold instead", duration(seconds["a decomposition per fold"])],
+        ["`KernelRidge`, everything included", duration(seconds["whole fit"])],
+        ["scikit-learn's `GridSearchCV`", duration(seconds["GridSearchCV"])],
+    ]
+    return made_by(table([f"n = {found['n']}, {what}", "CPU time"], rows), "folds_path")
+
+
 def permutation() -> str:
     found = result("permutation")
     rows = []
@@ -374,6 +412,9 @@ TABLES: dict[str, Callable[[], str]] = {
         fits,
         cross_validation,
         search_growth,
+        default_fit,
+        search_quality,
+        folds_path,
         permutation,
         positions,
         raetsch,
@@ -429,6 +470,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "tuned_shortfall": tuned_shortfall,
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "default_fit_2000": lambda: f"{result('search')['rows']['2000']['auto / eigh']:.1f}",
+    "default_fit_4000": lambda: f"{result('search')['rows']['4000']['auto / eigh']:.1f}",
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),
     "gpu_agreement_landmarks": lambda: gpu_agreement("landmarks"),
     "gpu_peak": lambda: f"{result('gpu')['path']['65536']['peak_GiB']:.1f} GiB",

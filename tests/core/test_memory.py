@@ -45,6 +45,11 @@ def test_a_fit_needs_at_most_four_matrices(estimator, penalty, data):
     assert 1.0 < matrices_at_peak(lambda: model.fit(*data)) <= 4.0
 
 
+def test_a_search_over_gamma_needs_no_more(data):
+    """The decompositions of others are not kept beside the one that is made."""
+    assert 1.0 < matrices_at_peak(lambda: KernelFisherDiscriminant().fit(*data)) <= 3.2
+
+
 def test_cross_validation_at_fixed_parameters_needs_less(data):
     model = KernelFisherDiscriminant(gamma=0.1, alpha=1.0)
     assert 1.0 < matrices_at_peak(lambda: cross_val_predict(model, *data, cv=10)) <= 3.0

@@ -6,6 +6,7 @@ Streamed = in memory = Dask, and faults are told with their place.
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -434,6 +435,33 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
 def test_the_advice_names_what_would_fit():
     text = explanation(100_000, 3.2, costs.memory_of(np.empty(0)))
     assert "About" in text and "rows would fit" in text
+
+
+@pytest.mark.parametrize("classes", [0, 2, 5])
+def test_what_a_fit_on_landmarks_holds_is_counted(classes):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(30_000, 2))
+    y = rows[:, 0] + rng.normal(size=len(rows))
+    model = KernelRidge(gamma=0.5, landmarks=20, random_state=0)
+    if classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+        model = KernelFisherDiscriminant(gamma=0.5, landmarks=20, random_state=0)
+    tracemalloc.start()
+    try:
+        model.fit(rows, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    _, counted = costs.landmark_cost(len(rows), 20, max(classes, 1), classes)
+    assert 0.7 <= counted / peak <= 2.5
+
+
+def test_verbose_counts_the_rows_of_a_sample(capsys):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1000, 2))
+    KernelRidge(1.0, verbose=1).fit(rows, rows[:, 0])
+    error = capsys.readouterr().err
+    assert "1,000 rows, 2 features, 12 kernels, most of them on 500 rows, exact: about" in error
 
 
 def test_verbose_says_what_it_takes(capsys):

@@ -122,9 +122,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     effective_dof_ : float
         Sum of the leverages.
     cv_results_ : dict
-        Everything the lattice tried, in the shape of scikit-learn's searches: ``params``,
+        Everything the search tried, in the shape of scikit-learn's searches: ``params``,
         ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
-        `criterion` (what it returned, for a callable).
+        `criterion` (what it returned, for a callable), on ``n_samples`` rows: all of them, or those
+        of a sample, which rank behind.
     best_score_ : float
         The score of the chosen values, after refinement.
     best_params_ : dict
