@@ -209,6 +209,15 @@ def test_a_fit_in_stages_is_close_to_the_full_search_and_reports_all_rows(
     np.testing.assert_allclose(getattr(alone, name), getattr(staged, name), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize("criterion", ["marginal_likelihood", "gcv", "loo_log_density"])
+def test_criteria_of_the_fit_are_searched_in_stages(criterion: str) -> None:
+    X, y = data(150, classes=0)
+    staged = KernelRidge(criterion=criterion).fit(X, y)
+    full = KernelRidge(criterion=criterion, search="full").fit(X, y)
+    assert staged.best_params_ == full.best_params_
+    assert staged.best_score_ == pytest.approx(full.best_score_, rel=1e-9)
+
+
 def test_few_rows_are_searched_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuner, "SAMPLED_FROM", 121)
     X, y = data()

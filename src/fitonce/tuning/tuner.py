@@ -188,8 +188,12 @@ class Tuner:
         return self.judged(problem, alphas, parameters)
 
     def factors(self, parameters: Parameters) -> bool:
-        """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors."""
-        return bool(parameters.get("penalty", self.specification.penalty) == "function")
+        """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors, and a
+        likelihood the eigenvalues.
+        """
+        spec = self.specification
+        function_norm = parameters.get("penalty", spec.penalty) == "function"
+        return bool(function_norm and not spec.criterion.of_the_fit)
 
     def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
         """A single alpha, from a Cholesky factorisation; all of them where that is no cheaper, or
