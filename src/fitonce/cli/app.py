@@ -202,6 +202,17 @@ def predict(
         list[str] | None,
         typer.Option(help="Column of ROWS to copy beside the predictions; repeat for more."),
     ] = None,
+    interval: Annotated[
+        float | None,
+        typer.Option(
+            help="Also intervals that hold this share of new rows, such as 0.9 (sets of classes, "
+            "for labels); needs --trained-on."
+        ),
+    ] = None,
+    trained_on: Annotated[
+        str | None,
+        typer.Option(help="The table that the model was fitted on, for --interval."),
+    ] = None,
     reading: Reading,
     shown: Shown,
 ) -> None:
@@ -211,7 +222,7 @@ def predict(
     """
     from .work import predict_rows
 
-    predict_rows(shown.screen, model, rows, reading, keep or (), out)
+    predict_rows(shown.screen, model, rows, reading, keep or (), out, interval, trained_on)
 
 
 @command(

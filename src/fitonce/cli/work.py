@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..core.doubt import caught_warnings
 from ..io.onnx import measured_error, to_onnx
 from ..io.saving import load, read_metadata, save
 from . import answers
+from .bounds import bounds, check_interval
 from .columns import TableDesign, check_columns, design, features_of
 from .errors import UserError
 from .models import pipeline
@@ -134,9 +136,17 @@ def permute_table(
 
 
 def predict_rows(
-    screen: Screen, model: str, rows: str, reading: Reading, keep: Sequence[str], out: str | None
+    screen: Screen,
+    model: str,
+    rows: str,
+    reading: Reading,
+    keep: Sequence[str],
+    out: str | None,
+    interval: float | None = None,
+    trained_on: str | None = None,
 ) -> None:
     """Labels and probabilities (or numbers) of new rows, as CSV on standard output or in a file."""
+    check_interval(interval, trained_on)
     if out is not None:
         check_folder(Path(out).parent)
     estimator = load(model)
@@ -149,6 +159,9 @@ def predict_rows(
     predictions = _predictions(estimator, X)
     if target is not None and target in table.frame.columns:
         screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
+    if interval is not None and trained_on is not None:
+        refit = partial(_fit_again, screen, model, trained_on)
+        predictions += bounds(estimator, refit, X, interval)
     screen.paths(write_table(pl.DataFrame([*table.frame.select(keep), *predictions]), out))
 
 
@@ -177,14 +190,47 @@ def report_page(
 ) -> None:
     """The HTML page of a model file and the table it was fitted on."""
     path = beside(model, out, ".html")
-    estimator, known = load(model), read_metadata(model)
+    estimator = load(model)
+    table, parts = own_rows(model, estimator, reading, request.table, request.group, request.weight)
+    with screen.bars() as bars, threads_for(parts):
+        judged, _ = assessed_rows(parts, check.random_state)
+        answer = assessed(estimator, judged, check)
+        bars(0, 0, "fit again for the page")
+        fit_all(estimator, parts, judged)
+    write_page(path, estimator, parts, answer, Path(table.name).name, include_data=include_data)
+    screen.json({"command": "report", "page": str(path)})
+    screen.paths([str(path)])
+
+
+# ---- steps ---------------------------------------------------------------------------------------
+
+
+def _fit_again(screen: Screen, model: str, name: str, estimator: Any) -> TableDesign:
+    """Fit a loaded model on its own table, as `fit` did."""
+    _, parts = own_rows(model, estimator, Reading(), name)
+    with screen.bars() as bars, threads_for(parts):
+        bars(0, 0, "fit again for the intervals")
+        fit_all(estimator, parts, assessed_rows(parts, 0)[0])
+    return parts
+
+
+def own_rows(
+    model: str,
+    estimator: Any,
+    reading: Reading,
+    name: str,
+    group: str | None = None,
+    weight: str | None = None,
+) -> tuple[Table, TableDesign]:
+    """The table that a model file was fitted on, taken apart as it was."""
+    known = read_metadata(model)
     if "target" not in known:
         raise UserError(
-            f"{model} does not name its target: pages are for models that `fitonce fit` wrote."
+            f"{model} does not name its target: this is for models that `fitonce fit` wrote."
         )
-    table = reading.table(request.table, [known["target"]])
+    table = reading.table(name, [known["target"]])
     kinds, _ = columns_of(model, estimator)
-    group, weight = request.group or known.get("group"), request.weight or known.get("weight")
+    group, weight = group or known.get("group"), weight or known.get("weight")
     used = {*kinds, known["target"], group, weight}
     parts = design(
         table,
@@ -197,18 +243,8 @@ def report_page(
         categorical=[name for name, kind in kinds.items() if kind == CATEGORY],
     )
     if parts.X.columns != list(kinds):
-        raise UserError(f"{request.table} does not have the columns that {model} was fitted on.")
-    with screen.bars() as bars, threads_for(parts):
-        judged, _ = assessed_rows(parts, check.random_state)
-        answer = assessed(estimator, judged, check)
-        bars(0, 0, "fit again for the page")
-        fit_all(estimator, parts, judged)
-    write_page(path, estimator, parts, answer, Path(table.name).name, include_data=include_data)
-    screen.json({"command": "report", "page": str(path)})
-    screen.paths([str(path)])
-
-
-# ---- steps ---------------------------------------------------------------------------------------
+        raise UserError(f"{name} does not have the columns that {model} was fitted on.")
+    return table, parts
 
 
 def announce(

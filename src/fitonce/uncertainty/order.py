@@ -13,8 +13,9 @@ def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The least value (m, …) of (m, n, …) below or at which rows have the mass `confidence`;
     infinite where all together have less.
     """
-    if np.all(mass == mass[0]):  # 1/(n + 1), where rows count alike: the rank is ⌈(1-α)(n + 1)⌉
-        return _ranked(values, int(np.ceil(confidence / mass[0] - ROUNDING)))
+    rank = _common_rank(mass, confidence)
+    if rank is not None:
+        return _ranked(values, rank)
     host = to_numpy(values)
     order = np.argsort(host, axis=1, kind="stable")
     reached = np.cumsum(mass[order], axis=1) >= confidence - ROUNDING
@@ -26,7 +27,16 @@ def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
 
 def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The largest value above or at which rows have the mass `confidence`, or -infinity."""
+    rank = _common_rank(mass, confidence)
+    if rank is not None and rank <= len(mass):
+        return _ranked(values, len(mass) + 1 - rank)
     return -upper(-values, mass, confidence)
+
+
+def _common_rank(mass: np.ndarray, confidence: float) -> int | None:
+    """⌈(1-α)(n + 1)⌉, where all rows count alike."""
+    alike = bool(np.all(mass == mass[0]))
+    return int(np.ceil(confidence / mass[0] - ROUNDING)) if alike else None
 
 
 def _ranked(values: Array, rank: int) -> Array:

@@ -1,0 +1,73 @@
+"""Intervals and sets beside the predictions of a model file.
+
+A file does not hold the n×n decomposition that they come from, so the model is fitted once more on
+its own table, and must say the same as the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..core.doubt import caught_warnings
+from .columns import TableDesign
+from .errors import UserError
+
+AGREES = 1e-6  # relative difference of predictions, the file's and those of the model fitted again
+
+
+def check_interval(interval: float | None, trained_on: str | None) -> None:
+    """Both or none of the two options."""
+    if interval is None and trained_on is None:
+        return
+    if interval is None:
+        raise UserError(
+            "--trained-on is for intervals: say how sure they should be, --interval 0.9."
+        )
+    if not 0.0 < interval < 1.0:
+        raise UserError(f"--interval must be between 0 and 1, such as 0.9, got {interval:g}.")
+    if trained_on is None:
+        raise UserError(
+            "--interval needs --trained-on TABLE, the table that the model was fitted on: a model "
+            "file does not hold what intervals are made of."
+        )
+
+
+def bounds(
+    estimator: Any,
+    refit: Callable[[Any], TableDesign],
+    X: pl.DataFrame,
+    confidence: float,
+) -> list[pl.Series]:
+    """Columns lower and upper, or one for each class: whether it is in the set.
+
+    `refit` fits the estimator in place on its own table and returns that table's rows.
+    """
+    before = _outputs(estimator, X)
+    with caught_warnings():
+        refit(estimator)
+    after = _outputs(estimator, X)
+    scale = float(np.max(np.abs(before), initial=np.finfo(float).tiny))
+    if before.shape != after.shape or float(np.abs(after - before).max()) > AGREES * scale:
+        raise UserError(
+            "the table given with --trained-on gives another model: it is not the one, or not as "
+            "it was, that the model was fitted on."
+        )
+    rows = estimator[:-1].transform(X)
+    model = estimator[-1]
+    if not hasattr(model, "predict_set"):
+        low, high = np.asarray(model.predict_interval(rows, confidence)).T
+        return [pl.Series("lower", low), pl.Series("upper", high)]
+    sets = model.predict_set(rows, confidence)
+    return [
+        pl.Series(f"in_set_{label}", members)
+        for label, members in zip(model.classes_.tolist(), sets.T, strict=True)
+    ]
+
+
+def _outputs(estimator: Any, X: pl.DataFrame) -> np.ndarray:
+    name = "decision_function" if hasattr(estimator, "decision_function") else "predict"
+    return np.asarray(getattr(estimator, name)(X))
