@@ -38,7 +38,12 @@ EXCHANGED = {
     "sign": "within pairs",
     "shift": "by shifts",
 }
-MODES = {"within-folds": "inside each fold", "resplit": "folds made anew", "free": "across folds"}
+MODES = {
+    "cosets": "with their folds",
+    "within-folds": "inside each fold",
+    "resplit": "folds made anew",
+    "free": "across folds",
+}
 
 
 def score_name(name: Any) -> str:

@@ -23,9 +23,11 @@ from ..plotting import (
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
+    StandardizedResidualDisplay,
     WeightsDisplay,
 )
 from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
+from ..uncertainty.order import upper
 from .subject import Subject, chosen_values, model_feature_names, own_splits
 
 # matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
@@ -38,6 +40,7 @@ FOLLOWING = {
     "#ffffff": "var(--paper)",
     **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
 }
+SHARE = 0.9  # of rows inside the interval that a caption tells
 MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
 STYLE = {
     "svg.fonttype": "none",
@@ -66,7 +69,8 @@ def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
     single = subject.y.ndim == 1 and subject.predicted_rows.sum() > 1
     fit = _fit(subject) if include_data and single and not subject.classification else None
     calibration = _calibration(subject) if subject.classification else None
-    return [found for found in (calibration, fit, _null(subject)) if found is not None]
+    spread = _spread(subject) if include_data and single else None
+    return [found for found in (calibration, fit, spread, _null(subject)) if found is not None]
 
 
 def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
@@ -84,12 +88,35 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
 def _fit(subject: Subject) -> Figure:
     rows = subject.predicted_rows
     observed, predicted = (v[rows].astype(float) for v in (subject.y, subject.predictions))
+    radius = float(upper(np.abs(observed - predicted)[None, :], _alike(len(observed)), SHARE)[0])
+    nine = f" About nine of ten new rows lie within {rounded(radius)} of their prediction."
     return figure(
         "fit",
         lambda: FitDisplay(observed, predicted),
         "Scatter plot of held-out predictions against observed values.",
-        "Held-out predictions against observed values. The closer to the dashed line, the better.",
+        "Held-out predictions against observed values. The closer to the dashed line, the better."
+        + (nine if np.isfinite(radius) else ""),
     )
+
+
+def _spread(subject: Subject) -> Figure | None:
+    """Of exact models of numbers that have their decomposition at hand."""
+    model = subject.model
+    exact = model.penalty_ == "function" and not hasattr(model, "landmarks_")
+    if subject.classification or subject.record is None or not exact:
+        return None
+    return figure(
+        "spread",
+        lambda: StandardizedResidualDisplay.from_estimator(model),
+        "Leave-one-out residuals in units of their standard deviation against a normal law.",
+        "Leave-one-out residuals in units of the standard deviation that the model, read as a "
+        "Gaussian process, gives them. On the line it is right; steeper, it is too small.",
+    )
+
+
+def _alike(n: int) -> np.ndarray:
+    """The share of every row in an order statistic."""
+    return np.full(n, 1.0 / (n + 1))
 
 
 def _null(subject: Subject) -> Figure | None:

@@ -23,7 +23,7 @@ from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
 from .subject import Subject, calibrated, chosen_values, own_score, own_splits
-from .tables import TABLE_ROWS, confusion, rows_table
+from .tables import TABLE_ROWS, confusion, dependence, rows_table
 
 # replaced by the size of the page; a noncharacter, which names cannot contain
 SIZE = "\ufdd0size\ufdd0"
@@ -222,6 +222,7 @@ def _context(
         "own_score": own_score(subject),
         "doubts": _doubts(subject),
         "confusion": confusion(subject),
+        "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),
         "choice_figures": choice_figures(subject, include_data),
         "explorer": None,

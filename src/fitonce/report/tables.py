@@ -17,6 +17,8 @@ from .subject import Subject
 MATRIX_UP_TO = 12  # classes; above, the most frequent confusions are listed
 LISTED_CONFUSIONS = 15
 TABLE_ROWS = 500
+DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are looked at
+DEPENDENCE_ROWS = 5
 TABLE_COLUMNS = 12  # of the data
 
 
@@ -57,6 +59,36 @@ def _counts(subject: Subject) -> np.ndarray:
 
 
 # ---- rows ----------------------------------------------------------------------------------------
+
+
+def dependence(subject: Subject) -> list[dict[str, str]]:
+    """The rows on which what the model says of the others depends most: their mean absolute change
+    when a row is left out, and the row that changes most. Exact, from `influence`.
+
+    Nothing where that cannot be had: models read from files, groups, too many rows.
+    """
+    n = subject.n_samples
+    if subject.record is None or subject.groups is not None or not 2 < n <= DEPENDENCE_UP_TO:
+        return []
+    try:
+        change = subject.model.influence()
+    except ValueError:  # averages of rows, a class of one row
+        return []
+    change = change.reshape(*change.shape[:2], -1)
+    size = np.max(np.abs(change), axis=2)
+    np.fill_diagonal(size, 0.0)
+    mean = size.sum(axis=1) / (size.shape[1] - 1)
+    unit = float(np.std(subject.held_out[np.isfinite(subject.held_out)])) or 1.0
+    names = [subject.row_names[row] for row in subject.active]
+    return [
+        {
+            "row": names[row],
+            "mean": rounded(float(mean[row] / unit)),
+            "other": names[int(size[row].argmax())],
+            "most": rounded(float(size[row].max() / unit)),
+        }
+        for row in np.argsort(-mean)[:DEPENDENCE_ROWS]
+    ]
 
 
 @dataclass(frozen=True)
