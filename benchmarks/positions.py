@@ -31,6 +31,7 @@ from fitonce.positions import generalize, permutation_test
 
 N_EPOCHS, N_CHANNELS, FOLDS = 300, 64, 5
 MODES: dict[str, Any] = {
+    "cosets": StratifiedKFold(FOLDS),
     "free": KFold(FOLDS, shuffle=True, random_state=0),
     "within-folds": StratifiedKFold(FOLDS),
     "resplit": StratifiedKFold(FOLDS),

@@ -164,12 +164,12 @@ def permutation() -> str:
             rows.append([what, f"`{mode}`", duration(values["seconds"]), f"{values['ratio']:.1f}"])
     times = table(["what", "`permute`", "time", "time / the bare matrix product"], rows)
     refits = table(
-        ["five classes, by refitting (extrapolated)", "time", "beside `within-folds`"],
+        ["five classes, by refitting (extrapolated)", "time", "beside `cosets`"],
         [
             [
                 name,
                 duration(seconds),
-                f"{seconds / found['five classes']['modes']['within-folds']['seconds']:.0f} times",
+                f"{seconds / found['five classes']['modes']['cosets']['seconds']:.0f} times",
             ]
             for name, seconds in found["refits"].items()
         ],
@@ -179,18 +179,18 @@ def permutation() -> str:
 
 def positions() -> str:
     found = result("positions")
-    clock = found["clock"]
+    spent = found["processor"]
     rows = [
-        [f"`{mode}`", duration(seconds), f"{clock['times_faster'][mode]}"]
-        for mode, seconds in clock["seconds"].items()
+        [f"`{mode}`", duration(seconds), f"{spent['times_faster'][mode]}"]
+        for mode, seconds in spent["seconds"].items()
     ]
-    rows.append(["MNE, refitting (extrapolated)", duration(clock["mne_seconds_extrapolated"]), "1"])
+    rows.append(["MNE, refitting (extrapolated)", duration(spent["mne_seconds_extrapolated"]), "1"])
     what = (
         f"{found['epochs']} epochs × {found['channels']} channels × {found['times']} times, "
         f"{found['permutations']:,} permutations"
     )
     times = table([what, "time", "times faster"], rows)
-    both = clock["generalization_seconds"]
+    both = spent["generalization_seconds"]
     rest = (
         f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE "
         f"{duration(both['mne'])}.\n"
