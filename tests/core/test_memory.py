@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
@@ -11,6 +13,7 @@ from fitonce import KernelFisherDiscriminant, LeastSquaresSVC, cross_val_predict
 from fitonce.core.memory import (
     Memory,
     NotEnoughMemoryError,
+    _group_memory,
     explanation,
     memory_of,
     out_of_memory_explained,
@@ -84,7 +87,7 @@ class OutOfMemoryError(RuntimeError):
 )
 def test_out_of_memory_says_what_was_asked_what_was_free_and_what_to_do(error, monkeypatch):
     monkeypatch.setattr(
-        "fitonce.core.memory.memory_of", lambda like: Memory("cuda:0", 40 * 2**30, 140 * 2**30)
+        "fitonce.core.memory.memory_of", lambda like: Memory("on cuda:0", 40 * 2**30, 140 * 2**30)
     )
     with pytest.raises(NotEnoughMemoryError) as told, out_of_memory_explained(65_536, np.zeros(0)):
         raise error
@@ -129,7 +132,7 @@ def test_rows_that_fit_do_fit_and_are_fewer_than_asked():
         rows = rows_that_fit(free, 2.0)
         assert 16 * rows**2 <= free < 16 * (1.2 * rows) ** 2
     assert "About 750 rows" in explanation(
-        1000, 2.0, Memory("cuda:0", 2**40, 2**40)
+        1000, 2.0, Memory("on cuda:0", 2**40, 2**40)
     )  # the estimate was too small
     assert "free" not in explanation(1000, 2.0, None)
 
@@ -137,3 +140,60 @@ def test_rows_that_fit_do_fit_and_are_fewer_than_asked():
 def test_memory_of_this_machine():
     memory = memory_of(np.zeros(1))
     assert memory is None or 0 < memory.free <= memory.total
+
+
+# ---- limits below what the machine has -----------------------------------------------------------
+
+
+def file_of(root, path, text):
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text(text)
+
+
+def test_the_limit_of_a_container_is_named(tmp_path):
+    """Version 2 of cgroups: the tightest of the groups; cached files count as free."""
+    file_of(tmp_path, "proc/self/cgroup", "0::/jobs/mine\n")
+    group = "sys/fs/cgroup/jobs"
+    file_of(tmp_path, f"{group}/memory.max", f"{8 * 2**30}\n")
+    file_of(tmp_path, f"{group}/memory.current", f"{2 * 2**30}\n")
+    file_of(tmp_path, f"{group}/mine/memory.max", f"{4 * 2**30}\n")
+    file_of(tmp_path, f"{group}/mine/memory.current", f"{2 * 2**30}\n")
+    file_of(tmp_path, f"{group}/mine/memory.stat", f"anon 5\ninactive_file {2**30}\n")
+    own, above = _group_memory(tmp_path)
+    assert (own.free, own.total) == (3 * 2**30, 4 * 2**30)
+    assert (above.free, above.total) == (6 * 2**30, 8 * 2**30)
+    said = explanation(100_000, 2.0, own)
+    assert "3.0 GiB of 4.0 GiB were free within the memory limit of this container or job" in said
+
+
+def test_the_first_version_of_cgroups_and_no_limit(tmp_path):
+    file_of(tmp_path, "proc/self/cgroup", "7:cpu:/\n4:memory:/docker/abc\nnonsense\n")
+    base = "sys/fs/cgroup/memory"  # a container sees its own group at the root
+    file_of(tmp_path, f"{base}/memory.limit_in_bytes", f"{2**30}\n")
+    file_of(tmp_path, f"{base}/memory.usage_in_bytes", f"{2**28}\n")
+    (found,) = _group_memory(tmp_path)
+    assert (found.free, found.total) == (2**30 - 2**28, 2**30)
+    for none in ("max\n", "9223372036854771712\n", ""):
+        file_of(tmp_path, f"{base}/memory.limit_in_bytes", none)
+        assert _group_memory(tmp_path) == []
+    assert _group_memory(tmp_path / "absent") == []
+
+
+def test_the_least_of_all_limits_counts(monkeypatch):
+    small = Memory("within a limit", 2**20, 2**30)
+    monkeypatch.setattr("fitonce.core.memory._group_memory", lambda root: [small])
+    assert memory_of(np.zeros(1)) is small
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+def test_the_limit_of_a_process_is_named():
+    code = (
+        "import resource, numpy\nfrom fitonce.core.memory import memory_of\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (2**33, 2**33))\n"
+        "memory = memory_of(numpy.zeros(1))\n"
+        "print(memory.total == 2**33 and 0 < memory.free < 2**33, memory.place)\n"
+    )
+    if memory_of(np.zeros(1)).free < 2**33:
+        pytest.skip("this machine has less than the limit of the test")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True within the limit of this process (ulimit -v)\n"

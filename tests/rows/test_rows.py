@@ -427,7 +427,7 @@ def test_it_is_refused_before_the_kernel_is_computed(monkeypatch):
         raise AssertionError("the kernel was computed")
 
     rows = np.zeros((6000, 2))
-    monkeypatch.setattr(costs, "memory_of", lambda like: Memory("this machine", 2**20, 2**30))
+    monkeypatch.setattr(costs, "memory_of", lambda like: Memory("on this machine", 2**20, 2**30))
     with pytest.raises(NotEnoughMemoryError, match="6,000 rows"):
         KernelRidge(kernel=kernel, alpha=1.0).fit(rows, np.arange(6000.0))
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from array_api_compat import device, is_cupy_array, is_torch_array
@@ -15,6 +16,10 @@ from array_api_compat import device, is_cupy_array, is_torch_array
 from .arrays import Array
 
 GIB = 2**30
+UNLIMITED = 2**60  # bytes; what stands for no limit in version 1 of cgroups is above
+# names of the files with a group's limit and usage, and of the cached files in its memory.stat
+CGROUP_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+CGROUP_2 = "memory.max", "memory.current", "inactive_file"
 
 
 class NotEnoughMemoryError(MemoryError):
@@ -31,7 +36,8 @@ class Memory:
 
 
 def memory_of(like: Array) -> Memory | None:
-    """The memory of the device of `like`, or of this machine.
+    """The memory of the device of `like`, or of this machine; where a container or a limit leaves
+    this process less than the machine has, that.
 
     None where the platform does not say.
     """
@@ -41,17 +47,75 @@ def memory_of(like: Array) -> Memory | None:
         unused = cuda.memory_reserved(like.device) - cuda.memory_allocated(
             like.device
         )  # kept by torch for itself, and to be had
-        return Memory(str(like.device), int(free + unused), int(total))
+        return Memory(f"on {like.device}", int(free + unused), int(total))
     if is_cupy_array(like):
         cupy: Any = sys.modules["cupy"]
         with device(like):
             free, total = cupy.cuda.runtime.memGetInfo()
             return Memory(
-                str(device(like)),
+                f"on {device(like)}",
                 int(free + cupy.get_default_memory_pool().free_bytes()),
                 int(total),
             )
-    return _machine_memory()
+    places = [_machine_memory(), *_group_memory(Path("/")), _process_memory()]
+    known = [memory for memory in places if memory is not None]
+    return min(known, key=lambda memory: memory.free, default=None)
+
+
+def _group_memory(root: Path) -> list[Memory]:
+    """Limits of the control groups (cgroups) that this process is in: those of a container, of a
+    batch system, of a service. Both versions; files that are merely cached count as free.
+    """
+    found = []
+    for line in _lines(root / "proc/self/cgroup"):
+        _, controllers, group = [*line.split(":", 2), "", ""][:3]
+        if controllers not in ("", "memory"):
+            continue
+        base = root / "sys/fs/cgroup" / controllers
+        names = CGROUP_2 if controllers == "" else CGROUP_1
+        own = base / group.strip("/")
+        for folder in (own, *own.parents):
+            if folder.is_relative_to(base):
+                found.append(_limit_of(folder, *names))
+    return [memory for memory in found if memory is not None]
+
+
+def _limit_of(folder: Path, limit: str, usage: str, cached: str) -> Memory | None:
+    total, used = _number(folder / limit), _number(folder / usage)
+    if total is None or used is None or total >= UNLIMITED:
+        return None
+    for line in _lines(folder / "memory.stat"):
+        if line.startswith(f"{cached} "):
+            used -= int(line.split()[1])
+    place = "within the memory limit of this container or job (cgroup)"
+    return Memory(place, max(total - used, 0), total)
+
+
+def _process_memory() -> Memory | None:
+    """The limit on the address space (ulimit -v), where there is one."""
+    try:
+        import resource
+
+        total, _ = resource.getrlimit(resource.RLIMIT_AS)
+        pages = int(_lines(Path("/proc/self/statm"))[0].split()[0])
+    except (ImportError, OSError, ValueError, IndexError):
+        return None
+    if total == resource.RLIM_INFINITY:
+        return None
+    used = pages * os.sysconf("SC_PAGE_SIZE")
+    return Memory("within the limit of this process (ulimit -v)", max(total - used, 0), total)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+def _number(path: Path) -> int | None:
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].strip().isdigit() else None
 
 
 def _machine_memory() -> Memory | None:
@@ -66,7 +130,7 @@ def _machine_memory() -> Memory | None:
         open("/proc/meminfo", encoding="ascii") as info,
     ):
         free = next(1024 * int(line.split()[1]) for line in info if line.startswith("MemAvailable"))
-    return Memory("this machine", free, page * total)
+    return Memory("on this machine", free, page * total)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -125,7 +189,7 @@ def explanation(n_samples: int, matrices: float, memory: Memory | None) -> str:
     fits = rows_that_fit(memory.free, matrices)
     if fits >= n_samples:  # what else was held took more than the estimate
         fits = n_samples * 3 // 4
-    free = f"{size_text(memory.free)} of {size_text(memory.total)} were free on {memory.place}"
+    free = f"{size_text(memory.free)} of {size_text(memory.total)} were free {memory.place}"
     return f"{asked}; {free}. About {fits:,} rows would fit. {advice}"
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Array, is_numpy, take
+from .arrays import Array, is_numpy, namespace, take
 
+LARGEST = 1e150  # of a value: beyond, the squares that kernels and losses are made of overflow
 HOST_ELEMENTS, DEVICE_ELEMENTS = 1 << 21, 1 << 27  # features at a time: 16 MiB, 1 GiB on a device
 
 
@@ -78,6 +79,18 @@ class Rows(ABC):
 def chosen(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The rows of a block that are wanted."""
     return np.asarray(X[mask[:, 0]])
+
+
+def check_magnitude(values: Array, what: str, scaled: str = "Scale the features") -> None:
+    """Refuse numbers whose squares float64 does not hold; no copy is made."""
+    xp = namespace(values)
+    largest = max(float(xp.max(values)), -float(xp.min(values))) if 0 not in values.shape else 0.0
+    if largest > LARGEST:
+        raise ValueError(
+            f"{what} has values as large as {largest:.1e}: kernels and losses are made of squares, "
+            f"which overflow float64 here. {scaled}, by another unit, or leave them out if they "
+            "are a code for missing values."
+        )
 
 
 def is_rows(X: Any) -> bool:

@@ -39,11 +39,20 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
 def checked_splits(
     splits: Iterable[tuple[Any, Any]], n_samples: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The (train, test) index pairs, refused where a test row is also a training row."""
-    for number, (train, test) in enumerate(splits):
-        train, test = np.asarray(train), np.asarray(test)
-        tested = row_numbers(test, n_samples)
-        seen = np.sort(tested[np.isin(tested, row_numbers(train, n_samples))])
+    """The (train, test) index pairs, refused where they are no rows, where nothing is tested, and
+    where a test row is also a training row.
+    """
+    number = -1
+    for number, split in enumerate(splits):
+        train, test = _pair(split, number)
+        trained = row_numbers(train, n_samples, f"the training rows of split {number}")
+        tested = row_numbers(test, n_samples, f"the test rows of split {number}")
+        if tested.size == 0:
+            raise ValueError(
+                f"split {number} has no test rows: there is nothing to hold out. Leave it out, or "
+                "correct the splitter."
+            )
+        seen = np.sort(tested[np.isin(tested, trained)])
         if seen.size:
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row "
@@ -52,13 +61,39 @@ def checked_splits(
                 "good. Remove them from one side."
             )
         yield train, test
+    if number < 0:
+        raise ValueError("cv must give at least one split into training and test rows, got none.")
 
 
-def row_numbers(rows: np.ndarray, n_samples: int) -> np.ndarray:
+def _pair(split: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training and test rows; an empty list is one of row numbers."""
+    try:
+        train, test = (np.asarray(rows) for rows in split)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"split {number} must be a pair of training rows and test rows, got {split!r:.200} "
+            "instead."
+        ) from None
+    train, test = (rows if rows.size else rows.astype(np.intp) for rows in (train, test))
+    return train, test
+
+
+def row_numbers(rows: np.ndarray, n_samples: int, what: str = "rows") -> np.ndarray:
     """Rows counted from the start, whether given as a mask, or from the end."""
-    return (
-        np.flatnonzero(rows) if rows.dtype == bool else np.where(rows < 0, rows + n_samples, rows)
-    )
+    if rows.dtype == bool and rows.shape == (n_samples,):
+        return np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"{what} must be a list of row numbers, or a mask of {n_samples} rows, got an array of "
+            f"{rows.dtype} of shape {rows.shape} instead."
+        )
+    outside = rows[(rows < -n_samples) | (rows >= n_samples)]
+    if outside.size:
+        raise ValueError(
+            f"{what} name row {outside[0]}, and there are {n_samples} rows, 0 to {n_samples - 1}: "
+            "were the splits made for other data? Make them for these rows."
+        )
+    return np.where(rows < 0, rows + n_samples, rows)
 
 
 def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:

@@ -139,8 +139,7 @@ class _Plan:
             (row_numbers(train, n), row_numbers(test, n))
             for train, test in self.cv.split(None, self.y, groups)
         ]
-        outside = any(rows.size and rows.max() >= n for split in splits for rows in split)
-        return None if outside else HeldOutBatch.of(self._shared, splits)
+        return HeldOutBatch.of(self._shared, splits)
 
     def quick_scores(
         self, groups: Any, scoring: Any

@@ -160,7 +160,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
-        names = ("kernel", "kernel_params", "calibration")
+        names = ("kernel", "kernel_params", "calibration", "fit_intercept", "landmarks")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes

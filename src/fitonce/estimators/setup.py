@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.model_selection import LeaveOneGroupOut, check_cv
 
 from ..core.arrays import Array, take, to_numpy
 from ..core.holdout import Deletion
 from ..core.readout import Readout
-from ..core.rows import is_rows
+from ..core.rows import check_magnitude, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion
@@ -188,6 +189,10 @@ def training_of(
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
     came_in = namespace_name(X)
     X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output)
+    if not is_rows(X) and not callable(estimator.kernel):
+        check_magnitude(X.data if sp.issparse(X) else X, "X")
+    if estimator.multi_output and y.dtype.kind == "f":  # what else it is, is told later
+        check_magnitude(y, "y", "Scale the targets")
     weights = check_weights(sample_weight, X.shape[0])
     active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)
     if len(active) < 2:
@@ -222,6 +227,10 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
             "cv names a training row twice in one split; use sample_weight to count a row more "
             "than once."
         )
-    if not folds:
-        raise ValueError("cv must give at least one split into training and test rows, got none.")
+    untrained = [number for number, (train, _) in enumerate(folds) if train.size == 0]
+    if untrained:
+        raise ValueError(
+            f"split {untrained[0]} of cv has no training rows: no model can be fitted there. Leave "
+            "it out, or correct the splitter."
+        )
     return folds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -34,6 +35,12 @@ class Verification:
         return self.n_refits > 0 and bool(self.max_deviation <= self.tolerance)
 
     def __str__(self) -> str:
+        if self.n_refits == 0:
+            return (
+                "No literal refit was possible, and nothing was compared: the training rows of "
+                "every split lack a class, or are too few for a model. Use a cv= whose training "
+                "sets have all classes."
+            )
         verdict = "agree" if self.passed else "DISAGREE"
         return (
             f"{self.n_refits} literal refits {verdict} with the closed form: largest relative "
@@ -45,7 +52,7 @@ class Verification:
 
     def _repr_html_(self) -> str:
         """Whether it passed, and the same words, for a notebook."""
-        verdict = "✓ Passed" if self.passed else "✗ Failed"
+        verdict = "✓ Passed" if self.passed else "✗ Failed" if self.n_refits else "Not compared"
         colour = "#00704f" if self.passed else "#a8400b"
         return f'<div><strong style="color: {colour}">{verdict}</strong>: {escape(str(self))}</div>'
 
@@ -58,7 +65,14 @@ def compare_with_refits(
     X: Any,
     random_state: int | None,
 ) -> Verification:
-    """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`."""
+    """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`.
+
+    Splits whose training rows lack a class are passed over: no refit has their outputs.
+    """
+    if not isinstance(n_refits, numbers.Integral) or n_refits < 1:
+        raise ValueError(
+            f"n_refits must be a whole number of at least 1, got {n_refits!r} instead."
+        )
     training, problem = kept.training, kept.problem
     X = _training_X(training, X)
     scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
@@ -68,9 +82,11 @@ def compare_with_refits(
         if kept.folds is not None
         else [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
     )
-    chosen = np.random.default_rng(random_state).permutation(len(splits))[: max(1, n_refits)]
+    order = np.random.default_rng(random_state).permutation(len(splits))
     deviations = []
-    for train, test in (splits[number] for number in chosen):
+    for train, test in (splits[number] for number in order):
+        if len(deviations) == n_refits:
+            break
         outputs = _refit_outputs(estimator, kept, X, train, test)
         if outputs is not None:
             difference = np.abs(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import hashlib
+import importlib
 import importlib.resources
 import os
 import platform
@@ -122,6 +123,7 @@ def write_report(
     ...     print("<title>Iris</title>" in page.read_text(encoding="utf-8"))
     True
     """
+    _check_extra()
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(
@@ -182,13 +184,20 @@ def _size(page: str) -> int:
     return len(page.encode("utf-8"))
 
 
-def _rendered(values: dict[str, Any]) -> str:
+def _check_extra() -> None:
+    """Before any work: what the page will be made with, and what that needs in its turn."""
     try:
-        from jinja2 import Environment, StrictUndefined
+        for module in ("jinja2", "matplotlib.pyplot"):
+            importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            "reports need Jinja2 and matplotlib: pip install 'fitonce[report]'"
+            f"reports need Jinja2 and matplotlib: pip install 'fitonce[report]' ({error})."
         ) from error
+
+
+def _rendered(values: dict[str, Any]) -> str:
+    from jinja2 import Environment, StrictUndefined
+
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

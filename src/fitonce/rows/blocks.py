@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, is_numpy, take
-from ..core.rows import Rows, chosen, dense_like
+from ..core.rows import Rows, check_magnitude, chosen, dense_like
 
 
 class SteppedRows(Rows):
@@ -227,6 +227,7 @@ def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
             f"{int(np.flatnonzero(~np.isfinite(X[row]))[0])}: a kernel has no value there. Impute "
             "or leave out such rows before."
         )
+    check_magnitude(X, where)
     return X
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -70,8 +71,18 @@ class Criterion:
         scorer = get_scorer(self.given) if isinstance(self.given, str) else self.given
         score = _scored if isinstance(scorer, SCORER) else _called
         return lambda scores: np.array(
-            [-float(score(scorer, scores, j)) for j in range(len(scores))]
+            [-_number(score(scorer, scores, j)) for j in range(len(scores))]
         )
+
+
+def _number(score: Any) -> float:
+    """What a criterion of the user's returned, as one number."""
+    if np.ndim(score) == 0 and isinstance(score, (numbers.Real, np.ndarray, np.bool_)):
+        return float(score)
+    raise TypeError(
+        f"criterion must return one number for each candidate, got {score!r:.100} instead: the "
+        "largest is chosen. Does it end in a return statement, with a mean over the rows?"
+    )
 
 
 def is_scorer_name(name: Any) -> bool:

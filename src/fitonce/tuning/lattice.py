@@ -37,6 +37,12 @@ def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
     scale, largest = smoother.trace / total_weight, smoother.largest
     if not (scale > 0 and np.isfinite(scale) and largest > 0):
         return 2.0 ** np.arange(-ALPHA_BELOW, ALPHA_ABOVE + 1)
+    if not np.isfinite(64.0 * largest):
+        raise ValueError(
+            f"the kernel matrix has an eigenvalue of {largest:.1e}, and no alpha beside it can be "
+            "told in float64, which ends at 1.8e308. Scale the features (StandardScaler), lower "
+            "degree or gamma, or divide a precomputed kernel by a constant."
+        )
     centre = round(np.log2(scale))
     lowest = max(centre - ALPHA_BELOW, int(np.ceil(np.log2(PRECISION * largest))))
     if smoother.lower_bound > 0:
@@ -58,6 +64,12 @@ class GammaLattice:
 
     @classmethod
     def around(cls, gamma: float, reach: int = 6) -> GammaLattice:
+        if not (gamma > 0 and np.isfinite(gamma)):
+            raise ValueError(
+                f"gamma cannot be tuned: the size of the features asks for a gamma of {gamma:g}. "
+                "Change their unit, so that they are neither above 1e100 nor below 1e-100, or give "
+                "gamma as a number."
+            )
         return cls(round(np.log2(gamma)), reach)
 
     def first(self) -> list[float]:

@@ -122,4 +122,5 @@ def predict_without(without: Without, readout: Readout, X: Array) -> Array:
 
 
 def _differ(A: Array, B: Array) -> bool:
-    return bool(namespace(A).any(A != B))
+    """Anywhere but where there is no value: models without a class have none."""
+    return bool(namespace(A).any((A != B) & (A == A)))

@@ -124,8 +124,9 @@ class Tuner:
         result = np.concatenate(losses)
         if not np.isfinite(result).any():
             raise ValueError(
-                "the criterion is not finite for any alpha; scale the targets, or use larger "
-                "candidates."
+                "the criterion is not finite for any alpha, so that none can be chosen: scale the "
+                "targets, or use larger candidates; a criterion of your own must return a number "
+                "for every split."
             )
         small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
         kept = path if len(parts) == 1 and small else None
