@@ -1,6 +1,7 @@
 """Where the public names live. `fitonce` itself imports them when the first is asked for."""
 
-from .assessment import Assessment, assess
+from .assessment import Assessment, Difference, ModelComparison, assess
+from .assessment.comparison import compare
 from .core.hat_matrix import held_out
 from .crossval import (
     CrossValidation,
@@ -33,12 +34,14 @@ __all__ = [
     "Accumulation",
     "Assessment",
     "CrossValidation",
+    "Difference",
     "GaussianProcess",
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "LeastSquaresSVC",
     "LeavePairOut",
+    "ModelComparison",
     "NumericalWarning",
     "Optimism",
     "PermutationTest",
@@ -48,6 +51,7 @@ __all__ = [
     "ValidityWarning",
     "Verification",
     "assess",
+    "compare",
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",

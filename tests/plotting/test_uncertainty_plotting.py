@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelRidge, LeastSquaresSVC
+from fitonce import KernelRidge, LeastSquaresSVC, compare
 from problems import labelled_rows, numbered_rows
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from fitonce.plotting import (  # noqa: E402
     CoverageDisplay,
+    DifferenceDisplay,
     IntervalDisplay,
     StandardizedResidualDisplay,
 )
@@ -84,3 +85,22 @@ def test_what_they_are_not_for():
     model, X, y = fitted(2)
     with pytest.raises(ValueError, match="shows one target, got a model of 2"):
         CoverageDisplay.from_estimator(model, X, y)
+
+
+def test_differences_are_drawn_with_their_intervals():
+    X, y = labelled_rows(40)
+    models = {"good": LeastSquaresSVC(alpha=0.1, gamma=0.3), "bad": LeastSquaresSVC(alpha=1e9)}
+    result = compare(
+        models, {"$worse": LeastSquaresSVC(alpha=0.1, gamma=1e3)}, X, y, cv=5, repeats=2
+    )
+    display = DifferenceDisplay.from_predictions(result)
+    lines = [line for line in display.ax_.lines[1:] if len(line.get_xdata()) == 2]
+    drawn = [tuple(line.get_xdata()) for line in lines]
+    assert drawn == [(one.low, one.high) for one in result.differences]
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == ["good - bad", r"good - \$worse", r"bad - \$worse"]
+    assert "accuracy" in display.ax_.get_xlabel()
+    again = DifferenceDisplay.from_estimators(models, None, X, y, cv=5, repeats=2, name="share")
+    assert "share" in again.ax_.get_xlabel()
+    with pytest.raises(ValueError, match="at least one"):
+        DifferenceDisplay(differences=[])

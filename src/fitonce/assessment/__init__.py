@@ -7,6 +7,7 @@ other.
 """
 
 from .assess import assess, significance
+from .compared import Difference, ModelComparison
 from .folds import choice_of
 from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare
 
@@ -14,7 +15,9 @@ __all__ = [
     "Assessment",
     "CalibrationCurve",
     "Comparison",
+    "Difference",
     "Estimate",
+    "ModelComparison",
     "assess",
     "choice_of",
     "compare",

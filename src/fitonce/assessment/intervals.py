@@ -78,6 +78,20 @@ def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> t
     return centre - reach, centre + reach
 
 
+def paired_t(
+    first: np.ndarray, second: np.ndarray, test_share: float, level: float = 0.95
+) -> tuple[float, float, float, float]:
+    """The mean difference of two models' scores of the same splits, its ends by `corrected_t`, and
+    the two-sided p-value of the same t.
+    """
+    difference = (first - second).reshape(-1)
+    error = corrected_error(difference, test_share)
+    mean, (low, high) = float(np.mean(difference)), corrected_t(difference, test_share, level)
+    certain = 1.0 if mean == 0 else 0.0
+    pvalue = float(2 * t.sf(abs(mean) / error, difference.size - 1)) if error > 0 else certain
+    return mean, low, high, pvalue
+
+
 def pooled_r2(
     squares: Sequence[np.ndarray],
     around: Sequence[np.ndarray],

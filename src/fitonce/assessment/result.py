@@ -7,11 +7,10 @@ from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import t
 
 from ..crossval import Route
 from ..inference import PermutationTest
-from .intervals import corrected_error, corrected_t
+from .intervals import paired_t
 from .shown import as_html, as_text
 from .words import SCORES, p_value
 
@@ -296,14 +295,9 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
             f"a comparison needs the same number of splits, at least two, got {one.shape} and "
             f"{other.shape} instead."
         )
-    difference = (one - other).reshape(-1)
-    error = corrected_error(difference, first.test_share)
-    low, high = corrected_t(difference, first.test_share, first.level)
-    mean, n_splits = float(np.mean(difference)), difference.size
-    certain = 1.0 if mean == 0 else 0.0
-    pvalue = float(2 * t.sf(abs(mean) / error, n_splits - 1)) if error > 0 else certain
-    method = f"corrected resampled t, {n_splits} splits"
-    return Comparison(first.score_name, mean, low, high, first.level, pvalue, n_splits, method)
+    mean, low, high, pvalue = paired_t(one, other, first.test_share, first.level)
+    method = f"corrected resampled t, {one.size} splits"
+    return Comparison(first.score_name, mean, low, high, first.level, pvalue, one.size, method)
 
 
 def _comparable(answer: Assessment) -> np.ndarray:

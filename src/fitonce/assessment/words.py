@@ -90,7 +90,7 @@ def number(value: float) -> str:
 
 
 def p_value(value: float) -> str:
-    return f"{value:.4f}".rstrip("0") if value >= 1e-4 else f"{value:.1g}"
+    return f"{value:.4f}".rstrip("0").rstrip(".") if value >= 1e-4 else f"{value:.1g}"
 
 
 def chosen_value(value: Any) -> str:

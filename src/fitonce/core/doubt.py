@@ -35,7 +35,7 @@ def warn_numerical(message: str) -> None:
 def depth_inside_package() -> int:
     """How many callers up the user's own line is, so that a warning points there."""
     depth, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith(_INSIDE):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INSIDE):
         depth, frame = depth + 1, frame.f_back
     return depth
 

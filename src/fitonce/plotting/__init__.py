@@ -20,6 +20,7 @@ _HOMES = {
     "CalibrationDisplay": "calibration",
     "CoverageDisplay": "intervals",
     "CriterionMapDisplay": "tuning",
+    "DifferenceDisplay": "comparison",
     "GeneralizationDisplay": "positions",
     "InfluenceDisplay": "rows",
     "IntervalDisplay": "intervals",

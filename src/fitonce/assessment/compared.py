@@ -1,0 +1,198 @@
+"""What a comparison of models found: a `ModelComparison`, as text, as HTML, as plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from .result import Estimate, plain
+from .words import joined, p_value, score_name
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean held-out score of one model less that of another, on the same splits.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the two models.
+    value : float
+        Score of the first less score of the second: positive where the first is better.
+    low, high : float
+        The corrected resampled t interval.
+    pvalue : float
+        Two-sided, of the corrected resampled t test.
+    pvalue_permutation : float
+        Two-sided, by sign flips of rows (or groups); NaN where the score is not a mean over rows.
+    """
+
+    first: str
+    second: str
+    value: float
+    low: float
+    high: float
+    pvalue: float
+    pvalue_permutation: float
+
+    def __neg__(self) -> Difference:
+        ends = -self.value, -self.high, -self.low
+        return Difference(self.second, self.first, *ends, self.pvalue, self.pvalue_permutation)
+
+    def __str__(self) -> str:
+        return f"{self.first} - {self.second}: {self.estimate}, p = {p_value(self.pvalue)}"
+
+    @property
+    def estimate(self) -> str:
+        """The difference with its interval, signs shown."""
+        return f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelComparison:
+    """Held-out scores of several models on the same splits, and all their differences. Made by
+    `compare`; `print` shows it as two short tables, a notebook as HTML.
+
+    Attributes
+    ----------
+    score_name : str
+        What was scored; higher is better.
+    scores : dict of str to Estimate
+        The mean score of each model, with a corrected resampled t interval.
+    differences : tuple of Difference
+        Every pair, in the order in which the models were given.
+    split_scores : dict of str to array of shape (n_splits,)
+        The score of each model on every split.
+    n_samples, n_splits : int
+    test_share : float
+        Test rows over training rows of a split, on average: the correction of the resampled t.
+    units : {"rows", "groups", ""}
+        What flips sign in the permutation test; empty where there is none.
+    n_permutations : int
+        How many flips were drawn for each pair, unless there are fewer in all.
+    refitted : tuple of str
+        Models without a closed form, which were fitted on every training set.
+    level : float
+        Level of all intervals.
+    cv : str
+        The splits in words.
+    """
+
+    score_name: str
+    scores: Mapping[str, Estimate]
+    differences: tuple[Difference, ...]
+    split_scores: Mapping[str, np.ndarray]
+    n_samples: int
+    n_splits: int
+    test_share: float
+    units: str
+    n_permutations: int
+    refitted: tuple[str, ...]
+    level: float
+    cv: str
+
+    def difference(self, first: str, second: str) -> Difference:
+        """The difference of two models, by their names and in either order."""
+        for one in self.differences:
+            for found in (one, -one):
+                if (found.first, found.second) == (first, second):
+                    return found
+        raise ValueError(
+            f"first and second must be two different names of {list(self.scores)}, got {first!r} "
+            f"and {second!r} instead."
+        )
+
+    @property
+    def best(self) -> str:
+        """The name of the model with the highest mean score."""
+        return max(self.scores, key=lambda name: self.scores[name].value)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python objects, for JSON; NaN becomes None."""
+        return dict(plain(vars(self)))
+
+    def __str__(self) -> str:
+        parts = [self._heading, "", *_aligned(self._score_table), ""]
+        return "\n".join([*parts, *_aligned(self._difference_table), "", *self._notes])
+
+    def __repr__(self) -> str:
+        return f"<ModelComparison: {score_name(self.score_name)}; {joined(self._said)}>"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<div>{escape(note)}</div>" for note in self._notes)
+        tables = _html_table(self._score_table) + _html_table(self._difference_table)
+        return f"<div><div><strong>{escape(self._heading)}</strong></div>{tables}{notes}</div>"
+
+    @property
+    def _said(self) -> list[str]:
+        return [str(one) for one in self.differences]
+
+    @property
+    def _heading(self) -> str:
+        return (
+            f"{len(self.scores)} models on the same held-out rows of {self.n_samples:,}: " + self.cv
+        )
+
+    @property
+    def _score_table(self) -> list[tuple[str, ...]]:
+        rows = [(name, str(score)) for name, score in self.scores.items()]
+        return [("model", score_name(self.score_name)), *rows]
+
+    @property
+    def _difference_table(self) -> list[tuple[str, ...]]:
+        tested = bool(self.units)
+        head = ("difference", score_name(self.score_name), "p (corrected t)", "p (sign flips)")
+        rows = [
+            (
+                f"{one.first} - {one.second}",
+                one.estimate,
+                p_value(one.pvalue),
+                p_value(one.pvalue_permutation) if tested else "",
+            )
+            for one in self.differences
+        ]
+        return [row if tested else row[:3] for row in (head, *rows)]
+
+    @property
+    def _notes(self) -> list[str]:
+        notes = [f"[low, high]: {100 * self.level:g} % interval, {self._method}"]
+        if self.units:
+            notes.append(
+                f"p (sign flips): up to {self.n_permutations:,} flips of {self.units}, for the "
+                "models made here; what other training rows would change is left out"
+            )
+        if len(self.differences) > 1:
+            notes.append(
+                f"{len(self.differences)} differences: p-values and intervals are each by itself, "
+                "without a correction for their number"
+            )
+        if self.refitted:
+            notes.append(f"refitted on every training set: {joined(self.refitted)}")
+        return notes
+
+    @property
+    def _method(self) -> str:
+        return f"corrected resampled t over {self.n_splits} splits"
+
+
+def _aligned(table: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+
+
+def _html_table(table: list[tuple[str, ...]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in table[0])
+    body = "".join(
+        f'<tr><th style="text-align: left">{escape(row[0])}</th>'
+        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table[1:]
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

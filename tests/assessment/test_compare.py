@@ -1,0 +1,227 @@
+"""`compare` against loops that refit, SciPy's t and binomial laws, and its level under the null."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.model_selection import RepeatedStratifiedKFold, ShuffleSplit, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fitonce import (
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    ModelComparison,
+    RefitWarning,
+    compare,
+)
+from fitonce.assessment.comparison import flipped_pvalue
+from problems import labelled_rows, numbered_rows
+
+RBF = KernelFisherDiscriminant(gamma=0.3, alpha=0.1)
+LINEAR = LeastSquaresSVC("linear", alpha=1.0)
+
+
+def literal(model, X, y, splits, score):
+    """Scores of every split by refitting."""
+    return np.array(
+        [score(clone(model).fit(X[a], y[a]), X[b], y[b]) for a, b in splits], dtype=np.float64
+    )
+
+
+def literal_interval(d, n_train, n_test, level=0.95):
+    """Nadeau and Bengio's interval and p-value, written out."""
+    J = len(d)
+    s2 = sum((x - sum(d) / J) ** 2 for x in d) / (J - 1)
+    error = np.sqrt((1 / J + n_test / n_train) * s2)
+    law = stats.t(J - 1, loc=np.mean(d), scale=error)
+    low, high = law.interval(level)
+    return low, high, 2 * stats.t(J - 1).cdf(-abs(np.mean(d)) / error)
+
+
+@pytest.mark.parametrize("scoring", [None, "accuracy", "roc_auc", "balanced_accuracy"])
+def test_differences_are_those_of_a_loop_that_refits(scoring):
+    X, y = labelled_rows(60, 2)
+    cv = RepeatedStratifiedKFold(n_splits=5, n_repeats=3, random_state=1)
+    splits = list(cv.split(X, y))
+    score = get_scorer(scoring or "accuracy")
+    one, other = (literal(model, X, y, splits, score) for model in (RBF, LINEAR))
+    result = compare({"rbf": RBF}, {"linear": LINEAR}, X, y, cv=cv, scoring=scoring)
+    np.testing.assert_allclose(result.split_scores["rbf"], one, atol=1e-12)
+    np.testing.assert_allclose(result.split_scores["linear"], other, atol=1e-12)
+    low, high, p = literal_interval(one - other, 48, 12)
+    (found,) = result.differences
+    np.testing.assert_allclose(
+        [found.value, found.low, found.high, found.pvalue],
+        [np.mean(one - other), low, high, p],
+        rtol=1e-10,
+        atol=1e-12,
+    )
+    assert np.isnan(found.pvalue_permutation) == (scoring not in (None, "accuracy"))
+
+
+@pytest.mark.parametrize("scoring", [None, "neg_mean_absolute_error", "neg_mean_squared_error"])
+def test_regressions_are_those_of_a_loop_that_refits(scoring):
+    X, y = numbered_rows(50)
+    models = KernelRidge(0.3, gamma=0.4), KernelRidge(1.0, kernel="linear")
+    splits = list(ShuffleSplit(4, test_size=7, random_state=0).split(X))
+
+    def whole_r2(model, X_test, y_test):
+        return 1.0 - np.mean((y_test - model.predict(X_test)) ** 2) / np.var(y)
+
+    score = whole_r2 if scoring is None else get_scorer(scoring)
+    one, other = (literal(model, X, y, splits, score) for model in models)
+    result = compare(*models, X, y, cv=splits, scoring=scoring, level=0.8)
+    found = result.difference("KernelRidge 1", "KernelRidge 2")
+    low, high, p = literal_interval(one - other, 43, 7, 0.8)
+    np.testing.assert_allclose(
+        [found.value, found.low, found.high, found.pvalue],
+        [np.mean(one - other), low, high, p],
+        rtol=1e-7,
+        atol=1e-10,
+    )
+
+
+def test_flips_of_accuracies_of_one_partition_are_mcnemars_test():
+    X, y = labelled_rows(70, seed=3)
+    models = KernelFisherDiscriminant(gamma=1.0, alpha=0.1), RBF
+    splits = list(StratifiedKFold(7).split(X, y))  # equal sizes, every row once
+    right = []
+    for model in models:
+        said = np.empty(len(y), dtype=y.dtype)
+        for a, b in splits:
+            said[b] = clone(model).fit(X[a], y[a]).predict(X[b])
+        right.append(said == y)
+    only_first = int(np.sum(right[0] & ~right[1]))
+    only_second = int(np.sum(~right[0] & right[1]))
+    assert only_first != only_second and 1 <= only_first + only_second <= 16
+    exact = stats.binomtest(only_first, only_first + only_second).pvalue
+    result = compare(*models, X, y, cv=splits, n_permutations=2**17)
+    assert result.differences[0].pvalue_permutation == pytest.approx(exact)
+    assert result.units == "rows"
+
+
+def test_groups_flip_whole_and_are_tested_together():
+    X, y = labelled_rows(60, seed=5)
+    groups = np.repeat(np.arange(10), 6)
+    models = KernelFisherDiscriminant(gamma=5.0, alpha=0.1), LINEAR
+    splits = [(np.flatnonzero(groups != g), np.flatnonzero(groups == g)) for g in range(10)]
+    result = compare(*models, X, y, groups=groups, cv=splits, n_permutations=1023)
+    d = result.split_scores["KernelFisherDiscriminant"] - result.split_scores["LeastSquaresSVC"]
+    flips = np.array(list(itertools.product([1, -1], repeat=10)))
+    expected = np.mean(np.abs(flips @ d) >= abs(d.sum()) - 1e-12)
+    assert result.differences[0].pvalue_permutation == pytest.approx(expected)
+    assert result.units == "groups" and expected < 1.0
+    seen = compare(*models, X, y, groups=groups, cv=5, repeats=2)
+    assert seen.n_splits == 10 and seen.test_share == pytest.approx(0.25)
+
+
+def test_drawn_flips_agree_with_all_flips():
+    rng = np.random.default_rng(0)
+    parts = rng.normal(0.4, 1.0, size=12)
+    every = np.array(list(itertools.product([1, -1], repeat=12))) @ parts
+    exact = np.mean(np.abs(every) >= abs(parts.sum()) - 1e-12)
+    assert flipped_pvalue(parts, 4095, rng) == pytest.approx(exact)
+    assert flipped_pvalue(parts * 1e-14, 4095, rng) == pytest.approx(exact)
+    drawn = flipped_pvalue(parts, 4000, rng)
+    assert drawn != exact and abs(drawn - exact) < 4 * np.sqrt(exact * (1 - exact) / 4000)
+    assert flipped_pvalue(np.zeros(5), 99, rng) == 1.0
+
+
+def test_any_estimator_takes_part_and_refitting_is_said_once():
+    X, y = labelled_rows(50)
+    others = [LogisticRegression(), make_pipeline(StandardScaler(), LinearDiscriminantAnalysis())]
+    with pytest.warns(RefitWarning) as caught:
+        result = compare(RBF, others, X, y, cv=5, repeats=2)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert result.refitted == ("LogisticRegression", "Pipeline")
+    splits = [
+        split
+        for seed in (0, 1)
+        for split in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y)
+    ]
+    for name, model in zip(result.scores, (RBF, *others), strict=True):
+        score = literal(model, X, y, splits, lambda m, A, b: accuracy_score(b, m.predict(A)))
+        np.testing.assert_allclose(result.split_scores[name], score, atol=1e-12)
+        assert result.scores[name].value == pytest.approx(score.mean())
+    pairs = [(one.first, one.second) for one in result.differences]
+    assert pairs == list(itertools.combinations(result.scores, 2))
+    assert result.best == max(result.scores, key=lambda name: result.split_scores[name].mean())
+
+
+def test_equal_models_do_not_differ():
+    X, y = labelled_rows(40)
+    found = compare({"a": RBF}, {"b": clone(RBF)}, X, y, cv=4, repeats=2).differences[0]
+    assert (found.value, found.pvalue, found.pvalue_permutation) == (0.0, 1.0, 1.0)
+
+
+def test_text_html_and_plain_objects():
+    X, y = labelled_rows(40)
+    models = {"<b>rbf</b>": RBF, "linear": LINEAR, "wide": clone(RBF).set_params(gamma=0.01)}
+    result = compare(models, None, X, y, cv=4, repeats=2)
+    assert isinstance(result, ModelComparison)
+    text, page = str(result), result._repr_html_()
+    assert "linear - wide" in text and "3 differences" in text and "4 folds, 2 times" in text
+    assert "<b>rbf" not in page and "&lt;b&gt;rbf" in page
+    assert json.loads(json.dumps(result.to_dict()))["n_splits"] == 8
+    one = result.difference("wide", "linear")
+    two = result.difference("linear", "wide")
+    assert (one.value, one.low, one.high) == (-two.value, -two.high, -two.low)
+    with pytest.raises(ValueError, match="two different names"):
+        result.difference("wide", "wide")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "said"),
+    [
+        (RBF, None, {}, "at least two models"),
+        ({"x": RBF}, {"x": LINEAR}, {}, "different names"),
+        (RBF, LinearRegression(), {}, "all classifiers or all regressors"),
+        (RBF, LINEAR, {"level": 1.5}, "level"),
+        (RBF, LINEAR, {"n_permutations": -1}, "n_permutations"),
+        (RBF, LINEAR, {"repeats": 0}, "repeats"),
+        (RBF, LINEAR, {"cv": ShuffleSplit(1)}, "at least two splits"),
+        (RBF, LINEAR, {"cv": ShuffleSplit(5), "repeats": 3}, "repeats"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(a, b, options, said):
+    X, y = labelled_rows(40)
+    with pytest.raises(ValueError, match=said):
+        compare(a, b, X, y, **options)
+
+
+def test_splits_without_a_score_are_refused():
+    X, y = labelled_rows(40)
+
+    def sometimes(model, X_test, y_test):
+        return np.nan if X[0] in X_test else 1.0
+
+    with pytest.raises(ValueError, match="2 of 8 splits have no score of 'LeastSquaresSVC'"):
+        compare(LINEAR, RBF, X, y, cv=4, repeats=2, scoring=sometimes)
+
+
+def test_level_where_both_models_are_equally_good():
+    """Two halves of the features, of one law: neither test may reject more often than it says."""
+
+    def half(columns):
+        return LeastSquaresSVC(lambda A, B: A[:, columns] @ B[:, columns].T, alpha=1.0)
+
+    rng, draws, nominal = np.random.default_rng(0), 150, 0.1
+    first, second = half(slice(0, 2)), half(slice(2, 4))
+    rejected = np.zeros(2)
+    for _ in range(draws):
+        y = np.arange(40) % 2
+        X = rng.normal(size=(40, 4)) + 0.5 * (2 * y[:, None] - 1)
+        found = compare(first, second, X, y, cv=5, repeats=2, n_permutations=199).differences[0]
+        rejected += np.array([found.pvalue, found.pvalue_permutation]) <= nominal
+    assert np.all(rejected / draws <= nominal + 3 * np.sqrt(nominal * (1 - nominal) / draws))
+    assert np.all(rejected > 0)
