@@ -41,6 +41,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "learning_curve",
     "leave_pair_out",
     "load",
     "optimism",

@@ -12,6 +12,7 @@ from .crossval import (
     cross_val_predict,
     cross_val_score,
     cross_validate,
+    learning_curve,
     leave_pair_out,
     optimism,
 )
@@ -56,6 +57,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "learning_curve",
     "leave_pair_out",
     "load",
     "optimism",

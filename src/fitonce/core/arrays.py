@@ -168,6 +168,35 @@ class NotPositiveDefiniteError(ValueError):
     """
 
 
+def cholesky_overwriting(A: Array) -> Array:
+    """L with A = LLᵀ, zero above the diagonal; A may be destroyed. NotPositiveDefiniteError where
+    there is none.
+    """
+    if not is_numpy(A):
+        try:
+            return namespace(A).linalg.cholesky(A)
+        except Exception as error:  # each namespace has its own class for this
+            raise NotPositiveDefiniteError from error
+    L, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=1)
+    if failed:
+        raise NotPositiveDefiniteError
+    return L
+
+
+def triangular_solve(L: Array, B: Array, transposed: bool = False) -> Array:
+    """L⁻¹B of a lower triangular matrix, or L⁻ᵀB."""
+    if B.shape[1] == 0:
+        return B
+    if is_numpy(L):
+        return scipy.linalg.solve_triangular(
+            L, B, lower=True, trans=int(transposed), check_finite=False
+        )
+    xp = namespace(L)
+    if is_torch_array(L):
+        return xp.linalg.solve_triangular(L.T if transposed else L, B, upper=transposed)
+    return xp.linalg.solve(L.T if transposed else L, B)
+
+
 def spd_inverse_overwriting(A: Array) -> Array:
     """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; NotPositiveDefiniteError
     where it is not one.
@@ -176,12 +205,8 @@ def spd_inverse_overwriting(A: Array) -> Array:
     slower ones of eigh.
     """
     if not is_numpy(A):
-        xp = namespace(A)
-        try:
-            xp.linalg.cholesky(A)
-        except Exception as error:  # each namespace has its own class for this
-            raise NotPositiveDefiniteError from error
-        return xp.linalg.inv(A)
+        cholesky_overwriting(A)
+        return namespace(A).linalg.inv(A)
     factor, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
     if failed:
         raise NotPositiveDefiniteError

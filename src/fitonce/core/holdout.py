@@ -193,6 +193,8 @@ class Smoother(ABC):
     else:
         lower_bound, has_duals = 0.0, False
 
+    expands = False  # whether it is one of rows that may join one by one: see `core.windows`
+
     @property
     def n_samples(self) -> int:
         return int(self.Q0.shape[0])

@@ -262,6 +262,7 @@ class FunctionNormAt(KernelSmoother):
     KQ0: Array
     mu: float
     conditioning: float
+    expands = True
 
     @classmethod
     def of_kernel(cls, K: Array, Q0: Array, mu: float) -> FunctionNormAt:

@@ -1,5 +1,6 @@
 """scikit-learn's cross-validation functions: choose a route, call the core."""
 
+from .learning import learning_curve
 from .optimism import Optimism, optimism
 from .pairs import LeavePairOut, leave_pair_out
 from .routes import RefitWarning, Route
@@ -14,6 +15,7 @@ __all__ = [
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "learning_curve",
     "leave_pair_out",
     "optimism",
 ]

@@ -42,17 +42,13 @@ class HeldOutBatch:
         if shared is None or shared.decomposed is None:
             return None
         method = "predict" if shared.decomposed.codes is None else "decision_function"
-        deleted = []
-        for train, _ in splits:
-            rows = shared.deleted(train)
-            if rows is None:
+        outputs = []
+        for train, test in splits:
+            model = shared.model_of(train)
+            if model is None:
                 return None
-            deleted.append(rows)
-        tests = [test for _, test in splits]
-        outputs = [
-            shared.output(rows, test, method) for rows, test in zip(deleted, tests, strict=True)
-        ]
-        return cls(shared, tests, outputs)
+            outputs.append(model(test, method))
+        return cls(shared, [test for _, test in splits], outputs)
 
     def of_method(self, method: str) -> list[np.ndarray]:
         """Outputs of every split as `predict` or `decision_function` gives them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import clone
 
 from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
+from ..core.splits import complement
 from ..estimators.base import warn_if_doubtful
 from ..estimators.setup import Setup, setup_of
 from ..tuning.outputs import (
@@ -21,6 +23,9 @@ from ..tuning.outputs import (
     read_without,
 )
 from ..tuning.problem import Problem, Without
+from ..tuning.windows import WindowModel, WindowModels
+
+Model = Callable[[np.ndarray, str], np.ndarray]  # row numbers and a method → outputs
 
 
 class Decomposed:
@@ -30,6 +35,7 @@ class Decomposed:
         self.setup, self.problem, self.mu, self.n_axes = setup, problem, mu, n_axes
         self.readout, self.codes = setup.readout, setup.labels.codes
         self.row_weights = to_numpy(problem.row_weights)[:, 0]
+        self.windows: WindowModels | None = None
 
     @classmethod
     def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Decomposed:
@@ -66,9 +72,33 @@ class Decomposed:
         """Whether the model of these training rows follows in closed form."""
         repeated = len(deleted) + len(train) != self.problem.n_samples
         smoother = self.problem.smoother
-        if repeated or not smoother.can_leave_out(len(deleted)) or not self._regular(train):
-            return False
-        return not self._identical(train)
+        return not repeated and smoother.can_leave_out(len(deleted)) and self._fits(train)
+
+    def follow(self, setup: Callable[[], Setup], orders: list[np.ndarray]) -> None:
+        """Training sets will be the first rows of these orders: one Cholesky factor serves each.
+
+        `setup` makes another of the same estimator and rows, whose kernel matrix is used up. Only
+        for the exact model with the function norm: features of few columns leave rows out cheaply
+        without it, and with the dual norm kernel functions join with the rows.
+        """
+        if self.problem.smoother.expands:
+            self.windows = WindowModels(self.problem, lambda: setup().tuner(), orders, self.mu)
+
+    def model_of(self, train: np.ndarray) -> Model | None:
+        """The model of some training rows in closed form: a function of rows and method."""
+        window = self.windows.of(train) if self.windows and self._fits(train) else None
+        if window is not None:
+            return partial(self._output_of_window, window)
+        deleted = complement(train, self.problem.n_samples)
+        return partial(self.output, deleted) if self.covers(train, deleted) else None
+
+    def _fits(self, train: np.ndarray) -> bool:
+        return self._regular(train) and not self._identical(train)
+
+    def _output_of_window(self, model: WindowModel, rows: np.ndarray, method: str) -> np.ndarray:
+        if method == "transform":
+            return to_numpy(model.projections(self.readout, rows, self.n_axes))
+        return to_numpy(self.readout.shaped(model.outputs(self.readout, rows)))
 
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are the same, which a fit warns of.

@@ -20,8 +20,9 @@ from ..core.arrays import take, to_numpy
 from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..core.splits import checked_splits, complement
+from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
-from .decomposed import Decomposed
+from .decomposed import Decomposed, Model
 
 
 class Shared:
@@ -34,13 +35,21 @@ class Shared:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
         self.decomposed: Decomposed | None = None
+        self.weights: Any = None
         # of landmarks that are left out where they are test rows
         self.landmark_rows: np.ndarray | None = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
         """The one decomposition of route one."""
+        self.weights = sample_weight
         self.decomposed = Decomposed.of(self.estimator, self.X, self.y, sample_weight)
+
+    def follow(self, orders: list[np.ndarray]) -> None:
+        """Training sets will be the first rows of these orders: see `Decomposed.follow`."""
+        if self.decomposed is not None:
+            given = clone(self.estimator), self.X, self.y, self.weights
+            self.decomposed.follow(lambda: setup_of(*given), orders)
 
     def relabelled(self, y: np.ndarray) -> Shared:
         """The same decomposition with other labels."""
@@ -68,12 +77,19 @@ class Shared:
         deleted = complement(train, n_rows(self.X))
         return deleted if self.decomposed.covers(train, deleted) else None
 
-    def output(self, deleted: np.ndarray, rows: np.ndarray, method: str) -> np.ndarray:
-        """An output that the closed form gives, as the estimator's method would."""
-        assert self.decomposed is not None
-        output = self.decomposed.output(deleted, rows, method)
-        single = method == "transform" and getattr(self.X, "dtype", None) == np.float32
-        return output.astype(np.float32) if single else output
+    def model_of(self, train: np.ndarray) -> Model | None:
+        """Outputs of rows by the model of some training rows, as the estimator's methods give them;
+        None where there is no closed form.
+        """
+        model = None if self.decomposed is None else self.decomposed.model_of(train)
+        if model is None or getattr(self.X, "dtype", None) != np.float32:
+            return model
+
+        def output(rows: np.ndarray, method: str) -> np.ndarray:
+            values = model(rows, method)
+            return values.astype(np.float32) if method == "transform" else values
+
+        return output
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
         """The sorted labels in y, which may be an encoding of the original ones, by where each
@@ -151,11 +167,11 @@ class StandIn(BaseEstimator):
         self._train, self._y, self._params = X[:, 0], y, params
         self._real: Any = None
         self._failed = True  # until the end of this method
-        self._deleted = self.shared.deleted(self._train)
-        if self._deleted is None:
+        self._model = self.shared.model_of(self._train)
+        if self._model is None:
             self.fitted()
         if is_classifier(self):
-            literal = self._deleted is None
+            literal = self._model is None
             self.classes_ = (
                 self.fitted().classes_ if literal else self.shared.classes(self._train, y)
             )
@@ -185,12 +201,12 @@ class StandIn(BaseEstimator):
 
     def _output(self, method: str, X: np.ndarray) -> Any:
         """An output that the closed form gives, on the host."""
-        if self._deleted is None:
+        if self._model is None:
             return _on_host(self._call(method, X))
-        return self.shared.output(self._deleted, X[:, 0], method)
+        return self._model(X[:, 0], method)
 
     def predict(self, X: np.ndarray) -> Any:
-        if self._deleted is None or not is_classifier(self):
+        if self._model is None or not is_classifier(self):
             return self._output("predict", X)
         return labels_of(self._output("decision_function", X), self.classes_)
 
@@ -221,12 +237,18 @@ def _on_host(output: Any) -> Any:
 
 
 class CheckedSplitter:
-    """A splitter that sees the real X and refuses test rows inside their own training set."""
+    """A splitter that sees the real X and refuses test rows inside their own training set.
+
+    What it has `drawn` it gives again, since some splitters never draw the same twice.
+    """
 
     def __init__(self, cv: Any, X: Any) -> None:
         self.cv, self.X = cv, X
+        self.drawn: list[tuple[np.ndarray, np.ndarray]] | None = None
 
     def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
+        if self.drawn is not None:
+            return iter(self.drawn)
         X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
         return checked_splits(self.cv.split(X, y, groups), n_rows(self.X))
 

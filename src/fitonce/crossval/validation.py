@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 import numbers
 import time
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import sklearn
 import sklearn.model_selection
-from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.base import clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ..core.arrays import asarray_like, namespace, to_numpy
-from ..core.rows import is_rows
-from ..core.splits import row_numbers
 from ..estimators.validation import is_foreign_array
-from ..rows.dask import DaskRows, gathered, is_dask
-from .batch import HeldOutBatch, known_scores
-from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
+from ..rows.dask import is_dask
+from .plan import Plan
+from .routes import Route
 from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
-
-logger = logging.getLogger("fitonce")
 
 
 class CrossValidation(dict[str, Any]):
@@ -34,137 +27,6 @@ class CrossValidation(dict[str, Any]):
     """
 
     route: Route
-
-
-class _Plan:
-    """An estimator and data to hand to scikit-learn's function, by the route chosen."""
-
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        cv: Any,
-        params: Mapping[str, Any] | None,
-        scoring: Any = None,
-        method: str = "predict",
-    ) -> None:
-        if not hasattr(estimator, "fit"):
-            raise TypeError(
-                f"estimator must be an estimator with a method fit, got {estimator!r} instead."
-            )
-        if is_dask(X):
-            X = DaskRows(X)
-        y = X.y if y is None and is_rows(X) else gathered(y)
-        self.y = to_numpy(y) if is_foreign_array(y) else y
-        params = (
-            None if params is None else {name: gathered(value) for name, value in params.items()}
-        )
-        self.params = (
-            None
-            if params is None
-            else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
-        )
-        self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
-        estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
-        self.estimator, self.X, self._seconds = estimator, X, 0.0
-        self._classifier = is_classifier(estimator)
-        self._route = choose_route(estimator, X, params, scoring, method)
-        if self._landmark_rows is not None:
-            self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
-        self._shared: Shared | None = None
-        if self._route.name == "refit":
-            warnings.warn(
-                f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on "
-                "every training set, as scikit-learn does. "
-                "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
-                RefitWarning,
-                stacklevel=3,
-            )
-        elif self._route.name == "one" or not _sliceable(X) or self._landmark_rows is not None:
-            self._stand_in(params)
-
-    def _stand_in(self, params: Mapping[str, Any] | None) -> None:
-        shared = Shared(self.estimator, self.X, self.y)
-        shared.landmark_rows = self._landmark_rows
-        start = time.perf_counter()
-        if self._route.name == "one":
-            try:
-                shared.decompose(fit_weights(self.estimator, params))
-            except (ValueError, TypeError) as error:
-                # each fold meets the same complaint, or is spared it, and scikit-learn decides what
-                # becomes of that
-                self._route = Route("per-fold", f"all rows together are refused: {error}")
-                if _sliceable(self.X):
-                    return
-        self._seconds = time.perf_counter() - start
-        self._shared, self.estimator = shared, stand_in(shared)
-        self.X = np.arange(n_rows(self.X))[:, None]
-
-    @property
-    def route(self) -> Route:
-        """The route, with the folds that were fitted literally on the way."""
-        fitted = (
-            0 if self._shared is None or self._route.name != "one" else self._shared.fitted_folds
-        )
-        return Route(self._route.name, self._route.reason, fitted)
-
-    def arguments(
-        self, groups: Any, n_jobs: int | None, verbose: int, pre_dispatch: Any
-    ) -> dict[str, Any]:
-        """What scikit-learn's functions are given. A shared decomposition stays in this process,
-        where BLAS has the cores.
-        """
-        return {
-            "estimator": self.estimator,
-            "X": self.X,
-            "y": self.y,
-            "groups": groups,
-            "cv": self.cv,
-            "n_jobs": n_jobs if self._shared is None else None,
-            "verbose": verbose,
-            "params": self.params,
-            "pre_dispatch": pre_dispatch,
-        }
-
-    def batch(self, groups: Any) -> HeldOutBatch | None:
-        """All splits in closed form, without scikit-learn's loop; None where that cannot be."""
-        routed = sklearn.get_config()["enable_metadata_routing"]
-        if routed or self._shared is None or self._shared.decomposed is None:
-            return None
-        if np.ndim(self.y) != 1 and self._classifier:
-            return None  # scikit-learn has something to say about that
-        n = n_rows(self.X)
-        splits = [
-            (row_numbers(train, n), row_numbers(test, n))
-            for train, test in self.cv.split(None, self.y, groups)
-        ]
-        return HeldOutBatch.of(self._shared, splits)
-
-    def quick_scores(
-        self, groups: Any, scoring: Any
-    ) -> tuple[HeldOutBatch, dict[str, np.ndarray]] | None:
-        """Scores by name where the loop can be skipped."""
-        if self._shared is None or known_scores(scoring, classifier=self._classifier) is None:
-            return None
-        batch = self.batch(groups)
-        scores = None if batch is None else batch.scores(scoring)
-        return None if batch is None or scores is None else (batch, scores)
-
-    def share_time(self, results: dict[str, Any]) -> None:
-        """The one decomposition's time, divided among the folds."""
-        results["fit_time"] = results["fit_time"] + self._seconds / len(results["fit_time"])
-
-    def log(self) -> None:
-        logger.info("route %s", self.route)
-
-
-def _sliceable(X: Any) -> bool:
-    """Whether scikit-learn can cut rows out of X.
-
-    Not of other namespaces' arrays, nor of rows in blocks.
-    """
-    return not (is_foreign_array(X) or is_rows(X))
 
 
 def cross_validate(
@@ -200,7 +62,7 @@ def cross_validate(
     >>> print(results["test_accuracy"].mean().round(3), results.route)
     0.98 one (fixed parameters)
     """
-    plan = _Plan(estimator, X, y, cv, params, scoring)
+    plan = Plan(estimator, X, y, cv, params, scoring)
     plain = not (verbose or return_train_score or return_estimator or return_indices)
     start = time.perf_counter()
     quick = None
@@ -253,7 +115,7 @@ def cross_val_score(
     >>> cross_val_score(LeastSquaresSVC(gamma=0.2, alpha=0.1), X, y, cv=5).round(3).tolist()
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
-    plan = _Plan(estimator, X, y, cv, params, scoring)
+    plan = Plan(estimator, X, y, cv, params, scoring)
     single = (scoring is None or isinstance(scoring, str)) and _is_error_score(error_score)
     quick = plan.quick_scores(groups, scoring) if single and not verbose else None
     scores: np.ndarray
@@ -301,7 +163,7 @@ def cross_val_predict(
     >>> int((predicted != y).sum())
     6
     """
-    plan = _Plan(estimator, X, y, cv, params, method=method)
+    plan = Plan(estimator, X, y, cv, params, method=method)
     batch = plan.batch(groups) if method in ("predict", "decision_function") else None
     if batch is not None:
         pairs = list(zip(batch.tests, batch.of_method(method), strict=True))
@@ -322,12 +184,12 @@ def cross_val_predict(
     return outputs
 
 
-def _outputs_by_fold(plan: _Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
+def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
     """Each split's test rows and their outputs.
 
     The loop that scikit-learn's function does not offer.
     """
-    shared = plan._shared or Shared(plan.estimator, plan.X, plan.y)
+    shared = plan.shared or Shared(plan.estimator, plan.X, plan.y)
     model = stand_in(shared)
     fit_params, split_params = _routed(model, plan.cv, groups, dict(plan.params or {}))
     n = n_rows(shared.X)

@@ -34,8 +34,8 @@ def decompose(
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale)
     if penalty == "function":
-        X = _off_origin(X, kernel, fit_intercept, row_scale)
-    K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
+        X = off_origin(X, kernel, fit_intercept, row_scale)
+    K = scaled_kernel(X, kernel, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept)
     if penalty == "function" and on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
         return BandNorm.of_kernel(K, Q0)
@@ -64,14 +64,12 @@ def decompose_at(
     """`decompose` for a single mu, by the cheapest means."""
     if penalty == "dual" or few_features(X, kernel, penalty):
         return decompose(X, kernel, penalty, fit_intercept, row_scale)
-    X = _off_origin(X, kernel, fit_intercept, row_scale)
-    K = _scaled_kernel(X, kernel, fit_intercept, row_scale)
+    X = off_origin(X, kernel, fit_intercept, row_scale)
+    K = scaled_kernel(X, kernel, fit_intercept, row_scale)
     return FunctionNormAt.of_kernel(K, bias_basis(K, row_scale, fit_intercept), mu)
 
 
-def _off_origin(
-    X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
-) -> Any:
+def off_origin(X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Any:
     """Rows less their mean where that changes nothing but the rounding: the linear kernel with a
     free bias.
     """
@@ -82,7 +80,7 @@ def _off_origin(
     return X - xp.sum(w * X, axis=0) / xp.sum(w)
 
 
-def _scaled_kernel(
+def scaled_kernel(
     X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
 ) -> Array:
     """diag(s) K diag(s), with one added to K for a penalised bias."""

@@ -35,7 +35,7 @@ def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | No
     return readout.rule(residual_scatter(fitted), sizes, dof=dof)
 
 
-def _settled(
+def settle(
     problem: Problem, readout: Readout, mu: float, P: Array, outputs: Array, rule: Rule | None
 ) -> Array:
     """Outputs (k, o) of predicted targets P (k, t) with the ties of exact arithmetic: what lies
@@ -53,7 +53,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     """Outputs (n, o) of every row from the model without it, at the mu of a path: one batch."""
     values, mu = problem.values_without_each(path), float(path.mus[0])
     if not readout.needs_scatter:
-        return _settled(problem, readout, mu, values, readout.read(values, None), None)
+        return settle(problem, readout, mu, values, readout.read(values, None), None)
     held_out = path.leave_one_out()
     r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
     force = dual = None
@@ -65,7 +65,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     rule = readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes, each=True))
     rules = problem.of_rows(rule)
     outputs = readout.read(values[:, None, :], rules)[:, 0, :]
-    return _settled(problem, readout, mu, values, outputs, rules)
+    return settle(problem, readout, mu, values, outputs, rules)
 
 
 def _scatter_left(without: Without) -> tuple[Array, Array, Array | None]:
@@ -103,7 +103,7 @@ def read_without(
     """
     problem, rule = without.problem, _rule_without(without, readout)
     outputs = readout.read(values, rule)
-    result = _settled(problem, readout, without.mu, values, outputs, rule)
+    result = settle(problem, readout, without.mu, values, outputs, rule)
     if rows is None or not readout.n_classes or not _differ(result, outputs):
         return result
     X = problem.features_of(rows)

@@ -1,0 +1,152 @@
+"""Training sets that grow: time series and learning curves against scikit-learn's refits."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import sklearn.model_selection as reference
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, TimeSeriesSplit
+
+import fitonce
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+
+KERNEL = {"gamma": 0.2, "alpha": 0.3}
+MODELS = [
+    KernelRidge(**KERNEL),
+    KernelRidge(fit_intercept=False, **KERNEL),
+    KernelRidge(fit_intercept="penalized", **KERNEL),
+    KernelRidge(kernel="linear", alpha=2.0),
+    KernelRidge(penalty="dual", **KERNEL),
+    LeastSquaresSVC(**KERNEL, calibration=None),
+    KernelFisherDiscriminant(**KERNEL, calibration=None),
+    KernelFisherDiscriminant("laplacian", **KERNEL, calibration=None),
+]
+
+
+def series(n=80, classes=3, seed=0):
+    """Rows with all classes early, so that nearly every window has them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    y = (np.arange(n) * 7 + rng.integers(2, size=n)) % classes
+    X[:, 0] += y
+    X[n // 2] = X[10]
+    return X, y
+
+
+def data_for(model):
+    X, y = series()
+    return X, (X[:, 1] * X[:, 2] + 0.1 * y if isinstance(model, KernelRidge) else y)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize(
+    "cv", [TimeSeriesSplit(6), TimeSeriesSplit(50, test_size=1, gap=2)], ids=str
+)
+def test_time_series_equal_refits(model, cv):
+    X, y = data_for(model)
+    classifies = not isinstance(model, KernelRidge)
+    method = "decision_function" if classifies else "predict"
+    ours = fitonce.cross_val_predict(model, X, y, cv=cv, method=method, by_fold=True)
+    for (test, output), (train, expected) in zip(ours, cv.split(X), strict=True):
+        assert np.array_equal(test, expected)
+        refitted = getattr(model.fit(X[train], y[train]), method)(X[test])
+        np.testing.assert_allclose(output, refitted, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        fitonce.cross_val_score(model, X, y, cv=cv),
+        reference.cross_val_score(model, X, y, cv=cv),
+        rtol=1e-8,
+        equal_nan=True,
+    )
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "roc_auc", "neg_log_loss"])
+def test_other_scores_and_weights_of_time_series(scoring):
+    X, y = series(classes=2)
+    weights = np.linspace(0.5, 2.0, len(y))
+    model = LeastSquaresSVC(**KERNEL)
+    what = {"cv": TimeSeriesSplit(5), "scoring": scoring, "params": {"sample_weight": weights}}
+    ours = fitonce.cross_validate(model, X, y, **what)
+    theirs = reference.cross_validate(model, X, y, **what)
+    np.testing.assert_allclose(ours["test_score"], theirs["test_score"], rtol=1e-7)
+    assert ours.route.name == "one"
+
+
+def test_no_window_is_fitted_literally():
+    X, y = series()
+    result = fitonce.cross_validate(KernelRidge(**KERNEL), X, X[:, 0] + y, cv=TimeSeriesSplit(20))
+    assert result.route.fitted_folds == 0
+    sliding = TimeSeriesSplit(20, max_train_size=10)
+    result = fitonce.cross_validate(KernelRidge(**KERNEL), X, X[:, 0] + y, cv=sliding)
+    assert result.route.fitted_folds > 0
+
+
+def test_a_precomputed_kernel():
+    X, y = series()
+    K, t = X @ X.T, X[:, 0] + y
+    cv = TimeSeriesSplit(8)
+    model = KernelRidge(kernel="precomputed", alpha=0.5)
+    given = K.copy()
+    ours = fitonce.cross_val_score(model, K, t, cv=cv)
+    np.testing.assert_allclose(ours, reference.cross_val_score(model, K, t, cv=cv), rtol=1e-8)
+    assert np.array_equal(K, given)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=str)
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_learning_curves_equal_refits(model, shuffle):
+    X, y = data_for(model)
+    cv = KFold(4, shuffle=True, random_state=1)
+    what = {"cv": cv, "train_sizes": [0.2, 0.5, 1.0], "shuffle": shuffle, "random_state": 3}
+    sizes, *scores = fitonce.learning_curve(model, X, y, **what)
+    expected, *refitted = reference.learning_curve(model, X, y, **what)
+    assert np.array_equal(sizes, expected)
+    for ours, theirs in zip(scores, refitted, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+
+
+@pytest.mark.parametrize("scoring", ["roc_auc", "neg_brier_score"])
+def test_learning_curves_of_probabilities_and_weights(scoring):
+    X, y = series(classes=2)
+    what = {
+        "cv": StratifiedKFold(3),
+        "train_sizes": [12, 30, 50],
+        "scoring": scoring,
+        "params": {"sample_weight": np.linspace(1.0, 2.0, len(y))},
+    }
+    model = KernelFisherDiscriminant(**KERNEL)
+    ours, theirs = (
+        f(model, X, y, **what) for f in (fitonce.learning_curve, reference.learning_curve)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_learning_curve_of_a_foreign_estimator_and_a_pipeline():
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X, y = series()
+    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LeastSquaresSVC(**KERNEL))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", fitonce.RefitWarning)
+            ours = fitonce.learning_curve(model, X, y, cv=3)
+        for one, other in zip(ours, reference.learning_curve(model, X, y, cv=3), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_a_splitter_that_never_draws_the_same_twice_is_asked_once():
+    """A class that is predicted but absent from a fold sends balanced accuracy back to the loop."""
+    X, y = series(40, classes=4)
+    model = LeastSquaresSVC(**KERNEL)
+
+    def scores(function):
+        cv = ShuffleSplit(8, test_size=4, random_state=np.random.RandomState(0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return function(model, X, y, cv=cv, scoring="balanced_accuracy")
+
+    ours, theirs = scores(fitonce.cross_val_score), scores(reference.cross_val_score)
+    np.testing.assert_allclose(ours, theirs)
