@@ -449,7 +449,7 @@ def test_keyboard(bare, show):
     values = [
         float(v)
         for v in page.eval_on_selector_all(
-            "#rows tbody tr td:nth-child(5)", "cells => cells.map(c => c.dataset.value)"
+            "#rows tbody tr td:nth-child(5)", "cells => cells.map(c => c.textContent)"
         )
     ]
     assert values == sorted(values)
@@ -580,7 +580,35 @@ def test_printing_shows_everything(show):
         == "rgb(255, 255, 255)"
     )
     assert not opened.page.is_visible("#explorer-reset")
+    opened.page.set_viewport_size({"width": 720, "height": 1000})  # about a sheet of A4
+    width = "document.getElementById('rows').getBoundingClientRect().width"
+    assert opened.page.evaluate(f"{width} <= document.querySelector('main').clientWidth")
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert opened.page.pdf()[:4] == b"%PDF"
+
+
+def test_numbers_that_hardly_differ(bare, show):
+    """Spans of a few last digits, and of none: neither marks without end nor an error."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), 1e9 + np.spacing(1e9) * rng.integers(0, 3, 40)
+    opened = show(fitonce.KernelRidge(gamma=1.0, alpha=1.0).fit(X, y), X, y)
+    ticks = "([low, high]) => document.getElementById('explorer').fitonce.ticks([low, high], 6)"
+    for low in (1.0, -1e9, 1e300, 0.0):
+        for ulps in (0, 1, 2, 5):
+            high = low + ulps * np.spacing(low)
+            assert len(opened.page.evaluate(ticks, [float(low), float(high)])) < 20
+    assert opened.page.evaluate(ticks, [0.0, 1.0]) == [0, 0.2, 0.4, 0.6, 0.8, 1]
+    near = 1.0 + np.spacing(1.0) * np.round(X)
+    opened = show(fitonce.LeastSquaresSVC(gamma=1.0, alpha=1.0).fit(near, y > 1e9), near, y > 1e9)
+    assert not opened.complaints
+
+
+def test_cards_stand_in_line(bare, show):
+    opened = show(fitonce.KernelFisherDiscriminant().fit(*wine()), *wine())
+    tops = opened.page.evaluate(
+        "[...document.querySelectorAll('.cards .figure')].map(e => e.getBoundingClientRect().top)"
+    )
+    assert len(tops) > 1 and len(set(tops)) == 1
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .words import BASELINES, SCORES, number, p_value, relabellings
+from .words import BASELINES, SCORES, p_value, relabellings
 
 LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse")
 
@@ -20,13 +20,24 @@ def score_rows(answer: Any) -> list[tuple[str, str, str]]:
     others = [
         (
             SCORES[name] + (" (lower is better)" if name in LOWER_IS_BETTER else ""),
-            number(value),
-            number(answer.baseline_metrics.get(name, np.nan)),
+            _digits(name, value),
+            _digits(name, answer.baseline_metrics.get(name, np.nan)),
         )
         for name, value in answer.metrics.items()
         if name != answer.score_name
     ]
     return [headline, *others]
+
+
+def _digits(name: str, value: float) -> str:
+    """Three decimals; four digits of what has the target's unit."""
+    if np.isnan(value):
+        return "–"
+    return (
+        f"{value:.4g}"
+        if name in ("mae", "rmse")
+        else f"{value + 0.0:.3f}".replace("-0.000", "0.000")
+    )
 
 
 def baseline_name(answer: Any) -> str:

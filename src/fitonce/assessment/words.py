@@ -62,11 +62,7 @@ def count(number: int) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.1f} %" if np.isfinite(share) else "–"
-
-
-def four_digits(value: float | None) -> str:
-    return f"{value:.4g}" if value is not None and np.isfinite(value) else "–"
+    return f"{100 * share:.1f}\u00a0%" if np.isfinite(share) else "–"
 
 
 def score_text(value: float, share: bool) -> str:
@@ -79,7 +75,7 @@ def interval_text(score: Any, share: bool) -> str:
     if not np.isfinite(score.low):
         return ""
     low, high = (score_text(end, share) for end in (score.low, score.high))
-    return f"{100 * score.level:g} % interval {low} to {high}"
+    return f"{100 * score.level:g}\u00a0% interval {low} to {high}"
 
 
 def number(value: float) -> str:
@@ -102,13 +98,28 @@ def chosen_value(value: Any) -> str:
     return f"{float(value):.3g}"
 
 
-def setting(value: Any) -> str:
-    """The value of a parameter, in full where that is short."""
+def setting(value: Any, values: bool = True) -> str:
+    """The value of a parameter, in full where that is short; without `values` nothing of what
+    arrays, lists and other objects hold, which may be data.
+    """
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.6g}"
+    if not values and not isinstance(value, (str, bool, int, type(None))):
+        return _described(value)
     if isinstance(value, np.ndarray):
         return f"[{listed([f'{number:.4g}' for number in value.reshape(-1)], 6)}]"
     return shortened(value if isinstance(value, str) else repr(value), 120)
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = [f"{shortened(k, 40)}={setting(v, values=False)}" for k, v in value.items()]
+        return f"{{{', '.join(inside)}}}"
+    if hasattr(value, "shape"):
+        return f"array of shape {tuple(value.shape)}"
+    if isinstance(value, (list, tuple)):
+        return f"{type(value).__name__} of {len(value)}"
+    return shortened(getattr(value, "__name__", type(value).__name__))
 
 
 def spread(values: Sequence[Any]) -> str:

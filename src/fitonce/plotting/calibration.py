@@ -1,4 +1,4 @@
-"""Display of calibration: how often it happens against how often it was said to."""
+"""Display of calibration: how often it happens against the predicted probability."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ class CalibrationDisplay(Display):
         plain(ax)
         ax.plot([0, 1], [0, 1], color=QUIET, linestyle="--", linewidth=1.0)
         ax.annotate(
-            "dashed: as often as said",
+            "dashed: perfect calibration",
             (0.98, 0.02),
             xycoords="axes fraction",
             ha="right",
             va="bottom",
-            fontsize="x-small",
+            fontsize="small",
             color="#666666",
         )
         for index, curve in enumerate(self.curves):
@@ -147,13 +147,13 @@ class CalibrationDisplay(Display):
                 label=curve["name"],
                 **look(index),
             )
-        to = f" to {self.curves[0]['name']}" if len(self.curves) == 1 else ""
+        of = f" of {self.curves[0]['name']}" if len(self.curves) == 1 else ""
         ax.set(
             xlim=(-0.03, 1.03),
             ylim=(-0.03, 1.03),
             aspect="equal",
-            xlabel="probability given" + to,
-            ylabel="share observed",
+            xlabel="predicted probability" + of,
+            ylabel="observed share",
         )
         legend(ax, len(self.curves), fontsize="small")
 

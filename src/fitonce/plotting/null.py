@@ -9,6 +9,8 @@ import numpy as np
 from ..inference import PermutationTest, permutation_test_score
 from .style import COLORS, QUIET, Display, plain, rounded
 
+MOST_BARS = 40  # from the smallest score to the largest
+
 
 class PermutationNullDisplay(Display):
     """Scores under permuted labels as a histogram, the observed one as a line, with its p-value.
@@ -134,17 +136,18 @@ class PermutationNullDisplay(Display):
                 "alpha": 0.85,
             },
         )
-        ax.set(xlabel=self.name, ylabel=f"labellings (of {len(self.null):,})")
+        ax.set(xlabel=self.name, ylabel=f"permutations (of {len(self.null):,})")
 
-    @staticmethod
-    def _bins(null: np.ndarray) -> Any:
-        """One bar per value where scores are few and discrete, as accuracies of small samples."""
+    def _bins(self, null: np.ndarray) -> Any:
+        """One bar per value where scores are few and discrete, as accuracies of small samples; but
+        none so narrow that it cannot be seen.
+        """
         values = np.unique(np.round(null, 12))
-        if not 2 <= len(values) <= 40:
-            return min(40, max(5, int(np.sqrt(len(null))))) if len(null) else 1
-        step = np.min(np.diff(values))
-        return (
-            np.arange(values[0] - step / 2, values[-1] + step, step)
-            if (values[-1] - values[0]) / step <= 60
-            else 30
-        )
+        if len(values) < 2:
+            return 1
+        step = float(np.min(np.diff(values)))
+        least = (max(values[-1], self.score) - min(values[0], self.score)) / MOST_BARS
+        if len(values) > MOST_BARS:
+            step = float(values[-1] - values[0]) / min(MOST_BARS, max(5, int(np.sqrt(len(null)))))
+        step *= max(1.0, np.ceil(least / step))
+        return np.arange(values[0] - step / 2, values[-1] + step, step)

@@ -182,11 +182,7 @@ class InfluenceDisplay(Display):
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
         self._name(ax, points, names)
-        meaning = " (own class less best other)" if self.kind == "margin" else ""
-        ax.set(
-            xlabel="leverage (share of its own fitted value)",
-            ylabel=f"held-out {self.kind}{meaning}",
-        )
+        ax.set(xlabel="leverage", ylabel=f"held-out {self.kind}")
         legend(ax, 2 if wrong.any() else 0, fontsize="small")
 
     def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:

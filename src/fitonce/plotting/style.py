@@ -14,6 +14,7 @@ import numpy as np
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A500", "#666666")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 QUIET, STRONG = "#8a8a8a", "#222222"
+SHORT_LEGEND = 42  # letters that fit above the axes
 DOTS: dict[str, Any] = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
 
 
@@ -69,8 +70,10 @@ def look(index: int) -> dict[str, Any]:
 
 
 def literal(name: Any, limit: int = 28) -> str:
-    """A name as plain text: dollar signs do not start mathematics, long ones are cut."""
-    text = str(name).replace("\n", " ")
+    """A name as plain text: dollar signs do not start mathematics, long ones are cut, and half
+    characters (lone surrogates), which no file can hold, become question marks.
+    """
+    text = str(name).replace("\n", " ").encode("utf-8", "replace").decode("utf-8")
     return (text if len(text) <= limit else text[: limit - 1] + "…").replace("$", r"\$")
 
 
@@ -85,11 +88,23 @@ def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> 
 
 
 def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
-    """A legend beside the axes, where it covers no data.
+    """A legend above the axes, or beside them where it is long: it covers no data.
 
     None where its entries cannot be told apart.
     """
-    if 1 < n_entries <= 16:
+    labels = ax.get_legend_handles_labels()[1]
+    if 1 < n_entries <= 4 and sum(map(len, labels)) <= SHORT_LEGEND:
+        ax.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            frameon=False,
+            borderaxespad=0.2,
+            ncols=n_entries,
+            columnspacing=1.2,
+            handletextpad=0.4,
+            **keywords,
+        )
+    elif 1 < n_entries <= 16:
         ax.legend(
             loc="upper left",
             bbox_to_anchor=(1.01, 1.0),
@@ -100,11 +115,11 @@ def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
         )
 
 
-def rounded(value: float) -> str:
-    """Three significant digits, for labels."""
+def rounded(value: float, digits: int = 3) -> str:
+    """A few significant digits, for labels."""
     if value == 0 or 1e-4 <= abs(value) < 1e5:
-        return np.format_float_positional(value, 3, fractional=False, trim="-")
-    return f"{value:.2e}"
+        return np.format_float_positional(value, digits, fractional=False, trim="-")
+    return f"{value:.{digits - 1}e}"
 
 
 def with_room(points: np.ndarray, room: Any) -> list[int]:

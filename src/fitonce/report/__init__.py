@@ -6,5 +6,6 @@ carries held-out results of the model at every stop of its sliders; see `fitonce
 """
 
 from .page import write_report
+from .subject import Origin
 
-__all__ = ["write_report"]
+__all__ = ["Origin", "write_report"]

@@ -45,7 +45,7 @@ MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, 
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
-    "font.size": 10,
+    "font.size": 13,
     "text.color": "#000000",
     "axes.edgecolor": "#8a8a8a",
     "savefig.transparent": True,
@@ -125,15 +125,15 @@ def _null(subject: Subject) -> Figure | None:
         return None
     test, name = assessment.permutation, shortened(assessment.permutation_statistic, 300)
     low, high = np.nanmin(test.permutation_scores), np.nanmax(test.permutation_scores)
-    scored = f"{score_name(next(iter(test.scores)))}, held out"
+    scored = f"{score_name(next(iter(test.scores)))} under test"
     return figure(
         "null",
         lambda: PermutationNullDisplay.from_predictions(test, name=scored),
         f"Histogram of scores under permuted labels, from {low:.3g} to {high:.3g}; the observed "
         f"score is {float(test.score):.3g}, p = {rounded(float(test.pvalue))}.",
-        f"Scores under {test.n_permutations_done:,} relabellings and the observed one. p is the "
-        "share of relabellings that do at least as well, the observed one counted among them. "
-        f"Scored was the {name}.",
+        f"Scores with permuted labels ({test.n_permutations_done:,} permutations) and the observed "
+        "one. p is the share that does at least as well, the observed one counted in. "
+        f"Tested was the {name}.",
     )
 
 
@@ -143,7 +143,7 @@ def _calibration(subject: Subject) -> Figure | None:
     bins = int(min(10, max(2, subject.n_samples // 30)))
     source, said = own_splits(subject), ""
     if assessment is not None and assessment.calibration is not None:
-        said = f" On average they differ by {assessment.calibration.error:.3f}."
+        said = f" On average the two differ by {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
         rows, source = assessment.tested, "nested cross-validation"
         given = subject.y[rows], assessment.probabilities[rows]
@@ -155,8 +155,8 @@ def _calibration(subject: Subject) -> Figure | None:
     return figure(
         "calibration",
         lambda: draw(n_bins=bins),
-        f"Calibration curve: share observed against probability given.{said}",
-        f"How often it happened against how often it was said to ({source}); bars are 95 % "
+        f"Calibration curve: observed share against predicted probability.{said}",
+        f"How often it happened against the predicted probability ({source}); bars are 95 % "
         f"intervals.{said}",
     )
 
@@ -187,6 +187,7 @@ def _search(subject: Subject) -> Figure | None:
 
 
 def _influence(subject: Subject) -> Figure:
+    margins = subject.classification
     return figure(
         "influence",
         lambda: InfluenceDisplay.from_estimator(
@@ -194,7 +195,9 @@ def _influence(subject: Subject) -> Figure:
         ),
         "Scatter plot of each row's leverage against its held-out margin or residual; the most "
         "influential rows are named.",
-        "How much the model leans on each row, against how well it predicts the row unseen.",
+        "How well each row is predicted unseen, against how much the model leans on it. Leverage "
+        "is the share of its own fitted value that a row supplies"
+        + ("; margin is the decision for its own class less the best other." if margins else "."),
     )
 
 
@@ -246,8 +249,8 @@ def _histograms(subject: Subject) -> Figure:
         ).plot(),
         f"Histograms of held-out decision values of {names[0]} and {names[1]}; the threshold is "
         "at zero.",
-        "Held-out decision values by observed class. Rows on the wrong side of the threshold are "
-        "misclassified.",
+        f"Decision values by observed class ({own_splits(subject)}). Rows on the wrong side of the "
+        "threshold are misclassified.",
     )
 
 
@@ -289,7 +292,12 @@ def _inline(svg: str, name: str) -> str:
         (r'\A(<svg [^>]*?)width="[\d.]+pt" ', r'\g<1>aria-hidden="true" '),
     ):
         svg = re.sub(pattern, replacement, svg)
-    return svg
+    return re.sub(r'\b(d|x|y|transform)="[^"]*"', _shorter, svg)
+
+
+def _shorter(attribute: re.Match[str]) -> str:
+    """Coordinates to hundredths of a point."""
+    return re.sub(r"(\.\d\d)\d+", r"\g<1>", attribute[0])
 
 
 class FitDisplay:

@@ -115,6 +115,8 @@
   function ticks([low, high], count) {
     const raw = (high - low || 1) / count, power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw);
+    // a span of a few last digits has no numbers in between
+    if (!(step > 1e-13 * Math.max(Math.abs(low), Math.abs(high)))) return [low];
     const first = Math.ceil(low / step), last = Math.floor(high / step + 1e-9);
     return Array.from({ length: last - first + 1 }, (_, k) =>
       Number(((first + k) * step).toPrecision(12)));
@@ -335,7 +337,7 @@
     const same = current.stop === start.stop ? ["this is the chosen model"] : [];
     if (lite) return same;
     const dof = `effective degrees of freedom ${data.dof[current.stop].toFixed(1)}`;
-    if (regression) return [`R² ${data.r2[current.stop]?.toFixed(3) ?? "–"}`, ...same, dof];
+    if (regression) return [`${data.splits} R² ${data.r2[current.stop]?.toFixed(3) ?? "–"}`, ...same, dof];
     const wrong = current.wrong.filter(Boolean).length;
     const changed = current.predicted.filter((k, i) => k !== start.predicted[i]).length;
     const other = `${changed} predicted otherwise than by the chosen model`;
@@ -459,6 +461,6 @@
   readColours();
   start = lookUp(chosen.gamma, chosen.alpha);
   update();
-  root.fitonce = { data, lookUp, boundaryLines, screen: () => screen }; // for the console
+  root.fitonce = { data, lookUp, boundaryLines, ticks, screen: () => screen }; // for the console
   root.dataset.ready = "1";
 })();

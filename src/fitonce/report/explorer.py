@@ -279,6 +279,7 @@ def _rows(explorer: Explorer) -> dict[str, Any]:
         "view": results.view,
         "r2": results.figures["r2"],
         "dof": results.figures["dof"],
+        "splits": "leave-one-out" if subject.leave_one_out else "cross-validation",
         "rows": rows.tolist(),
         "names": [subject.row_names[row] for row in rows],
         "classes": subject.class_names,

@@ -17,13 +17,14 @@ import numpy
 import scipy
 import sklearn
 
-from ..assessment import words
+from ..assessment import shown, words
 from ..core.atomic import write_atomically
 from ..core.version import __version__
 from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
-from .subject import Subject, calibrated, chosen_values, own_score, own_splits
+from .importance import importance
+from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_splits
 from .tables import TABLE_ROWS, confusion, dependence, rows_table
 
 # replaced by the size of the page; a noncharacter, which names cannot contain
@@ -31,17 +32,21 @@ SIZE = "\ufdd0size\ufdd0"
 FILTERS = (
     rounded,
     words.count,
-    words.four_digits,
     words.model_name,
     words.percent,
     words.score_name,
     words.setting,
+    words.shortened,
 )
 FUNCTIONS = (
     calibrated,
     chosen_values,
     own_splits,
+    shown.baseline_name,
+    shown.score_rows,
     words.interval_text,
+    words.joined,
+    words.relabellings,
     words.score_text,
     words.shortened,
 )
@@ -65,7 +70,8 @@ def write_report(
     sample_weight: Any = None,
     groups: Any = None,
     verification: Any = None,
-    max_megabytes: float = 4.0,
+    origin: Origin | None = None,
+    max_megabytes: float = 2.0,
     progress: Progress | None = None,
 ) -> Path:
     """Write one HTML file that explains a fitted model and, where data may go along, lets its
@@ -99,7 +105,10 @@ def write_report(
         from a file, others keep them.
     verification : Verification, default=None
         What ``model.verify()`` returned, quoted among the methods.
-    max_megabytes : float, default=4
+    origin : Origin, default=None
+        Names of the data and the target, columns left out, treatment of missing values; and how
+        many rows there are, where X and y are a sample of them.
+    max_megabytes : float, default=2
         The page does not become larger than this: the explorer has fewer stops, or is left out.
     progress : callable, default=None
         Called as ``progress("explorer", done, total)`` after every stop of the explorer.
@@ -140,6 +149,7 @@ def write_report(
         assessment=assessment,
         features=feature_names,
         rows=row_names,
+        origin=origin,
     )
     context = _context(subject, title, include_data, verification)
     write_atomically(target, _fitting(context, max_megabytes * 1e6, progress))
@@ -203,7 +213,8 @@ def _rendered(values: dict[str, Any]) -> str:
     )
     environment.filters |= {function.__name__: function for function in FILTERS}
     environment.globals |= {function.__name__: function for function in FUNCTIONS}
-    return environment.from_string(_resource("page.html")).render(**values)
+    page = environment.from_string(_resource("page.html")).render(**values)
+    return page.encode("utf-8", "replace").decode("utf-8")  # half characters cannot be written
 
 
 def _resource(name: str) -> str:
@@ -234,6 +245,7 @@ def _context(
         "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),
         "choice_figures": choice_figures(subject, include_data),
+        "importance": importance(subject),
         "explorer": None,
         "no_explorer": NO_ROOM,
         "size": SIZE,
@@ -242,6 +254,9 @@ def _context(
 
 
 def _default_title(subject: Subject) -> str:
+    named = subject.origin.data or subject.origin.target
+    if named:
+        return named if subject.origin.data else f"Predicting {named}"
     name = words.model_name(subject.model)
     return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"
 

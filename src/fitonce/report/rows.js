@@ -21,7 +21,7 @@
     th.setAttribute("aria-sort", ascending ? "ascending" : "descending");
     const rows = [...body.rows].map((tr) => {
       const cell = tr.cells[th.cellIndex];
-      return { tr, key: cell.dataset.value ?? cell.textContent };
+      return { tr, key: cell.textContent };
     });
     rows.sort(th.dataset.kind === "number" ? byNumber : byText);
     if (!ascending) rows.reverse();

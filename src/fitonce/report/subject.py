@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,30 @@ from ..crossval.stand_in import n_rows
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 from ..plotting.rows import margins
 from ..plotting.style import rounded
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the rows of a page come from, for its first sentences.
+
+    Parameters
+    ----------
+    data : str, default=None
+        Name of the data, as of a file.
+    target : str, default=None
+        Name of what is predicted; that of a Series by default.
+    notes : sequence of str, default=()
+        What was decided on the way to X and y, a sentence each: columns that were left out, how
+        missing values were treated. They are printed as they are, unless the page goes without its
+        data.
+    n_rows : int, default=None
+        How many rows there are, where X and y are a random sample of them.
+    """
+
+    data: str | None = None
+    target: str | None = None
+    notes: Sequence[str] = ()
+    n_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +61,7 @@ class Subject:
     feature_names: list[str]  # of the columns of X as given
     row_names: list[str]
     class_names: list[str]  # none for regression
+    origin: Origin = Origin()
 
     @classmethod
     def of(
@@ -50,11 +75,15 @@ class Subject:
         assessment: Any = None,
         features: Sequence[Any] | None = None,
         rows: Sequence[Any] | None = None,
+        origin: Origin | None = None,
     ) -> Subject:
         """Checked for what can be checked without fitting; weights and groups as the model keeps
         them, where it does.
         """
         model = model_of(estimator)
+        origin = origin or Origin()
+        if origin.target is None:
+            origin = replace(origin, target=_name(y))
         y = to_numpy(y)
         n = len(held_out_output(model))
         if len(y) != n or n_rows(X) != n:
@@ -72,7 +101,8 @@ class Subject:
             sample_weight = to_numpy(sample_weight).astype(float)
         classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
-        subject = cls(estimator, model, record, X, y, sample_weight, groups, assessment, *names)
+        given = X, y, sample_weight, groups, assessment
+        subject = cls(estimator, model, record, *given, *names, origin)
         if record is not None:
             _check_training(record.training, subject.model_features, y)
         return subject
@@ -165,13 +195,29 @@ class Subject:
 
     @cached_property
     def margins(self) -> np.ndarray:
-        """Held-out margin of the own class, for regression minus the size of the held-out
-        residual: the smallest is the worst.
+        """Margin of the own class by the model that predicted the row, for regression minus the
+        size of the residual: the smallest is the worst.
+
+        NaN where that model has no decisions for all classes.
         """
-        if self.classification:
-            return margins(self.held_out, self.codes)
-        residual = (self.y - self.held_out).reshape(self.n_samples, -1)
-        return np.asarray(-np.sqrt(np.mean(residual**2, axis=1)))
+        if not self.classification:
+            residual = (self.y - self.predictions).reshape(self.n_samples, -1).astype(float)
+            return np.asarray(-np.sqrt(np.mean(residual**2, axis=1)))
+        decisions = self.held_out if self.assessment is None else self.assessment.decisions
+        missing = np.full(self.n_samples, np.nan)
+        return missing if decisions is None else margins(decisions, self.codes)
+
+    @cached_property
+    def n_missing(self) -> int:
+        """Values of X that are missing."""
+        if hasattr(self.X, "null_count"):  # polars, whose NaN are counted apart
+            floats = [column for column in self.X if column.dtype.is_float()]
+            nulls = sum(column.null_count() for column in self.X)
+            return int(nulls + sum(column.is_nan().fill_null(False).sum() for column in floats))
+        if hasattr(self.X, "isna"):
+            return int(np.sum(self.X.isna().to_numpy()))
+        numbers = isinstance(self.X, np.ndarray) and self.X.dtype.kind == "f"
+        return int(np.isnan(self.X).sum()) if numbers else 0
 
     @cached_property
     def leverage(self) -> np.ndarray:
@@ -197,6 +243,12 @@ class Subject:
 
 
 # ---- names ---------------------------------------------------------------------------------------
+
+
+def _name(y: Any) -> str | None:
+    """The name of a Series."""
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else None
 
 
 def feature_names(X: Any, given: Sequence[Any] | None = None) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,15 +102,23 @@ class Column:
     number: bool = True
 
     def cell(self, row: int, wrong: bool) -> dict[str, Any]:
-        value, mark = self.values[row], " wrong" if wrong else ""
+        """Text, whether it is a number, and whether it is marked as wrong."""
+        value = self.values[row]
         missing = value is None or (isinstance(value, (float, np.floating)) and np.isnan(value))
-        if not self.number:
-            text = "–" if missing else shortened(value, 60)
-            return {"text": text + (" ✗" if wrong else ""), "value": None, "classes": mark}
-        if missing or not np.isfinite(float(value)):
-            return {"text": "–", "value": "", "classes": f"number{mark}"}
-        text = rounded(float(value))
-        return {"text": text, "value": repr(float(value)), "classes": f"number{mark}"}
+        if self.number:
+            text = "–" if missing or not np.isfinite(float(value)) else self._rounded(float(value))
+        else:
+            text = "–" if missing else shortened(value, 60) + (" ✗" if wrong else "")
+        return {"text": text, "number": self.number, "wrong": wrong}
+
+    def _rounded(self, value: float) -> str:
+        """Four digits; nothing beside the largest of the column is nothing."""
+        return "0" if abs(value) < 1e-6 * self._largest else rounded(value, 4)
+
+    @cached_property
+    def _largest(self) -> float:
+        values = np.abs(np.asarray(self.values, dtype=float))
+        return float(values[np.isfinite(values)].max(initial=0.0))
 
 
 def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
@@ -148,10 +157,10 @@ def _result_columns(subject: Subject) -> list[Column]:
         residual = observed.astype(float) - predicted.astype(float)
         error = Column("residual", "observed less held-out prediction", residual)
     else:
-        what = "held-out decision for the observed class less the best other"
+        what = "decision of the model that predicted it: own class less the best other"
         error = Column("margin", what, subject.margins)
-    share = "share of its own fitted value that the row supplies"
-    moves = "how far its own value moves when the row is left out, in standard deviations"
+    share = "model of all rows: share of its own fitted value that the row supplies"
+    moves = "model of all rows: how far the row's value moves when it is left out"
     return [
         Column("row", "name or number of the row", subject.row_names, number=False),
         Column("observed", "the target as given", observed, numbers),

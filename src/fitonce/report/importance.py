@@ -1,0 +1,158 @@
+"""Which columns matter: how much worse held-out rows are predicted when the values of one column
+are shuffled among them (Breiman 2001; Fisher, Rudin and Dominici 2019).
+
+Models with the chosen settings are fitted on training rows, and read on test rows with one column
+shuffled, so that no row is predicted by a model that has seen it. Nothing is fitted for a shuffle.
+A column that others can stand in for loses little: the measure is of this model, not of the world.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+
+from ..assessment import choice_of
+from ..assessment.data import n_columns
+from ..core.arrays import to_numpy
+from ..crossval.stand_in import subset
+from .subject import Subject
+
+MOST_ROWS = 1000  # more are sampled
+SECONDS = 3.0  # that shuffling may take, about
+SHUFFLES = 5  # of every column, where there is time
+FOLDS = 5
+LISTED = 12
+PER_ENTRY, PER_CALL = 2e-9, 3e-3  # seconds of a kernel's entry and feature, and of a prediction
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What shuffling each column costs, the worst first; `score` is that of untouched rows."""
+
+    names: list[str]
+    losses: np.ndarray
+    score: float
+    n_shuffles: int
+    n_rows: int
+    n_folds: int
+
+    @property
+    def listed(self) -> list[dict[str, Any]]:
+        """The columns that matter most, with the length of a bar in per cent."""
+        most = max(float(self.losses.max()), 1e-12)
+        order = np.argsort(-self.losses, kind="stable")[:LISTED]
+        losses = [(self.names[j], float(self.losses[j])) for j in order]
+        return [{"name": name, "loss": x, "bar": 100 * max(x, 0.0) / most} for name, x in losses]
+
+    @property
+    def others(self) -> int:
+        """How many columns are not listed."""
+        return max(len(self.names) - LISTED, 0)
+
+
+def importance(subject: Subject) -> Importance | None:
+    """The losses; None where columns mean nothing, or shuffling them would take too long."""
+    X, names = subject.X, subject.feature_names
+    if subject.precomputed or subject.y.ndim > 1 or len(names) < 2 or not _shufflable(X):
+        return None
+    rng = np.random.default_rng(0)
+    rows = _rows(subject, rng)
+    entries = len(rows) ** 2 * n_columns(subject.model_features) * PER_ENTRY
+    calls = len(names) * (entries + FOLDS * PER_CALL)
+    n_shuffles = int(min(SHUFFLES, SECONDS // calls)) if calls > 0 else SHUFFLES
+    if n_shuffles < 1:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return _measured(subject, rows, n_shuffles, rng)
+        except ValueError:  # a training set that cannot be fitted, as one that lacks a class
+            return None
+
+
+def _rows(subject: Subject, rng: np.random.Generator) -> np.ndarray:
+    rows = subject.active
+    return rows if len(rows) <= MOST_ROWS else np.sort(rng.choice(rows, MOST_ROWS, replace=False))
+
+
+def _measured(
+    subject: Subject, rows: np.ndarray, n_shuffles: int, rng: np.random.Generator
+) -> Importance:
+    """Losses of the mean score over shuffles."""
+    y, X = subject.y[rows], subset(subject.X, rows)
+    n_features, splits = len(subject.feature_names), list(_splits(subject, rows))
+    merit = np.zeros((1 + n_features * n_shuffles, len(rows)))
+    for train, test in splits:
+        model = _fitted(subject, rows[train])
+        tested = subset(X, test)
+        merit[0, test] = _merit(subject, model.predict(tested), y[test])
+        for j in range(n_features):
+            for shuffle in range(n_shuffles):
+                order = rng.permutation(len(test))
+                found = model.predict(_shuffled(tested, j, order))
+                place = 1 + j * n_shuffles + shuffle
+                merit[place, test] = _merit(subject, found, y[test])
+    weights = None if subject.sample_weight is None else subject.sample_weight[rows]
+    scores = np.average(merit, axis=1, weights=weights)
+    if not subject.classification:  # mean squared residuals, which R² relates to the variance
+        centre = np.average(y, weights=weights)
+        scores = 1.0 + scores / np.average((y - centre) ** 2, weights=weights)
+    losses = scores[0] - scores[1:].reshape(n_features, n_shuffles).mean(axis=1)
+    return Importance(
+        subject.feature_names, losses, float(scores[0]), n_shuffles, len(rows), len(splits)
+    )
+
+
+def _merit(subject: Subject, predicted: Any, y: np.ndarray) -> np.ndarray:
+    """Of every row: one where its class is right, or minus the squared residual."""
+    predicted = to_numpy(predicted)
+    return predicted == y if subject.classification else -((y - predicted) ** 2)
+
+
+def _fitted(subject: Subject, rows: np.ndarray) -> Any:
+    """The estimator with the chosen settings, on some of its rows."""
+    settings: dict[str, Any] = {**choice_of(subject.model), "refine": False, "cv": None}
+    if hasattr(subject.model, "calibration"):
+        settings["calibration"] = None
+    model = clone(subject.estimator)
+    prefix = f"{model.steps[-1][0]}__" if subject.in_pipeline else ""
+    model.set_params(**{prefix + name: value for name, value in settings.items()})
+    weights = subject.sample_weight
+    given = {} if weights is None else {f"{prefix}sample_weight": weights[rows]}
+    return model.fit(subset(subject.X, rows), subject.y[rows], **given)
+
+
+def _splits(subject: Subject, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Folds that keep groups together."""
+    labels, y = subject.groups, subject.y[rows]
+    if labels is not None:
+        groups = np.unique(to_numpy(labels)[rows], return_inverse=True)[1]
+        return GroupKFold(min(FOLDS, int(groups.max()) + 1)).split(y, y, groups)
+    if subject.classification and np.unique(y, return_counts=True)[1].min() >= 2:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y, y)
+    return KFold(min(FOLDS, len(rows)), shuffle=True, random_state=0).split(y)
+
+
+def _shufflable(X: Any) -> bool:
+    return isinstance(X, np.ndarray) or hasattr(X, "iloc") or hasattr(X, "with_columns")
+
+
+def _shuffled(X: Any, column: int, order: np.ndarray) -> Any:
+    """Rows with the values of one column in another order."""
+    if hasattr(X, "with_columns"):  # polars
+        return X.with_columns(X.to_series(column)[order])
+    if hasattr(X, "iloc"):
+        changed = X.copy()
+        changed.isetitem(column, X.iloc[order, column].set_axis(X.index))
+        return changed
+    changed = X.copy()
+    changed[:, column] = X[order, column]
+    return changed
