@@ -143,10 +143,11 @@ class PermutationNullDisplay(Display):
         none so narrow that it cannot be seen.
         """
         values = np.unique(np.round(null, 12))
-        if len(values) < 2:
+        if len(values) == 0:
             return 1
-        step = float(np.min(np.diff(values)))
         least = (max(values[-1], self.score) - min(values[0], self.score)) / MOST_BARS
+        step = float(np.min(np.diff(values), initial=np.inf))
+        step = step if np.isfinite(step) else least or 0.01
         if len(values) > MOST_BARS:
             step = float(values[-1] - values[0]) / min(MOST_BARS, max(5, int(np.sqrt(len(null)))))
         step *= max(1.0, np.ceil(least / step))

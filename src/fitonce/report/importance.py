@@ -9,7 +9,6 @@ A column that others can stand in for loses little: the measure is of this model
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +85,7 @@ def _measured(
 ) -> Importance:
     """Losses of the mean score over shuffles."""
     y, X = subject.y[rows], subset(subject.X, rows)
-    n_features, splits = len(subject.feature_names), list(_splits(subject, rows))
+    n_features, splits = len(subject.feature_names), _splits(subject, rows)
     merit = np.zeros((1 + n_features * n_shuffles, len(rows)))
     for train, test in splits:
         model = _fitted(subject, rows[train])
@@ -112,7 +111,7 @@ def _measured(
 def _merit(subject: Subject, predicted: Any, y: np.ndarray) -> np.ndarray:
     """Of every row: one where its class is right, or minus the squared residual."""
     predicted = to_numpy(predicted)
-    return predicted == y if subject.classification else -((y - predicted) ** 2)
+    return np.asarray(predicted == y if subject.classification else -((y - predicted) ** 2))
 
 
 def _fitted(subject: Subject, rows: np.ndarray) -> Any:
@@ -128,17 +127,17 @@ def _fitted(subject: Subject, rows: np.ndarray) -> Any:
     return model.fit(subset(subject.X, rows), subject.y[rows], **given)
 
 
-def _splits(subject: Subject, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Folds that keep groups together."""
-    labels, y = subject.groups, subject.y[rows]
-    if labels is not None:
-        groups = np.unique(to_numpy(labels)[rows], return_inverse=True)[1]
-        return GroupKFold(min(FOLDS, int(groups.max()) + 1)).split(y, y, groups)
-    if subject.classification and np.unique(y, return_counts=True)[1].min() >= 2:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(y, y)
-    return KFold(min(FOLDS, len(rows)), shuffle=True, random_state=0).split(y)
+def _splits(subject: Subject, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds that keep groups together, or else the shares of the classes."""
+    y, groups = subject.y[rows], None
+    if subject.groups is not None:
+        groups = np.unique(to_numpy(subject.groups)[rows], return_inverse=True)[1]
+        cv: Any = GroupKFold(min(FOLDS, int(groups.max()) + 1))
+    elif subject.classification and np.unique(y, return_counts=True)[1].min() >= 2:
+        cv = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    else:
+        cv = KFold(min(FOLDS, len(rows)), shuffle=True, random_state=0)
+    return list(cv.split(y, y, groups))
 
 
 def _shufflable(X: Any) -> bool:
