@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, assess
 from fitonce.plotting import ProjectionDisplay
-from fitonce.report import write_report
+from fitonce.report import Origin, write_report
 
 wine = load_wine(as_frame=True)
 X, y = wine.data, wine.target_names[wine.target]
@@ -28,7 +28,8 @@ print(
 
 with tempfile.TemporaryDirectory() as folder:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "wine.html"
-    write_report(path, model, X, y, assessment=assessment, title="Wine cultivars")
+    origin = Origin("wine", "cultivar")  # for the first sentence
+    write_report(path, model, X, y, assessment=assessment, title="Wine cultivars", origin=origin)
     print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB; give a file name to keep it")
 
 ProjectionDisplay.from_estimator(model)

@@ -33,6 +33,7 @@ FILTERS = (
     rounded,
     words.count,
     words.model_name,
+    words.p_value,
     words.percent,
     words.score_name,
     words.setting,
