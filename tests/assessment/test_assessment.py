@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import warnings
@@ -38,7 +39,8 @@ from fitonce import (
     RefitWarning,
     assess,
 )
-from fitonce.assessment.chance import COUNTS, quick
+from fitonce.assessment.chance import QUICK, SAME, affordable, quick
+from fitonce.assessment.data import AssessedRows
 
 
 def tuned():
@@ -149,19 +151,30 @@ def test_another_librarys_estimator_is_refitted_and_says_so():
     ]
 
 
-def test_the_default_p_value_keeps_to_its_budget_and_finds_what_is_there():
+def test_the_default_p_value_is_the_same_on_every_machine(monkeypatch):
+    """999 permutations whatever the clock says: here it says that every look at it took an hour."""
     X, y = two_classes(60, shift=2.0)
-    model = make_pipeline(StandardScaler(), KernelFisherDiscriminant())
-    answer = assess(model, X, y, cv=3, seconds=3.0)
-    assert answer.permutation.n_permutations_done in COUNTS
-    assert answer.permutation.pvalue == pytest.approx(
-        1 / (1 + answer.permutation.n_permutations_done)
+    model = make_pipeline(StandardScaler(), KernelFisherDiscriminant(criterion="brier"))
+    hours = itertools.count(0, 3600)
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(hours)))
+    answer = assess(model, X, y, cv=3)
+    assert answer.permutation.n_permutations_done == 999
+    assert answer.permutation.pvalue == pytest.approx(1 / 1000)
+    assert "a simpler model of this kind" in answer.permutation_statistic
+    assert next(iter(answer.permutation.scores)) == answer.score_name
+
+
+def test_the_size_of_the_data_alone_decides_what_is_tested():
+    """The model itself where its search is cheap under permutations: few rows, shared products."""
+    shared = make_pipeline(
+        StandardScaler(), KernelFisherDiscriminant(criterion="squared_error", calibration=None)
     )
-    assert (
-        answer.permutation.mode == "within-folds"
-        and "spread of the features" in answer.permutation_statistic
-    )
-    assert set(answer.permutation.pvalues) == {"accuracy", "balanced_accuracy"}
+    few, many = ((X, y) for X, y in (two_classes(60), two_classes(300)))
+    rows = [AssessedRows.of(shared, *data) for data in (few, many)]
+    assert [affordable(shared, data, 999) for data in rows] == [SAME, QUICK]
+    literal = make_pipeline(StandardScaler(), KernelFisherDiscriminant(criterion="brier"))
+    assert affordable(literal, rows[0], 999) == QUICK
+    assert affordable(shared, AssessedRows.of(shared, *few, np.arange(60) // 2), 999) == QUICK
 
 
 def test_the_observed_score_under_test_is_the_headline_where_nothing_is_tuned():
@@ -169,7 +182,7 @@ def test_the_observed_score_under_test_is_the_headline_where_nothing_is_tuned():
     answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=5, permutations=19)
     assert (
         answer.permutation.score == pytest.approx(answer.accuracy.value)
-        and "assessed model" in answer.permutation_statistic
+        and "this model" in answer.permutation_statistic
     )
 
 
@@ -194,7 +207,7 @@ def test_noise_is_not_significant_more_often_than_it_says():
 def test_many_rows_are_sampled_for_the_automatic_test(monkeypatch):
     monkeypatch.setattr("fitonce.assessment.chance.MOST_ROWS", 50)
     X, y = two_classes(shift=2.0)
-    answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=3, seconds=1.0)
+    answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, cv=3)
     assert (
         answer.permutation_rows == 50
         and "random sample of 50 of 90 rows" in answer.permutation_statistic
@@ -222,7 +235,7 @@ def test_a_test_that_cannot_be_made_says_why():
         gamma=0.2, alpha=1.0, landmarks=5, landmark_method="greedy", shared_landmarks=True
     )
     with pytest.warns(UserWarning, match="no permutation test: .*same for all labellings"):
-        answer = assess(greedy, X, y, cv=3, seconds=1.0, statistic="same")
+        answer = assess(greedy, X, y, cv=3, statistic="same")
     assert answer.permutation is None
 
 

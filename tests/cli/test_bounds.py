@@ -35,7 +35,7 @@ def predicted(place, name, *options):
 def test_intervals_are_those_of_the_model_fitted_again(place):
     options = ("--interval", "0.8", "--trained-on", place / "good.csv")
     found = predicted(place, "price", *options)
-    assert found.columns == ["prediction", "lower", "upper"]
+    assert found.columns == ["id", "prediction", "lower", "upper"]
     frame = table(1)
     inside = (found["lower"] <= frame["price"]) & (frame["price"] <= found["upper"])
     assert 0.6 < inside.mean() < 0.98

@@ -36,7 +36,7 @@ def test_fit_tells_what_the_library_finds_and_writes_the_model(folder):
         1,
     )
     assert result.exit_code == 0, result.output
-    assert result.stdout.rstrip().splitlines()[-1] == "good-fitonce.skops"
+    assert result.stdout.rstrip().splitlines()[-1] == "model: good-fitonce.skops"
     parts = design(read_table("good.csv"), "label", drop=["price"])
     estimator, _ = pipeline(parts, Settings(alpha="1"), 0)
     answer = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0)
@@ -104,9 +104,9 @@ def test_json_is_one_object(folder):
 
 
 def test_quiet_prints_paths_only(folder):
-    (folder / "results").mkdir()
-    result = run("fit", "good.csv", "-t", "label", "-q", "--no-page", "--out", "results", *FAST)
-    assert result.stdout == f"{Path('results') / 'good-fitonce.skops'}\n"
+    options = ["-t", "label", "-q", "--no-page", "--out", "new/results", *FAST]
+    result = run("fit", "good.csv", *options)  # makes the folder
+    assert result.stdout == f"{Path('new/results') / 'good-fitonce.skops'}\n"
     result = run("fit", "good.csv", "-t", "label", "-q", "--no-page", "--out", "mine.skops", *FAST)
     assert result.stdout == "mine.skops\n" and (folder / "mine.skops").exists()
 
@@ -297,11 +297,10 @@ def test_predictions_are_the_models(folder):
     assert found["prediction"].to_list() == model.predict(X).tolist()
     np.testing.assert_allclose(found["probability_yes"], model.predict_proba(X)[:, 1], rtol=1e-12)
     text = run("predict", "good-fitonce.skops", "new.parquet", "-q").stdout
-    assert pl.read_csv(io.StringIO(text)).columns == [
-        "prediction",
-        "probability_no",
-        "probability_yes",
-    ]
+    own = ["prediction", "probability_no", "probability_yes"]
+    assert pl.read_csv(io.StringIO(text)).columns == ["id", *own]  # left out as an identifier
+    kept = run("predict", "good-fitonce.skops", "new.parquet", "-q", "--keep", "colour").stdout
+    assert pl.read_csv(io.StringIO(kept)).columns == ["colour", *own]
     says(run("predict", "good-fitonce.skops", "new.parquet", "--keep", "nothing"), "'nothing'")
 
 
@@ -310,7 +309,7 @@ def test_export_agrees_in_onnxruntime(folder):
     runtime = pytest.importorskip("onnxruntime")
     run("fit", "good.csv", "-t", "label", "-q", "--no-page", "--drop", "colour", *FAST)
     result = run("export", "good-fitonce.skops", "--rows", "good.csv")
-    assert result.exit_code == 0 and result.stdout.splitlines()[-1] == "good-fitonce.onnx"
+    assert result.exit_code == 0 and result.stdout.splitlines()[-1] == "graph: good-fitonce.onnx"
     model = fitonce.load("good-fitonce.skops")
     X = table().select(names_of("good-fitonce.skops")).cast(pl.Float64)
     session = runtime.InferenceSession("good-fitonce.onnx")

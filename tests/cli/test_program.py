@@ -119,7 +119,7 @@ def test_a_bug_is_a_sentence_too(folder, monkeypatch):
     def broken(*args, **kwargs):
         raise RuntimeError("the moon")
 
-    monkeypatch.setattr("fitonce.cli.work.assess", broken)
+    monkeypatch.setattr("fitonce.cli.steps.assess", broken)
     says(run("fit", "good.csv", "-t", "label", "-q"), "unforeseen", "the moon")
 
 
@@ -229,5 +229,6 @@ def test_spread_counts_and_ranges():
 
 @pytest.mark.slow
 def test_the_demo(folder):
-    result = run("demo", "--seconds", 0.5, "--no-page")
-    assert result.exit_code == 0 and result.stdout.rstrip().splitlines()[-1] == "demo-fitonce.skops"
+    result = run("demo", "--no-page")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.rstrip().splitlines()[-1] == "model: breast-cancer-fitonce.skops"

@@ -269,6 +269,28 @@ def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, wei
         case.close(values[-1] / case.s[tested], expected, mu, np.abs(case.Y).max())
 
 
+@with_and_without_weights
+@every_bias
+def test_folds_of_few_rows_need_no_decomposition_of_their_own(intercept, weighted, monkeypatch):
+    """Those whose rows carry a feature of their own are left to the moments, with the same
+    result.
+    """
+    model, refits = setup("landmarks", "rbf", intercept, weighted)
+    case = refits.case
+    smoother, targets = model.make(case, 1.0)
+    mus, parts = case.mus((1e-3, 0.1, 10.0)), deletions(case.n)
+    monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 0.0)
+    expected = smoother.held_out_folds(targets, mus, parts)
+    monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 100.0)
+    found = {}
+    for least in (1e-6, 0.5, 2.0):
+        monkeypatch.setattr("fitonce.core.fold_moments.SINGULAR", least)
+        found[least] = len(smoother._small_folds(targets, mus, parts))
+        values = smoother.held_out_folds(targets, mus, parts)
+        np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-8)
+    assert found[1e-6] > 1 and found[2.0] == 0
+
+
 @pytest.mark.parametrize("name", ["landmarks", "dropped"])
 def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
     model, refits = setup(name, "rbf", True, weighted=True)

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from ..core.doubt import caught_warnings, kinds_of
-from ..core.progress import Report, listening
+from ..core.progress import Report, listening, say
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
@@ -45,7 +45,6 @@ def assess(
     level: float = 0.95,
     permutations: int | str = "auto",
     statistic: str = "auto",
-    seconds: float = 10.0,
     random_state: int = 0,
     progress: Report | None = None,
 ) -> Assessment:
@@ -78,14 +77,12 @@ def assess(
         and R²: Nadeau and Bengio's corrected resampled t over all splits, for R² of all held-out
         rows on the scale of log(1 - R²).
     permutations : int or "auto", default="auto"
-        Number of permutations; 0 for no test. "auto" takes as many as fit into `seconds`, up to
-        999, on at most 1000 rows.
+        Number of permutations; 0 for no test. "auto" takes 999, on a random sample of 1000 rows if
+        there are more.
     statistic : {"auto", "same", "quick"}, default="auto"
         What is scored under permutations: "same" is the estimator itself, tuned again each time;
-        "quick" has its kernel width from the spread of the features. "auto" takes "same" if the
-        time allows for it.
-    seconds : float, default=10
-        Time budget of the automatic permutation test.
+        "quick" has its kernel width from the spread of the features and alpha by squared error.
+        "auto" takes "same" where the size of the data makes it cheap; the clock has no say in it.
     random_state : int, default=0
         Seed of folds and permutations.
     progress : callable, default=None
@@ -109,14 +106,12 @@ def assess(
     'Wilson on pooled held-out labels'
     """
     start = time.perf_counter()
-    _check(repeats, level, permutations, statistic, seconds)
+    _check(repeats, level, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups, sample_weight)
     cvs = splitters(cv, data, repeats, random_state)
     told = nullcontext() if progress is None else listening(progress)
     with told, caught_warnings() as caught:
-        before = time.perf_counter()
         rounds = rounds_of(estimator, data, cvs)
-        cv_seconds = (time.perf_counter() - before) / repeats
         baselines = baselines_of(data, rounds)
         metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, baselines))
         if data.classes is not None:  # pooled, the folds' priors would rank rows against them
@@ -128,8 +123,6 @@ def assess(
             rounds[0],
             permutations,
             statistic,
-            seconds,
-            cv_seconds,
             random_state,
         )
     first = rounds[0]
@@ -218,7 +211,7 @@ def significance(
     >>> test.pvalue, test.mode
     (0.01, 'within-folds')
     """
-    _check(1, 0.95, permutations, statistic, 1.0)
+    _check(1, 0.95, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups)
     ready = chance.ready(
         estimator,
@@ -241,17 +234,15 @@ def _chance(
     round_: Round,
     permutations: int | str,
     statistic: str,
-    seconds: float,
-    cv_seconds: float,
     random_state: int,
 ) -> tuple[PermutationTest | None, str, int]:
     """The test, its statistic and the number of its rows; or None, why there is none, and 0."""
     if permutations == 0:
         return None, "", 0
     automatic = permutations == "auto"
+    count = chance.PERMUTATIONS if automatic else int(permutations)
     if statistic == "auto":
-        wanted = chance.ENOUGH if automatic else int(permutations)
-        statistic = chance.SAME if wanted * cv_seconds <= seconds else chance.QUICK
+        statistic = chance.affordable(estimator, data, count)
     try:
         ready = chance.ready(
             estimator,
@@ -262,13 +253,12 @@ def _chance(
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )
-        test = ready.within(seconds) if automatic else ready.run(n_permutations=permutations)
+        say(0, count, "permutations")
+        test = ready.run(n_permutations=count)
     except ValueError as error:
         if not automatic:
             raise
         return None, str(error), 0
-    if test is None:
-        return None, f"too slow for a budget of {seconds:g} s", 0
     return test, ready.statistic, ready.n_rows
 
 
@@ -304,7 +294,7 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
     return [(doubt, UserWarning) for doubt in doubts]
 
 
-def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds: Any) -> None:
+def _check(repeats: Any, level: Any, permutations: Any, statistic: Any) -> None:
     whole, is_flag = (int, np.integer), isinstance(permutations, bool)
     counted = isinstance(permutations, whole) and not is_flag and permutations >= 0
     for name, value, fine, wanted in (
@@ -322,7 +312,6 @@ def _check(repeats: Any, level: Any, permutations: Any, statistic: Any, seconds:
             statistic in ("auto", "same", "quick"),
             '"auto", "same" or "quick"',
         ),
-        ("seconds", seconds, seconds > 0, "positive"),
     ):
         if not fine:
             raise ValueError(f"{name} must be {wanted}, got {value!r} instead.")

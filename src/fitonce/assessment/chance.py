@@ -1,22 +1,21 @@
-"""The permutation test of an assessment: how many permutations a time budget allows, of which
-statistic, and a null that holds.
+"""The permutation test of an assessment: of the score that is reported, with a null that holds.
 
 Folds are made from y (stratified), so labels move within test folds; rows of a group that share one
 label move together with those of other groups, and with their folds where sizes allow it, else
-within their group (see docs/permutation.md). Whatever looks at labels is
-done anew under every permutation.
+within their group (see docs/permutation.md). Whatever looks at labels is done anew under every
+permutation.
 
-A statistic that repeats the whole search for kernel width and alpha costs as much per permutation
-as cross-validating once. Where the budget does not allow enough of those, the *quick* statistic is
-scored instead, for observed and permuted labels alike: the same pipeline and estimator with the
-kernel width from the spread of the features, which does not see labels, and alpha chosen by squared
-error, whose products all permutations share. It is a valid test of the same hypothesis, of a
-slightly different model, and is reported as such.
+The number of permutations is fixed, and what is tested follows from the size of the data alone:
+the same call gives the same p-value on every machine. A statistic that repeats the whole search for
+kernel width and alpha is tested where that search is cheap: few rows, and a criterion whose
+products all permutations share. Elsewhere the *quick* statistic is scored instead, for observed and
+permuted labels alike: the same pipeline and estimator with the kernel width from the spread of the
+features, which does not see labels, and alpha chosen by squared error. It is a valid test of the
+same hypothesis, of a slightly different model, and is reported as such.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -25,20 +24,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core.progress import say
 from ..estimators.fitted import final_step, is_model
 from ..inference import PermutationTest, permutation_test_score
+from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
 from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES
 
-COUNTS = (19, 39, 99, 199, 499, 999)  # one less than a round number: p is a multiple of 1/(1 + P)
-ENOUGH = 199  # permutations at which the assessed model itself is the statistic
-MOST_ROWS = 1000  # rows of the test where the budget, not the user, sets its size
-DESIRABLE = 99  # permutations that are worth some patience: a p-value of 0.01 is possible
-PILOT = (3, COUNTS[0])  # permutations of the two runs that tell set-up and cost of each
-PATIENCE = 3.0  # times the budget that the smallest test may take
+PERMUTATIONS = 999  # by default: p is a multiple of 1/1000
+MOST_ROWS = 1000  # rows of the test where the user does not set its size
+# permutations × rows² × targets up to which the assessed model itself is the statistic: below a
+# minute on one core
+CHEAP = PERMUTATIONS * 150**2
 SAME, QUICK = "same", "quick"
 
 
@@ -50,29 +48,15 @@ class ReadyTest:
     statistic: str
     n_rows: int
 
-    def within(self, seconds: float) -> PermutationTest | None:
-        """As many permutations, of `COUNTS`, as fit into the seconds by two short runs; None if the
-        fewest take far longer.
 
-        The number follows from the clock alone, so that it says nothing about the outcome.
-        """
-        say(0, 0, "permutations")
-        taken = []
-        for count in PILOT:
-            before = time.perf_counter()
-            test = self.run(n_permutations=count)
-            taken.append(time.perf_counter() - before)
-            if taken[0] > PATIENCE * seconds:
-                return None
-        each = max((taken[1] - taken[0]) / (PILOT[1] - PILOT[0]), 1e-6)
-        set_up = max(taken[0] - PILOT[0] * each, 0.0)
-        fitting = [
-            count
-            for count in COUNTS[1:]
-            if sum(taken) + set_up + count * each
-            <= (seconds if count > DESIRABLE else PATIENCE * seconds)
-        ]
-        return self.run(n_permutations=max(fitting)) if fitting and not test.exact else test
+def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
+    """Which statistic the size of the data allows for."""
+    model = final_step(estimator)
+    targets = 1 if data.classes is None else len(data.classes) - 1
+    few = permutations * len(data.y) ** 2 * targets <= CHEAP
+    shared = is_model(model) and label_free(estimator) and repeatable(model)
+    by_squares = getattr(model, "criterion", None) == "squared_error"
+    return SAME if few and shared and by_squares and data.groups is None else QUICK
 
 
 def quick(estimator: Any) -> Any:
@@ -161,10 +145,10 @@ def _valid_exchange(data: AssessedRows) -> str | None:
 def _described(same: bool, part: AssessedRows, data: AssessedRows) -> str:
     """The statistic in words."""
     of = (
-        "assessed model, everything tuned again under every permutation"
+        "this model, tuned again under every permutation"
         if same
-        else "same kind of model, kernel width from the spread of the features, "
-        "alpha tuned under every permutation"
+        else "a simpler model of this kind (kernel width from the spread of the features, alpha "
+        "tuned under every permutation)"
     )
-    sample = f"; on a random sample of {len(part.y):,} of {len(data.y):,} rows"
-    return f"held-out {SCORES[data.score_name]} of the {of}{'' if part is data else sample}"
+    sample = f", on a random sample of {len(part.y):,} of {len(data.y):,} rows"
+    return f"held-out {SCORES[data.score_name]} of {of}{'' if part is data else sample}"

@@ -35,6 +35,7 @@ EXCHANGED = {
     "rows": "between rows",
     "within": "within groups",
     "whole": "between whole groups",
+    "whole-unequal": "between whole groups of any size",
     "sign": "within pairs",
     "shift": "by shifts",
 }

@@ -1,9 +1,11 @@
 """The command line: a table in, an answer out. Each command parses, calls the library once, and
 writes.
 
-`app` has the commands and `options` their options. `tables` reads and writes files, `values` and
-`columns` say what each column holds and is for, `models` builds the estimator. `work` has the steps
-of the commands, and `answers` lays out what `screen` shows.
+`app` has the commands and `options` their options. `tables` reads and writes files; `columns` says
+what each column is for, with `targets`, `features`, `dates`, `values` and `hints`; `models` builds
+the estimator. `work` has the commands on a table and `modelfiles` those on a model file, of `steps`
+that they share. `contest` puts other models beside, `doubts` has the warnings, and `answers` lays
+out what `screen` shows.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from ..assessment.words import (
     spread,
 )
 from ..inference import PermutationTest
+from .contest import Contest
 from .screen import Screen
 
 MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
@@ -39,30 +40,35 @@ def titled(title: str, *parts: RenderableType) -> RenderableType:
 def announcement(command: str, what: str, notes: Sequence[str]) -> RenderableType:
     """What a command is about to work on."""
     head = Text.assemble((f"fitonce {command}", "bold"), f"  {what}")
-    return Group(head, *(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2)) for note in notes))
+    return Group(head, remarks(notes))
 
 
-def doubts(lines: Sequence[str]) -> RenderableType:
-    return Group(*(Text.assemble(("doubt: ", "yellow"), line) for line in lines))
+def remarks(notes: Sequence[str]) -> RenderableType:
+    return Group(*(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2)) for note in notes))
+
+
+def warned(lines: Sequence[str]) -> RenderableType:
+    return Group(*(Text.assemble(("warning: ", "yellow"), line) for line in lines))
 
 
 def answer_parts(
     screen: Screen,
     answer: Assessment,
+    contest: Contest | None = None,
     choice: dict[str, Any] | None = None,
     tuned: Sequence[str] = (),
-    doubted: Sequence[str] = (),
+    warnings: Sequence[str] = (),
 ) -> Iterator[RenderableType]:
-    """An assessment, from the headline to the doubts, with empty lines between its parts."""
-    said = list(dict.fromkeys([*answer.warnings, *doubted]))
+    """An assessment, from the headline to the warnings, with empty lines between its parts."""
     test = answer.permutation
     for part in (
         scores(screen, answer),
+        compared(contest) if contest is not None else None,
         significance(test, answer.permutation_statistic) if test is not None else None,
         confusion(screen, answer),
         calibration(answer),
         chosen(choice, answer, tuned) if choice else None,
-        doubts(said) if said else None,
+        warned(warnings) if warnings else None,
     ):
         if part is not None:
             yield from ("", part)
@@ -80,15 +86,24 @@ def scores(screen: Screen, answer: Assessment) -> RenderableType:
     return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, interval)
 
 
-def significance(test: PermutationTest, statistic: str) -> RenderableType:
-    """The permutation test in two lines."""
-    found = {name: p_value(p) for name, p in test.pvalues.items() if np.ndim(p) == 0}
-    said = ", ".join(
-        f"{p} ({SCORES.get(name, name)})" if len(found) > 1 else p for name, p in found.items()
+def compared(contest: Contest) -> RenderableType:
+    """Other kinds of models on the same rows, in one line."""
+    said = ", ".join(f"{name} {number(score)}" for name, score in contest.scores.items())
+    return Text.assemble(
+        ("Beside others: ", "bold"), f"{SCORES[contest.score_name]} of {said} ({contest.where})"
     )
+
+
+def significance(test: PermutationTest, statistic: str) -> RenderableType:
+    """The permutation test in two lines: of the score that is reported, and what was tested."""
+    name, observed = next(iter(test.scores.items()))
+    others = {n: p for n, p in test.pvalues.items() if n != name and np.ndim(p) == 0}
+    also = "".join(f"; {SCORES.get(n, n)}: p = {p_value(p)}" for n, p in others.items())
+    said = f"{SCORES.get(name, name)}: p = {p_value(test.pvalue)}"
     return Group(
-        Text.assemble((f"Better than chance? p = {said}", "bold"), f"; {relabellings(test)}"),
-        Text(f"tested: {statistic}; labels exchanged {exchanged(test)}", style="dim"),
+        Text.assemble((f"Better than chance? {said}", "bold"), f"{also} ({relabellings(test)})"),
+        Text(f"tested: {statistic}: {number(float(observed))}", style="dim"),
+        Text(f"labels exchanged {exchanged(test)}", style="dim"),
     )
 
 

@@ -6,6 +6,7 @@ What they do is in `work`, imported when a command runs, so that help and comple
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -49,7 +50,7 @@ app = typer.Typer(
 )
 
 
-QUICKLY, UNTESTED = Check(seconds=5.0), Check(permutations="0")
+UNTESTED = Check(permutations="0")
 EVERY_ROW = Settings(landmarks="none")
 
 
@@ -107,7 +108,8 @@ def fit(
     """
     from .work import fit_table
 
-    fit_table("fit", shown.screen, request.read(reading), request, settings, check, results)
+    source = partial(request.read, reading)
+    fit_table("fit", shown.screen, source, request, settings, check, results)
 
 
 @command(
@@ -115,7 +117,7 @@ def fit(
     "fitonce demo --out results --json",
     hidden=("cv", "repeats", "permutations"),
 )
-def demo(*, results: ResultFiles, check: Check = QUICKLY, shown: Shown) -> None:
+def demo(*, results: ResultFiles, check: Check, shown: Shown) -> None:
     """Show what `fit` does, on data that come with the program.
 
     569 biopsies, benign or malignant, 30 measurements each.
@@ -123,8 +125,8 @@ def demo(*, results: ResultFiles, check: Check = QUICKLY, shown: Shown) -> None:
     from .data import demo_table
     from .work import fit_table
 
-    screen, request = shown.screen, Request("demo", "diagnosis")
-    fit_table("demo", screen, demo_table(), request, Settings(), check, results)
+    screen, request = shown.screen, Request("breast-cancer", "diagnosis")
+    fit_table("demo", screen, demo_table, request, Settings(), check, results)
     screen.aside("The same for a table of yours: fitonce fit table.csv --target COLUMN")
 
 
@@ -156,8 +158,10 @@ def evaluate(
     """
     from .work import evaluate_table
 
-    other = None if versus is None else settings.changed(versus)
-    evaluate_table(shown.screen, request.read(reading), request, settings, other, check)
+    if versus is not None:
+        settings.changed(versus)  # refuses what is no setting before the table is read
+    source = partial(request.read, reading)
+    evaluate_table(shown.screen, source, request, settings, versus, check)
 
 
 @command(
@@ -181,7 +185,8 @@ def permute(
     """
     from .work import permute_table
 
-    permute_table(shown.screen, request.read(reading), request, settings, permuting)
+    source = partial(request.read, reading)
+    permute_table(shown.screen, source, request, settings, permuting)
 
 
 @command(
@@ -200,7 +205,10 @@ def predict(
     out: Annotated[str | None, output_option(TABLE_OUT, *OUT)] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(help="Column of ROWS to copy beside the predictions; repeat for more."),
+        typer.Option(
+            help="Column of ROWS to copy beside the predictions, instead of the identifier; "
+            "repeat for more."
+        ),
     ] = None,
     interval: Annotated[
         float | None,
@@ -218,11 +226,12 @@ def predict(
 ) -> None:
     """Predict new rows: labels and probabilities, or numbers.
 
-    Columns are found by name, in any order; columns that the model does not know are ignored.
+    Columns are found by name, in any order; columns that the model does not know are ignored. A
+    column that named the rows of the model's table (an id) is copied beside the predictions.
     """
-    from .work import predict_rows
+    from .modelfiles import predict_rows
 
-    predict_rows(shown.screen, model, rows, reading, keep or (), out, interval, trained_on)
+    predict_rows(shown.screen, model, rows, reading, keep, out, interval, trained_on)
 
 
 @command(
@@ -249,7 +258,7 @@ def export(
     The graph is run beside the model and the largest difference is reported; a graph that differs
     by more than 1e-6 is refused.
     """
-    from .work import export_model
+    from .modelfiles import export_model
 
     export_model(shown.screen, model, out, rows, dtype)
 
@@ -275,7 +284,7 @@ def report(
     shown: Shown,
 ) -> None:
     """Write the HTML page of a model and the table it was fitted on: one file, no network."""
-    from .work import report_page
+    from .modelfiles import report_page
 
     request = Request(table, "", group=group, weight=weight)
     report_page(shown.screen, model, request, reading, check, out, data)

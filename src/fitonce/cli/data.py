@@ -62,7 +62,7 @@ def demo_table() -> Table:
     """What `demo` shows."""
     return Table(
         embedded("breast-cancer"),
-        "demo",
+        "breast cancer",
         ["data: Wisconsin breast cancer (Street, Wolberg and Mangasarian 1993), from scikit-learn"],
     )
 
@@ -100,7 +100,7 @@ def write_dataset(screen: Screen, name: str, rows: int, seed: int, out: str | No
     """One of them as a table, in a file or on standard output."""
     if out is not None:
         check_folder(Path(out).parent)
-    screen.paths(write_table(dataset(name, rows, seed), out))
+    screen.files(write_table(dataset(name, rows, seed), out))
 
 
 def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:

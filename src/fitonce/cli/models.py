@@ -5,9 +5,10 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import sklearn
 from sklearn.compose import ColumnTransformer
@@ -18,12 +19,15 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from .columns import TableDesign
 from .errors import UserError, one_of
+from .features import Feature
 from .options import Settings
-from .values import CATEGORY, NUMBERS
+from .remarks import counted
 
 LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user says otherwise
 N_LANDMARKS = 300
-MOST_CATEGORIES = 20  # of one column; rarer ones share one
+# categories of one column: as many as a share of the rows, within bounds; rarer ones share one
+CATEGORY_SHARE, FEWEST_LEVELS, MOST_LEVELS = 0.1, 20, 500
+RARE = 3  # rows; fewer of one category say nothing by themselves
 MODELS: dict[str, dict[str, Any]] = {
     "classification": {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC},
     "regression": {"ridge": KernelRidge},
@@ -31,7 +35,7 @@ MODELS: dict[str, dict[str, Any]] = {
 # older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
-KERNELS = ("rbf", "linear", "poly", "laplacian", "cosine")
+KERNELS = ("auto", "rbf", "linear", "poly", "laplacian", "cosine")
 
 
 def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
@@ -43,41 +47,71 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
             f"--model {name} is not for {design.task}: use {' or '.join(allowed)}, or --task to "
             "say what the target is."
         )
+    kernel = one_of(settings.kernel, "kernel", KERNELS)
     chosen: dict[str, Any] = {
-        "kernel": one_of(settings.kernel, "kernel", KERNELS),
+        "kernel": "rbf" if kernel == "auto" else kernel,
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
         "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
     }
-    landmarks, notes = _landmarks(settings.landmarks, len(design.y))
+    landmarks, notes = _landmarks(settings.landmarks, kernel, len(design.y))
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
-    steps = [("columns", preprocessing(design.kinds)), ("model", allowed[name](**chosen))]
-    return Pipeline(steps), notes
+    model = allowed[name](**chosen)
+    return pipeline_of(design, model), [*notes, *merged_categories(design)]
 
 
-def preprocessing(kinds: Mapping[str, str]) -> Any:
+def pipeline_of(design: TableDesign, model: Any) -> Pipeline:
+    """A model behind the preprocessing of a table."""
+    columns = preprocessing(design.features, len(design.y))
+    return Pipeline([("columns", columns), ("model", model)])
+
+
+def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
     """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column
     each, rare and unknown ones together.
     """
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encode = OneHotEncoder(
-        handle_unknown="infrequent_if_exist", max_categories=MOST_CATEGORIES, sparse_output=False
+        handle_unknown="infrequent_if_exist",
+        min_frequency=RARE,
+        max_categories=most_levels(n_rows),
+        sparse_output=False,
     )
     scale = Pipeline([("impute", impute), ("scale", StandardScaler())])
-    called: dict[str, list[Any]] = {NUMBERS: [], CATEGORY: []}
-    for place, (name, kind) in enumerate(kinds.items()):
-        called[kind].append(name if FINDS_NAMES else place)
-    parts = [("numbers", scale, called[NUMBERS]), ("categories", encode, called[CATEGORY])]
+    called: dict[bool, list[Any]] = {False: [], True: []}
+    for place, feature in enumerate(features):
+        called[feature.is_category].append(feature.name if FINDS_NAMES else place)
+    parts = [("numbers", scale, called[False]), ("categories", encode, called[True])]
     return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
 
 
-def _landmarks(text: str, n_rows: int) -> tuple[int | None, list[str]]:
+def most_levels(n_rows: int) -> int:
+    """How many categories of one column are told apart, the rare ones together counting as one."""
+    return min(max(FEWEST_LEVELS, int(CATEGORY_SHARE * n_rows)), MOST_LEVELS)
+
+
+def merged_categories(design: TableDesign) -> list[str]:
+    """A word about columns of which some categories are taken together."""
+    notes = []
+    for feature in (feature for feature in design.features if feature.is_category):
+        counts = np.sort(design.X[feature.name].value_counts()["count"].to_numpy())[::-1]
+        rare = counts[min(int(np.sum(counts >= RARE)), most_levels(len(design.y)) - 1) :]
+        if len(rare) > 1:
+            rows = counted(int(rare.sum()))
+            notes.append(
+                f"{feature.name!r}: {len(counts):,} categories, of which the {len(rare):,} rarest "
+                f"({rows}) are taken together"
+            )
+    return notes
+
+
+def _landmarks(text: str, kernel: str, n_rows: int) -> tuple[int | None, list[str]]:
     """How many landmarks, None for every row.
 
-    More rows than `LANDMARKS_ABOVE` get some unless told otherwise.
+    More rows than `LANDMARKS_ABOVE` get some unless told otherwise; a linear kernel needs none.
     """
-    if text == "none" or (text == "auto" and n_rows <= LANDMARKS_ABOVE):
+    if text == "none" or (text == "auto" and (n_rows <= LANDMARKS_ABOVE or kernel == "linear")):
         return None, []
     if text.isdigit() and int(text) >= 2:
         return min(int(text), n_rows), []

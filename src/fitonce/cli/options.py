@@ -48,7 +48,8 @@ model_option = functools.partial(option, MODEL)
 TableFile = Annotated[
     str,
     typer.Argument(
-        help="CSV, TSV, Parquet or Arrow file; - reads CSV from standard input.", metavar="TABLE"
+        help="CSV, TSV, Excel, Parquet or Arrow file; - reads CSV from standard input.",
+        metavar="TABLE",
     ),
 ]
 ModelFile = Annotated[
@@ -80,6 +81,9 @@ class Reading:
         bool | None,
         option(COLUMNS, "Whether the first row has the names.", "--header/--no-header"),
     ] = None
+    sheet: Annotated[
+        str | None, option(COLUMNS, "Sheet of a spreadsheet; the first if not given.")
+    ] = None
 
     def table(self, path: str, expected: Collection[str | None] = ()) -> Table:
         """The table in a file; `expected` are names of columns that the caller knows of."""
@@ -91,7 +95,9 @@ class Reading:
                 "--separator must be one character (or tab, comma, semicolon, bar, space), got "
                 f"{self.separator!r} instead."
             )
-        return read_table(path, separator=mark, header=self.header, expected=expected)
+        return read_table(
+            path, separator=mark, header=self.header, sheet=self.sheet, expected=expected
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,13 @@ class Settings:
     model: Annotated[
         str | None, model_option("fisher (default) or lssvm for classes, ridge for numbers.")
     ] = None
-    kernel: Annotated[str, model_option("rbf, linear, poly, laplacian or cosine.")] = "rbf"
+    kernel: Annotated[
+        str,
+        model_option(
+            "rbf, linear, poly, laplacian, cosine or auto: rbf, and for more than 2,000 rows the "
+            "better of linear and rbf."
+        ),
+    ] = "auto"
     gamma: Annotated[
         str, model_option("Kernel width: tune, scale, ard (one per feature) or a number.")
     ] = "tune"
@@ -185,10 +197,9 @@ class Check:
     permutations: Annotated[
         str,
         check_option(
-            "Permutations for the p-value: auto (what fits into --seconds), 0 or a number."
+            "Permutations for the p-value: auto (999, on at most 1,000 rows), 0 or a number."
         ),
     ] = "auto"
-    seconds: Annotated[float, check_option("Time budget of the automatic p-value.", min=0.1)] = 10.0
     random_state: Seed = 0
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich import box
@@ -18,6 +18,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     SpinnerColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -30,6 +31,13 @@ from rich.text import Text
 from ..core.progress import listening
 
 PIPED_WIDTH = 110
+
+
+class Counted(MofNCompleteColumn):
+    """How many of how many are done; nothing where that is not known."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if task.total is not None else Text("")
 
 
 class Screen:
@@ -54,11 +62,12 @@ class Screen:
             for part in parts:
                 self.out.print(part)
 
-    def paths(self, paths: Sequence[str]) -> None:
-        """Files that were written: the last lines, one each, also when quiet."""
+    def files(self, written: Mapping[str, str]) -> None:
+        """Files that were written: the last lines, one each; bare paths when quiet."""
         if not self.as_json:
-            for path in paths:
-                self.out.print(Text(path), soft_wrap=True)
+            for what, path in written.items():
+                label = Text() if self.quiet else Text(f"{what}: ", style="dim")
+                self.out.print(label + Text(path), soft_wrap=True)
 
     def json(self, answer: dict[str, Any]) -> None:
         if self.as_json:
@@ -85,7 +94,7 @@ class Screen:
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
-            MofNCompleteColumn(),
+            Counted(),
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.err,
@@ -100,14 +109,25 @@ class Screen:
 
 
 class Bars:
-    """Named bars of one piece of work."""
+    """Named bars of one piece of work.
+
+    What is finished, or goes on without a known end, is over once something else begins.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
         self.tasks: dict[str, TaskID] = {}
+        self.ended: set[str] = set()
 
     def __call__(self, done: int, total: int, what: str) -> None:
         """Show that `done` of `total` (0 if not known) are done."""
+        for other in self.ended - {what}:
+            self.progress.remove_task(self.tasks.pop(other))
+        self.ended &= {what}
         if what not in self.tasks:
             self.tasks[what] = self.progress.add_task(what, total=total or None)
         self.progress.update(self.tasks[what], completed=done, total=total or None)
+        if done >= total:
+            self.ended.add(what)
+        else:
+            self.ended.discard(what)

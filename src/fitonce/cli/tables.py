@@ -1,7 +1,8 @@
-"""Tables in files: CSV, TSV, Parquet, Arrow. What was assumed while reading is written down as
-notes; where results go is checked before the work begins, and they are written whole or not at all.
+"""Tables in files: CSV, TSV, Excel, Parquet, Arrow. What was assumed while reading is written down
+as notes; where results go is checked before the work begins, and they are written whole or not at
+all.
 
-A text file is read as strings; which columns are numbers is decided in `columns`, where it can be
+A text file is read as strings; which columns are numbers is decided in `features`, where it can be
 told. The separator, the character encoding and whether there is a header are found out, and said
 where they are not the usual ones.
 """
@@ -26,14 +27,8 @@ from .errors import UserError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
-FOREIGN = {
-    ".xlsx": "a spreadsheet",
-    ".xls": "a spreadsheet",
-    ".ods": "a spreadsheet",
-    ".json": "JSON",
-    ".sav": "SPSS",
-    ".dta": "Stata",
-}
+EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+FOREIGN = {".json": "JSON", ".sav": "SPSS", ".dta": "Stata", ".sas7bdat": "SAS", ".rds": "R"}
 MISSING = (
     "",
     "NA",
@@ -51,7 +46,7 @@ MISSING = (
     "#N/A",
 )
 NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
-SAMPLE_LINES = 50
+SAMPLE_LINES, SAMPLE_BYTES = 50, 200_000  # of a text file, from which its form is found out
 STDIN = "-"
 
 
@@ -63,11 +58,11 @@ class Table:
     name: str
     notes: list[str] = field(default_factory=list)
 
-    @property
-    def stem(self) -> str:
-        """The name of the file without its folder and ending."""
-        name = Path(self.name).name
-        return "table" if self.name == STDIN else name.removesuffix(".gz").rsplit(".", 1)[0] or name
+
+def stem_of(path: str) -> str:
+    """The name of a file without its folder and ending."""
+    name = Path(path).name
+    return "table" if path == STDIN else name.removesuffix(".gz").rsplit(".", 1)[0] or name
 
 
 def read_table(
@@ -75,18 +70,19 @@ def read_table(
     *,
     separator: str | None = None,
     header: bool | None = None,
+    sheet: str | None = None,
     expected: Collection[str | None] = (),
 ) -> Table:
     """The table in a file, or on standard input for "-".
 
     `expected` are names of columns that the caller knows of: a first row that holds one of them is
-    a header even if it looks like data.
+    a header even if it looks like data. `sheet` is that of a spreadsheet, the first if None.
     """
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     if ending in FOREIGN:
         raise UserError(
-            f"{path} is {FOREIGN[ending]} file, which fitonce does not read: save the table as "
-            "CSV or Parquet."
+            f"{path} is a file of {FOREIGN[ending]}, which fitonce does not read: save the table "
+            "as CSV, Excel or Parquet."
         )
     content = _bytes(path)
     if content[:2] == b"\x1f\x8b":
@@ -99,6 +95,8 @@ def read_table(
         elif ending in ARROW or content[:6] == b"ARROW1":
             read = pl.read_ipc if content[:6] == b"ARROW1" else pl.read_ipc_stream
             table = Table(read(io.BytesIO(content)), path)
+        elif ending in EXCEL:
+            table = _spreadsheet(content, path, sheet)
         else:
             table = _text(content, path, separator, header, expected)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -115,7 +113,7 @@ def _bytes(path: str) -> bytes:
     file = Path(path)
     if file.is_dir():
         raise UserError(
-            f"{path} is a folder, not a table: name a CSV, TSV, Parquet or Arrow file in it."
+            f"{path} is a folder, not a table: name a CSV, TSV, Excel, Parquet or Arrow file in it."
         )
     try:
         return file.read_bytes()
@@ -144,9 +142,10 @@ def _text(
     header: bool | None,
     expected: Collection[str | None],
 ) -> Table:
-    text, notes = _decoded(content, path)
+    content, notes = _utf8(content, path)
+    text = content[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
     mark = separator or _separator(text)
-    rows = csv.reader(io.StringIO(text[:200_000]), delimiter=mark)
+    rows = csv.reader(io.StringIO(text), delimiter=mark)
     lines = [line for line in islice(rows, SAMPLE_LINES) if line]
     usual = separator is not None or mark == "," or Path(path).suffix.lower() in (".tsv", ".tab")
     if not usual and len(lines[0]) > 1:
@@ -158,7 +157,7 @@ def _text(
         notes.append(f"{reason}: columns are called {_first(_numbered(len(lines[0])), 3)}")
     _check_ragged(lines, path, mark)
     frame = pl.read_csv(
-        text.rstrip("\r\n").encode("utf-8"),
+        content.rstrip(b"\r\n"),
         separator=mark,
         has_header=has_header,
         infer_schema_length=0,
@@ -169,19 +168,55 @@ def _text(
     return Table(frame, path, notes)
 
 
-def _decoded(content: bytes, path: str) -> tuple[str, list[str]]:
-    """The text and what had to be assumed about its encoding."""
+def _utf8(content: bytes, path: str) -> tuple[bytes, list[str]]:
+    """The text in UTF-8 without its mark, and what had to be assumed about its encoding."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16"), ["the file is UTF-16"]
+        return content.decode("utf-16").encode("utf-8"), ["the file is UTF-16"]
     if b"\x00" in content[:10_000]:
         raise UserError(
-            f"{path} is not a text table: it holds binary data. fitonce reads CSV, TSV, Parquet "
-            "and Arrow files."
+            f"{path} is not a text table: it holds binary data. fitonce reads CSV, TSV, Excel, "
+            "Parquet and Arrow files."
         )
     try:
-        return content.decode("utf-8-sig"), []
+        content.decode("utf-8")
     except UnicodeDecodeError:
-        return content.decode("latin-1"), ["the file is not UTF-8: read as latin-1"]
+        latin = content.decode("latin-1").encode("utf-8")
+        return latin, ["the file is not UTF-8: read as latin-1"]
+    return content.removeprefix(b"\xef\xbb\xbf"), []
+
+
+def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
+    """One sheet of a spreadsheet."""
+    try:
+        import fastexcel
+    except ImportError:
+        raise UserError(
+            f"{path} is a spreadsheet, which needs fastexcel: pip install 'fitonce[cli]', or save "
+            "the table as CSV."
+        ) from None
+    try:
+        book = fastexcel.read_excel(content)
+    except Exception as error:  # whatever its parser says of a broken file
+        why = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no reason"
+        raise UserError(f"{path} cannot be read as a spreadsheet: {why}.") from error
+    names = list(book.sheet_names)
+    if sheet is not None and sheet not in names:
+        raise UserError(f"{path} has no sheet {sheet!r} (--sheet). It has {_first(names, 12)}.")
+    chosen, notes = sheet or names[0], []
+    if sheet is None and len(names) > 1:
+        notes.append(f"first sheet, {chosen!r}, of {_first(names, 5)} (else --sheet)")
+    frame = pl.read_excel(
+        io.BytesIO(content),
+        sheet_name=chosen,
+        engine="calamine",
+        infer_schema_length=None,
+        raise_if_empty=False,
+    )
+    if not frame.width:
+        raise UserError(f"the sheet {chosen!r} of {path} is empty: there is no table in it.")
+    frame = frame.with_columns(pl.col(pl.String).replace(MISSING, None))
+    frame.columns = _named([name.strip() for name in frame.columns], notes)
+    return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
 
 
 def _separator(text: str) -> str:
@@ -189,7 +224,7 @@ def _separator(text: str) -> str:
 
     A comma where none does.
     """
-    sample = text.splitlines()[:SAMPLE_LINES]
+    sample = text[:SAMPLE_BYTES].splitlines()[:SAMPLE_LINES]
 
     def width(mark: str) -> int:
         widths = {len(line) for line in csv.reader(sample, delimiter=mark) if line}
@@ -252,6 +287,8 @@ def column_names(path: str) -> list[str]:
     try:
         if path.lower().endswith(PARQUET):
             return list(pl.read_parquet_schema(path))
+        if path.lower().endswith(EXCEL):
+            return pl.read_excel(path, engine="calamine").columns
         with open(path, encoding="utf-8-sig", errors="replace") as file:
             line = file.readline()
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
@@ -288,24 +325,33 @@ def beside(model: str, out: str | None, ending: str) -> Path:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, before anything is computed."""
-    if not folder.exists():
-        raise UserError(f"there is no folder {folder}: make it first, or give another --out.")
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file, not a folder to write to.")
-    if not os.access(folder, os.W_OK):
+    """Refuse a folder that cannot be written to, before anything is computed.
+
+    One that is not there yet is made when there is something to put into it (`make_folder`).
+    """
+    there = folder
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise UserError(f"{there} is a file, not a folder to write to.")
+    if not os.access(there, os.W_OK):
         raise UserError(
-            f"{folder} cannot be written to: permission denied. Give another folder with --out."
+            f"{there} cannot be written to: permission denied. Give another folder with --out."
         )
 
 
-def write_table(frame: pl.DataFrame, path: str | None) -> list[str]:
+def make_folder(file: Path | str) -> None:
+    """The folder of a file that is about to be written."""
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+
+
+def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
     """A table in the format that the name ends in, whole or not at all; on standard output without
     a name. Returns the files written.
     """
     if path is None:
         sys.stdout.write(frame.write_csv())
-        return []
+        return {}
     ending, content = Path(path).suffix.lower(), io.BytesIO()
     if ending in PARQUET:
         frame.write_parquet(content)
@@ -315,5 +361,6 @@ def write_table(frame: pl.DataFrame, path: str | None) -> list[str]:
         frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
     else:
         raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
+    make_folder(path)
     write_atomically(path, content.getvalue())
-    return [path]
+    return {"table": path}

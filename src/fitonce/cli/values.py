@@ -10,23 +10,26 @@ import re
 import numpy as np
 import polars as pl
 
+from .dates import holds_dates
 from .errors import UserError
+from .remarks import Remarks, counted, option
 from .tables import MISSING, NUMBER
 
 ABSENT = "(missing)"  # the category of a missing value
 NUMBERS, CATEGORY, DATE, NESTED, EMPTY = "number", "category", "date", "nested", "empty"
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
+LARGEST = 1e100  # numbers beyond it cannot be squared and summed, and count as missing
 TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text
+DENSE = 2.0  # whole numbers that go up by less than this on average are row numbers
 ID_NAME = re.compile(
     r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$",
     re.IGNORECASE,
 )
+IDENTIFIER = "identifier"  # the reason of columns that name rows
 NUMBER_UNIT = re.compile(r"^[-+]?\d+(?:[.,]\d+)?\s*([^\d\s].*)$")
-DATE_TEXT = re.compile(
-    r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})([ T]\d{1,2}:\d{2}.*)?\s*$"
-)
 DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
 THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
+INFINITE = r"(?i)^[-+]?inf(inity)?$"
 DECIMAL, AMBIGUOUS = "decimal", "ambiguous"  # what commas in numbers mean
 
 
@@ -56,6 +59,8 @@ def examples(values: pl.Series) -> str:
 def kind_of(series: pl.Series) -> str:
     """What a column holds, by its type or, for text, its values."""
     dtype = series.dtype
+    if dtype == pl.Duration:
+        return NUMBERS
     if dtype.is_temporal():
         return DATE
     if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
@@ -67,8 +72,7 @@ def kind_of(series: pl.Series) -> str:
     values = _known_text(series).drop_nulls()
     if not values.len():
         return EMPTY
-    first = values.head(1000)
-    if sum(bool(DATE_TEXT.match(value)) for value in first) > 0.9 * first.len():
+    if holds_dates(values):
         return DATE
     commas = _commas(values)
     if commas == AMBIGUOUS:
@@ -76,8 +80,8 @@ def kind_of(series: pl.Series) -> str:
         raise UserError(
             f"{series.name!r} has values such as {example!r}, which could be "
             f"{example.replace(',', '.')} or {example.replace(',', '')}: "
-            "write them with a point or without commas, or leave the column out with --drop "
-            f"{series.name}."
+            "write them with a point or without commas, or leave the column out with "
+            f"{option('drop', series.name)}."
         )
     share = 1 - _floats(values).null_count() / values.len()
     return NUMBERS if commas == DECIMAL or share >= MOSTLY else CATEGORY
@@ -104,35 +108,41 @@ def _commas(values: pl.Series) -> str | None:
     return DECIMAL if values.filter(comma).str.contains(DECIMAL_COMMA).all() else None
 
 
-def as_number(series: pl.Series, notes: list[str]) -> pl.Series:
-    """Floats, with null for what is no finite number.
+def as_number(series: pl.Series, remarks: Remarks) -> pl.Series:
+    """Floats, with null for what is no number that can be computed with.
 
     Told where that is more than the usual marks of a missing value.
     """
-    if series.dtype == pl.Boolean or series.dtype.is_numeric():
+    if series.dtype == pl.Duration:
+        values = series.dt.total_microseconds().cast(pl.Float64) / 86_400e6  # days
+    elif series.dtype == pl.Boolean or series.dtype.is_numeric():
         values = series.cast(pl.Float64)
     else:
         plain = plain_numbers(series)
-        values = _parsed(series, notes) if plain is None else plain
-    infinite = int(values.is_infinite().sum())
-    if infinite:
-        notes.append(f"{infinite:,} infinite values of {series.name!r} count as missing")
-    return values if values.is_finite().all() else values.set(~values.is_finite(), None)
+        values = _parsed(series, remarks) if plain is None else plain
+    finite = values.is_finite()
+    infinite, huge = values.is_infinite(), finite & (values.abs() > LARGEST)
+    if infinite.any():
+        said = f"{counted(int(infinite.sum()), 'infinite value')}, taken as missing"
+        remarks.about(series.name, said, "infinite")
+    if huge.any():
+        many = f"{counted(int(huge.sum()), 'number')} beyond {LARGEST:g}"
+        remarks.about(series.name, f"{many}, too large to compute with, taken as missing", "huge")
+    usable = finite & ~huge
+    return values if usable.all() else values.set(~usable, None)
 
 
-def _parsed(series: pl.Series, notes: list[str]) -> pl.Series:
+def _parsed(series: pl.Series, remarks: Remarks) -> pl.Series:
     """Text as floats, decimal commas read, null for what is no number."""
     text = _known_text(series)
     if _commas(text.drop_nulls()) == DECIMAL:
-        notes.append(f"{series.name!r} has decimal commas")
+        remarks.about(series.name, "decimal commas")
         text = _with_points(text)
     values = _floats(text)
     others = text.filter(values.is_null() & text.is_not_null())
     if others.len():
-        notes.append(
-            f"{others.len():,} values of {series.name!r} are no numbers ({examples(others)}) "
-            "and count as missing"
-        )
+        said = f"{counted(others.len(), 'value')} no number ({examples(others)}), taken as missing"
+        remarks.about(series.name, said, "no number")
     return values
 
 
@@ -164,13 +174,25 @@ def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
     if distinct == 1 and not typed.null_count():
         return "the same value in every row"
     if kind == CATEGORY and distinct > max(TEXT_LEVELS, TEXT_SHARE * n):
-        return "nearly every value is different: text or an identifier; --keep brings it back"
+        return f"nearly every value is different: text or an {IDENTIFIER}; --keep uses it"
     if kind == CATEGORY or distinct < n or n < 10 or values.dtype.is_float():
         return None
-    counts_up = (typed.diff().drop_nulls() == 1).all()
-    if (typed == typed.round()).all() and (counts_up or ID_NAME.match(values.name)):
-        return "looks like an identifier: whole numbers, all different; --keep brings it back"
+    if not (typed == typed.round()).all():
+        return None
+    if _row_numbers(typed):
+        return f"row numbers, an {IDENTIFIER}; --keep uses them"
+    if ID_NAME.match(values.name):
+        return f"looks like an {IDENTIFIER}: whole numbers, all different; --keep uses it"
     return None
+
+
+def _row_numbers(typed: pl.Series) -> bool:
+    """Whole numbers that go up from row to row, with few gaps.
+
+    Rows that were left out before make gaps; a quantity that happens to be sorted makes wider ones.
+    """
+    steps = typed.diff().drop_nulls()
+    return bool((steps > 0).all()) and float(typed[-1] - typed[0]) <= DENSE * steps.len()
 
 
 def all_numbers(series: pl.Series) -> np.ndarray | None:
@@ -181,7 +203,8 @@ def all_numbers(series: pl.Series) -> np.ndarray | None:
         return None
     text = text_of(series)
     values = _floats(_with_points(text))
-    numbers = not values.null_count() and all(NUMBER.match(value) for value in text.unique())
+    finite = text.filter(~text.str.contains(INFINITE)).unique()
+    numbers = finite.len() and not values.null_count() and all(map(NUMBER.match, finite))
     return values.to_numpy() if numbers else None
 
 

@@ -41,7 +41,7 @@ from .arrays import (
     to_numpy,
     zeros_like_shape,
 )
-from .fold_moments import FeatureMap, FoldModels, moments_job
+from .fold_moments import FeatureMap, FoldModels, FoldSystems, in_order, moments_job
 from .holdout import (
     Deletion,
     Fitted,
@@ -58,6 +58,9 @@ from .rows import Rows
 from .smoothers import complement_solver, log_determinant, thin_or_dense_map
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon, orthonormal
+
+# rows of a fold, as a share of the features, up to which its own system is solved
+SMALL_FOLD = 0.25
 
 
 class Dropping(Protocol):
@@ -304,11 +307,33 @@ class FeatureNorm(Smoother):
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> Array:
-        """From the total less each fold's moments: two passes over the rows for all folds and mus.
+        """From the total less each fold's moments: two passes over the rows for all folds and mus,
+        and an eigendecomposition for each fold; folds of few rows by a small system at each mu.
 
         Disjoint deletions share a pass; overlapping ones, as of repeated cross-validation, take one
         each.
         """
+        small = {} if self.dropping is not None else self._small_folds(targets, mus, deletions)
+        others = [deletion for number, deletion in enumerate(deletions) if number not in small]
+        if not others:
+            return namespace(targets.Y).concat(list(small.values()), axis=1)
+        values = self._by_moments(targets, mus, others)
+        return values if not small else in_order(small, values, deletions)
+
+    def _small_folds(
+        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
+    ) -> dict[int, Array]:
+        """Of the folds that have few rows beside the features, by number."""
+        few = SMALL_FOLD * self.solved.W.shape[1]
+        chosen = [i for i, (deleted, _) in enumerate(deletions) if 0 < len(deleted) <= few]
+        if not chosen:
+            return {}
+        systems = FoldSystems(self.scores, self.Q0, self.solved.inverse(mus))
+        return systems.held_out(targets.Y, self.path(targets, mus), chosen, deletions)
+
+    def _by_moments(
+        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
+    ) -> Array:
         constraint = None if self.dropping is None else self.dropping.constraint
         Y, xp = targets.Y, namespace(targets.Y)
         sum_Y = xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)

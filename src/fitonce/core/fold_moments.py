@@ -1,20 +1,24 @@
-"""Folds of feature models, from moments: the total less the fold's own trains each fold's model."""
+"""Folds of feature models: from moments, where the total less the fold's own trains each fold's
+model; or, for folds of few rows, by a system of their size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
 
-from .arrays import Array, namespace, take, zeros_like_shape
-from .holdout import Deletion
+from .arrays import Array, eye_like, namespace, take, zeros_like_shape
+from .holdout import Deletion, Path
 from .moments import MomentFit, Moments, merge_folds
 from .rows import Rows
 
-FOLD_ELEMENTS = 1 << 25  # of moments of folds that are accumulated in one pass
+FOLD_ELEMENTS = 1 << 25  # of moments (or scores) of folds that are computed in one pass
+SINGULAR = 1e-6  # least eigenvalue of the system of a fold
 
 
 class FeatureMap(Protocol):
@@ -96,6 +100,68 @@ def _disjoint(deletions: Sequence[Deletion], n: int, most: int) -> list[list[int
             taken[deleted] = True
             layers.append(([number], taken))
     return [members for members, _ in layers]
+
+
+@dataclass(frozen=True)
+class FoldSystems:
+    """Held-out values of folds of few rows, by a system of their size at every mu.
+
+    `scores` gives S at some rows (k, p), `inverse` is Ω (p, m) for the m values of mu.
+    """
+
+    scores: Callable[[np.ndarray], Array]
+    Q0: Array
+    inverse: Array
+
+    def held_out(
+        self, Y: Array, path: Path, chosen: Sequence[int], deletions: Sequence[Deletion]
+    ) -> dict[int, Array]:
+        """Y_T - ρ with ρ = (I - H_TT)⁻¹ r_T, for the chosen deletions T, by number.
+
+        Where I - H_TT is nearly singular, the rows of a fold carry a feature of their own: such
+        folds are left out. It is most singular at the least mu, with which H falls.
+        """
+        xp, omega = namespace(Y), self.inverse.T[:, None, :]
+        least, found = int(np.argmin(path.mus)), {}
+        for number, S in self._scores_of_each(chosen, deletions):
+            deleted, tested = deletions[number]
+            bias = take(self.Q0, deleted)
+            system = eye_like(len(deleted), S) - bias @ bias.T - (S[None, :, :] * omega) @ S.T
+            if float(xp.min(xp.linalg.eigvalsh(system[least, ...]))) >= SINGULAR:
+                rho = xp.linalg.solve(system, _take_each(path.residual, deleted))
+                found[number] = _take_each(take(Y, deleted)[None, :, :] - rho, tested)
+        return found
+
+    def _scores_of_each(
+        self, chosen: Sequence[int], deletions: Sequence[Deletion]
+    ) -> Iterator[tuple[int, Array]]:
+        """S of the rows of some deletions, those of many in one go."""
+        most = max(1, FOLD_ELEMENTS // self.inverse.shape[0])
+        ends = np.cumsum([len(deletions[number][0]) for number in chosen])
+        for _, members in groupby(range(len(chosen)), key=lambda place: ends[place] // most):
+            places = list(members)
+            rows = [deletions[chosen[place]][0] for place in places]
+            S, start = self.scores(np.concatenate(rows)), 0
+            for place, own in zip(places, rows, strict=True):
+                yield chosen[place], S[start : start + len(own), :]
+                start += len(own)
+
+
+def in_order(small: dict[int, Array], others: Array, deletions: Sequence[Deletion]) -> Array:
+    """Values of all folds in their order, from those of some and those of the others together."""
+    parts, start = [], 0
+    for number, (_, tested) in enumerate(deletions):
+        if number in small:
+            parts.append(small[number])
+        else:
+            parts.append(others[:, start : start + len(tested), :])
+            start += len(tested)
+    return namespace(others).concat(parts, axis=1)
+
+
+def _take_each(values: Array, rows: np.ndarray) -> Array:
+    """Some rows of each of several matrices (m, n, t)."""
+    return namespace(values).stack([take(values[j, ...], rows) for j in range(values.shape[0])])
 
 
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----

@@ -32,6 +32,7 @@ from .walk import Stages, search
 
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
+HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
 Parameters = dict[str, Any]
 
@@ -350,11 +351,13 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
             reason = "beyond it every model is constant; this kernel finds nothing in these data"
         elif tuned.problem.smoother.lower_bound > 0:
             reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
-        else:
+        elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
             reason = (
-                "float64 does not carry a smaller one; the targets may be free of noise, or "
-                "nothing here predicts them"
+                "float64 does not carry a smaller one; the targets seem to have little noise, or "
+                "the kernel is very smooth"
             )
+        else:
+            reason = "float64 does not carry a smaller one; nothing here may predict the targets"
         warn_numerical(
             f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}."
         )

@@ -1,0 +1,145 @@
+"""Other kinds of models on the same held-out rows: a linear model and a random forest.
+
+They show whether the kernel model suits the table. For a large table, where landmarks stand for the
+rows, they also decide between the linear kernel, which needs no landmarks, and the rbf kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+
+from ..assessment import Assessment
+from ..core.doubt import caught_warnings
+from ..core.progress import say
+from ..estimators.fitted import is_model
+from .columns import TableDesign
+from .models import N_LANDMARKS, pipeline, pipeline_of
+from .options import Settings
+
+TREES = 100
+MOST_ROWS = 10_000  # of a contest: one half trains, the other is tested
+CLEARLY = 3.0  # standard errors by which a model is better than another
+THIS = "this model"
+LINEAR, FOREST, LANDMARKS = "linear model", "random forest", f"rbf, {N_LANDMARKS} landmarks"
+Splits = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Scores of several models on the same rows, and the predictions they are made of."""
+
+    score_name: str
+    y: np.ndarray
+    where: str
+    ours: str  # the name of the model that was fitted
+    predictions: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Accuracy, or R², of all tested rows together."""
+        spread = 1.0 if self.score_name == "accuracy" else float(np.var(self.y)) or 1.0
+        return {
+            name: 1.0 - float(np.mean(self._losses(name))) / spread for name in self.predictions
+        }
+
+    def _losses(self, name: str) -> np.ndarray:
+        predicted = self.predictions[name]
+        if self.score_name == "accuracy":
+            return np.asarray(predicted != self.y, dtype=float)
+        return np.asarray((predicted - self.y) ** 2)
+
+    @property
+    def best(self) -> str:
+        return max(self.scores, key=self.scores.__getitem__)
+
+    @property
+    def better(self) -> str | None:
+        """A model that is clearly better than ours, by the losses of the same rows."""
+        better = self._losses(self.ours) - self._losses(self.best)
+        error = float(np.std(better)) / np.sqrt(len(better))
+        return self.best if float(np.mean(better)) > CLEARLY * error else None
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return {"score": self.score_name, "rows": self.where, "scores": self.scores}
+
+
+def in_folds(answer: Assessment, parts: TableDesign, settings: Settings, seed: int) -> Contest:
+    """A linear model and a forest in the folds of an assessment, beside the model itself."""
+    others = {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
+    folds = [np.flatnonzero(answer.fold == number) for number in range(answer.n_splits)]
+    rows = np.arange(len(parts.y))
+    splits = [(np.setdiff1d(rows, test), test) for test in folds]
+    contest = Contest(answer.score_name, parts.y, "the same folds", THIS)
+    contest.predictions[THIS] = answer.predictions
+    return _held(contest, others, parts, splits)
+
+
+def on_a_sample(
+    parts: TableDesign, judged: TableDesign, settings: Settings, seed: int
+) -> tuple[Contest, Settings]:
+    """Models of a large table, a linear one and a forest on some of its rows; and the settings with
+    the better kernel, where that is open.
+
+    The rows are none of those on which the model is assessed, if only a sample is.
+    """
+    n = len(parts.y)
+    free = np.flatnonzero(~np.isin(parts.numbers, judged.numbers))
+    free = free if len(free) else np.arange(n)
+    some = parts.rows(np.sort(np.random.default_rng(seed).permutation(free)[:MOST_ROWS]))
+    kind = ShuffleSplit if some.groups is None else GroupShuffleSplit
+    splits = list(kind(1, test_size=0.5, random_state=seed).split(some.X, some.y, some.groups))
+    train, test = splits[0]
+    where = f"{len(test):,} rows, trained on {len(train):,} others"
+    score = "accuracy" if parts.task == "classification" else "r2"
+    is_open = (settings.kernel, settings.landmarks) == ("auto", "auto")
+    names = {LINEAR: "linear", LANDMARKS: "rbf"} if is_open else {THIS: settings.kernel}
+    kernels = {name: replace(settings, kernel=kernel) for name, kernel in names.items()}
+    models = {name: pipeline(parts, changed, seed)[0] for name, changed in kernels.items()}
+    models |= {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
+    contest = _held(Contest(score, some.y[test], where, THIS), models, some, splits)
+    ours = max(kernels, key=contest.scores.__getitem__)
+    return replace(contest, ours=ours), kernels[ours]
+
+
+def linear(parts: TableDesign, settings: Settings, seed: int) -> Any:
+    usual = Settings(kernel="linear", model=settings.model, landmarks="none")
+    return pipeline(parts, usual, seed)[0]
+
+
+def forest(parts: TableDesign, seed: int) -> Any:
+    kind = RandomForestClassifier if parts.task == "classification" else RandomForestRegressor
+    return pipeline_of(parts, kind(TREES, random_state=seed, n_jobs=-1))
+
+
+def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: Splits) -> Contest:
+    """The contest with held-out predictions of some models."""
+    total, done = len(models) * len(splits), 0
+    for name, model in models.items():
+        predicted = []
+        for train, test in splits:
+            say(done, total, "comparison with other models")
+            with caught_warnings():
+                fit(model, parts.rows(train))
+                predicted.append(np.asarray(model.predict(parts.X[test])))
+            done += 1
+        order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
+        held = np.concatenate(predicted)
+        contest.predictions[name] = held[order] if len(splits) > 1 else held
+    say(total, total, "comparison with other models")
+    return contest
+
+
+def fit(estimator: Any, parts: TableDesign) -> None:
+    """Fit a pipeline with the groups and weights that its last step takes."""
+    given = {"sample_weight": parts.weights}
+    if is_model(estimator[-1]):
+        given["groups"] = parts.groups
+    named = {f"model__{name}": v for name, v in given.items() if v is not None}
+    estimator.fit(parts.X, parts.y, **named)

@@ -1,0 +1,95 @@
+"""Steps that several commands take: which rows are assessed, the assessment, the fit, the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import clone
+from threadpoolctl import threadpool_limits
+
+from ..assessment import Assessment, assess
+from ..assessment.assess import warned
+from ..core.doubt import caught_warnings
+from .columns import TableDesign
+from .contest import fit
+from .options import Check
+from .tables import make_folder
+
+SMALL = 1000  # rows up to which one BLAS thread is faster than several
+# rows; above, a sample is assessed and chooses the kernel width
+SAMPLE_ABOVE, SAMPLE = 20_000, 10_000
+MOST_NUMBERS = 100_000_000  # of a table all of whose rows enter a model without landmarks
+
+
+def threads_for(parts: TableDesign) -> Any:
+    """One BLAS thread for a small table.
+
+    Its matrices lose time to more, most of it where other programs are at work.
+    """
+    return threadpool_limits(1 if len(parts.y) <= SMALL else None)
+
+
+def assessed_rows(parts: TableDesign, seed: int) -> tuple[TableDesign, list[str]]:
+    """The rows on which a model is assessed: all of them, or a sample of very many."""
+    if len(parts.y) <= SAMPLE_ABOVE:
+        return parts, []
+    return parts.sample(SAMPLE, seed), [
+        f"more than {SAMPLE_ABOVE:,} rows: scores and kernel width come from a random sample of "
+        f"{SAMPLE:,}; the model is fitted on all"
+    ]
+
+
+def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
+    """The assessment; its warnings are in it, so that Python's need not be printed."""
+    rows = {"groups": parts.groups, "sample_weight": parts.weights}
+    with caught_warnings():
+        return assess(estimator, parts.X, parts.y, **rows | check.options)
+
+
+def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[Any, list[str]]:
+    """Fit on all rows, with the kernel width that a sample chooses where there is one.
+
+    Returns the model of the assessed rows, which is the same where these are all, and what was
+    warned of.
+    """
+    with caught_warnings() as caught:
+        shown = estimator
+        if judged is not parts:
+            shown = clone(estimator)
+            fit(shown, judged)
+            gamma = getattr(shown[-1], "gamma_", None)
+            if gamma is not None:
+                estimator.set_params(model__gamma=gamma)
+        fit(estimator, fitted_rows(estimator, parts))
+    return shown, [message for message, _ in warned(caught)]
+
+
+def fitted_rows(estimator: Any, parts: TableDesign) -> TableDesign:
+    """All rows, or as many as a model without landmarks can hold at once."""
+    most = MOST_NUMBERS // max(parts.X.width, 1)
+    return parts if estimator[-1].landmarks is not None else parts.sample(most, 0)
+
+
+def write_page(
+    path: Path, estimator: Any, parts: TableDesign, answer: Assessment, title: str, **options: Any
+) -> None:
+    """Write the HTML page of a fitted model; ImportError where what it needs is not installed."""
+    from ..report import write_report
+
+    given = {
+        "feature_names": parts.X.columns,
+        "row_names": parts.row_names,
+        "sample_weight": parts.weights,
+        **options,
+    }
+    make_folder(path)
+    with caught_warnings():  # those of the fit have been shown
+        write_report(path, estimator, parts.X, parts.y, assessment=answer, title=title, **given)
+
+
+def page_title(name: str, parts: TableDesign, judged: TableDesign) -> str:
+    """The title of a page, which says so where it shows a sample."""
+    if judged is parts:
+        return name
+    return f"{name}: a random sample of {len(judged.y):,} of {len(parts.y):,} rows"

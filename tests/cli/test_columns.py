@@ -1,0 +1,304 @@
+"""What the columns of a newcomer's table become: dates, identifiers, copies, categories, texts."""
+
+from __future__ import annotations
+
+import shlex
+import zipfile
+
+import numpy as np
+import pytest
+from helpers_cli import FAST, N, pl, run, says, table
+
+import fitonce
+from fitonce.cli.columns import design
+from fitonce.cli.errors import UserError
+from fitonce.cli.models import merged_categories, most_levels, pipeline, preprocessing
+from fitonce.cli.options import Settings
+from fitonce.cli.remarks import Remarks, option, quoted
+from fitonce.cli.tables import Table, read_table
+from fitonce.cli.values import as_number
+
+LABELS = ["yes", "no"] * (N // 2)
+
+
+def taken_apart(target="label", **columns):
+    """A table of some columns and labels, taken apart."""
+    frame = pl.DataFrame({"label": LABELS, **columns})
+    return design(Table(frame, "t.csv"), target)
+
+
+# ---- dates --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "form", ["{0:%Y-%m-%d}", "{0:%d.%m.%Y}", "{0:%m/%d/%Y}", "{0:%d.%m.%y} {0:%H:%M}"]
+)
+def test_dates_become_numbers(form):
+    days = [np.datetime64("2023-12-20") + np.timedelta64(i, "D") for i in range(N)]
+    stamps = [day.astype("datetime64[h]").astype(object) for day in days]
+    stamps = [stamp.replace(hour=i % 24) for i, stamp in enumerate(stamps)]
+    parts = taken_apart(when=[form.format(stamp) for stamp in stamps], x=np.sin(np.arange(N)))
+    found = parts.X
+    assert found["when (year)"].to_list() == [stamp.year for stamp in stamps]
+    assert found["when (month)"].to_list() == [stamp.month for stamp in stamps]
+    assert found["when (weekday)"].to_list() == [f"{stamp:%A}" for stamp in stamps]
+    assert found["when (days)"].to_list() == list(range(N))
+    assert ("when (hour)" in found.columns) is ("H" in form)
+    assert any("'when': dates, used as year, month, weekday, days" in note for note in parts.notes)
+    assert not any("to be sure" in note for note in parts.notes)
+
+
+def test_dates_of_which_the_order_is_unsure_are_told():
+    parts = taken_apart(when=[f"{1 + i % 12:02d}/{1 + i % 11:02d}/2024" for i in range(N)])
+    assert parts.X["when (month)"][0] == 1 and any("day before month" in n for n in parts.notes)
+
+
+def test_dates_of_new_rows_count_from_the_same_day(folder):
+    when = [str(np.datetime64("2024-03-01") + np.timedelta64(2 * i, "D")) for i in range(N)]
+    table().with_columns(when=pl.Series(when)).write_csv("dated.csv")  # one day in two
+    run("fit", "dated.csv", "-t", "label", "-q", "--no-page", *FAST)
+    new = table(seed=3).with_columns(when=pl.lit("2024-05-05")).head(3)
+    new.write_csv("new.csv")
+    new.with_columns(when=pl.lit("2024-05-05").str.to_date()).write_parquet("new.parquet")
+    one, two = (
+        run("predict", "dated-fitonce.skops", name, "-q").stdout
+        for name in ("new.csv", "new.parquet")
+    )
+    assert one == two
+    model = fitonce.load("dated-fitonce.skops")
+    X = (
+        design(read_table("dated.csv"), "label")
+        .X.head(1)
+        .with_columns(
+            pl.lit(65.0).alias("when (days)"),
+            pl.lit(5.0).alias("when (month)"),
+            pl.lit("Sunday").alias("when (weekday)"),
+            *(new.head(1)[name].cast(pl.Float64) for name in ("a", "b", "price", "site")),
+            new.head(1)["colour"],
+        )
+    )
+    probability = float(one.splitlines()[1].split(",")[-1])
+    assert probability == pytest.approx(model.predict_proba(X)[0, 1], rel=1e-9)
+
+
+def test_times_and_durations_are_numbers():
+    import datetime
+
+    span = pl.Series([datetime.timedelta(hours=i) for i in range(N)])
+    clock = pl.Series([datetime.time(i % 24, 30) for i in range(N)])
+    parts = taken_apart(span=span, clock=clock)
+    assert parts.X["span"][1] == pytest.approx(1 / 24)
+    assert parts.X["clock (hour)"][3] == 3.5
+
+
+# ---- identifiers, groups, copies ----------------------------------------------------------------
+
+
+def test_row_numbers_with_gaps_are_no_feature():
+    kept = np.sort(np.random.default_rng(0).choice(90, N, replace=False))
+    x = np.sin(np.arange(N))
+    parts = taken_apart(line=[str(i) for i in kept], x=x)
+    assert parts.X.columns == ["x"] and parts.identifiers == ["line"]
+    assert parts.row_names[0] == str(kept[0])
+    sparse = taken_apart(height=[str(i) for i in np.sort(kept * 37)], x=x)  # a quantity, sorted
+    assert "height" in sparse.X.columns and sparse.row_names[:2] == ["1", "2"]
+
+
+def test_an_identifier_with_repeats_gets_a_hint():
+    parts = taken_apart(id=[str(100 + i // 3) for i in range(N)], x=np.sin(np.arange(N)))
+    assert any("--group id" in note for note in parts.notes)
+    named = taken_apart(**{"Patient ID": [str(i // 3) for i in range(N)], "x": np.arange(N) % 7})
+    assert any('--group "Patient ID"' in note for note in named.notes)
+
+
+def test_a_copy_of_the_target_is_pointed_out():
+    codes = [{"yes": "1", "no": "0"}[label] for label in LABELS]
+    parts = taken_apart(code=codes, x=np.sin(np.arange(N)))
+    assert len(parts.hints) == 1 and "--drop code" in parts.hints[0]
+    flipped = [*codes[:-1], codes[0]]  # one row differs
+    assert not taken_apart(code=flipped, x=np.sin(np.arange(N))).hints
+    y = np.exp(np.sin(np.arange(N)))
+    frame = {"logarithm": np.log(y), "x": np.cos(np.arange(N)), "y": y}
+    hints = design(Table(pl.DataFrame(frame), "t.csv"), "y").hints
+    assert len(hints) == 1 and "'logarithm'" in hints[0]
+
+
+def test_a_perfect_score_gets_a_warning(folder):
+    code = pl.col("label") == "yes"
+    table().select("a", "label", code.alias("code")).write_csv("copy.csv")
+    shown = " ".join(run("fit", "copy.csv", "-t", "label", "--no-page", *FAST).stdout.split())
+    assert "'code' tells 'label' without error" in shown and "--drop code" in shown
+    assert "warning: not one held-out row is wrong" in shown
+
+
+@pytest.mark.parametrize("name", ["Egg weight", "a'b", 'say "x"', "$HOME", "plain", "naïve"])
+def test_advice_can_be_pasted(name):
+    assert shlex.split(option("drop", name)) == ["--drop", name]
+    assert quoted("plain") == "plain" and quoted("Egg weight") == '"Egg weight"'
+
+
+# ---- categories ---------------------------------------------------------------------------------
+
+
+def test_27_subjects_are_told_apart():
+    """Each answers in a way of its own; merged, the rarest seven could only be guessed."""
+    rng = np.random.default_rng(0)
+    n, levels = 540, 27
+    subject = rng.integers(0, levels, n)
+    answer = np.where((subject * 7 % 27 < 13) ^ (rng.random(n) < 0.04), "left", "right")
+    frame = pl.DataFrame({"who": [f"s{i:02d}" for i in subject], "x": rng.normal(size=n)})
+    parts = design(Table(frame.with_columns(pl.Series("y", answer)), "t.csv"), "y")
+    assert not merged_categories(parts)
+    estimator, _ = pipeline(parts, Settings(gamma="scale", alpha="0.1"), 0)
+    score = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0).accuracy.value
+    assert score > 0.93
+
+
+def test_what_is_merged_is_told():
+    """As many columns as said come out of the encoder."""
+    rng = np.random.default_rng(0)
+    city = [f"c{i}" for i in np.minimum(rng.geometric(0.04, 400), 180)]
+    y = np.where(rng.random(400) < 0.5, "a", "b")
+    parts = design(Table(pl.DataFrame({"city": city, "y": y}), "t.csv"), "y")
+    (note,) = merged_categories(parts)
+    encoder = preprocessing(parts.features, 400).fit(parts.X).named_transformers_["categories"]
+    rare = encoder.infrequent_categories_[0]
+    rows = sum(value in set(rare) for value in city)
+    assert f"the {len(rare)} rarest ({rows} rows) are taken together" in note
+    assert most_levels(400) == 40 and most_levels(60) == 20 and most_levels(10**6) == 500
+
+
+# ---- texts --------------------------------------------------------------------------------------
+
+
+def test_one_line_for_many_columns_with_decimal_commas():
+    columns = {f"v{i}": [f"{j % 7},{i}5" for j in range(N)] for i in range(20)}
+    notes = [note for note in taken_apart(**columns).notes if "decimal commas" in note]
+    assert notes == ["'v0', 'v1', 'v2', 'v3', 'v4', 'v5' and 14 more: decimal commas"]
+
+
+def test_numbers_too_large_to_compute_with_count_as_missing():
+    remarks = Remarks()
+    values = as_number(pl.Series("v", [1.0, 1e300, float("inf"), -2e200]), remarks)
+    assert values.to_list() == [1.0, None, None, None]
+    assert remarks.lines == [
+        "'v': 1 infinite value, taken as missing",
+        "'v': 2 numbers beyond 1e+100, too large to compute with, taken as missing",
+    ]
+    parts = taken_apart(huge=[1e300 + i * 1e290 for i in range(N)], x=np.sin(np.arange(N)))
+    assert parts.X.columns == ["x"]
+
+
+@pytest.mark.parametrize("value", ["inf", "-Infinity"])
+def test_an_infinite_target_is_refused_as_such(value):
+    y = [str(np.sin(i)) for i in range(N)]
+    y[7] = value
+    with pytest.raises(UserError, match="'y' is infinite in 1 row"):
+        design(Table(pl.DataFrame({"x": np.arange(N) % 7, "y": y}), "t.csv"), "y")
+
+
+def test_remarks_stand_together():
+    remarks = Remarks(["first"])
+    for i in range(5):
+        remarks.about(f"v{i}", f"{i} gaps", "gaps")
+    remarks.add("last")
+    assert remarks.lines == [
+        "first",
+        "'v0': 0 gaps",
+        "'v1': 1 gaps",
+        "'v2': 2 gaps",
+        "'v3', 'v4': likewise",
+        "last",
+    ]
+
+
+# ---- spreadsheets -------------------------------------------------------------------------------
+
+TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def write_sheets(path, **sheets):
+    """A spreadsheet of text and numbers, as plain as the format allows."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+        return f"<c><v>{value!r}</v></c>"
+
+    def sheet(frame):
+        lines = [frame.columns, *frame.iter_rows()]
+        data = "".join(f"<row>{''.join(map(cell, line))}</row>" for line in lines)
+        main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        return f'<worksheet xmlns="{main}"><sheetData>{data}</sheetData></worksheet>'
+
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>'
+        for i, name in zip(numbers, sheets, strict=True)
+    )
+    links = "".join(
+        f'<Relationship Id="r{i}" Type="{OFFICE}/worksheet" Target="worksheets/s{i}.xml"/>'
+        for i in numbers
+    )
+    kinds = "".join(
+        f'<Override PartName="/xl/worksheets/s{i}.xml" ContentType="{TYPES}.worksheet+xml"/>'
+        for i in numbers
+    )
+    package = "http://schemas.openxmlformats.org/package/2006"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "[Content_Types].xml",
+            f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType='
+            '"application/vnd.openxmlformats-package.relationships+xml"/><Override '
+            f'PartName="/xl/workbook.xml" ContentType="{TYPES}.sheet.main+xml"/>{kinds}</Types>',
+        )
+        archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r" '
+            f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        )
+        archive.writestr(
+            "xl/workbook.xml",
+            '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" '
+            f'xmlns:r="{OFFICE}"><sheets>{listed}</sheets></workbook>',
+        )
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels",
+            f'<Relationships xmlns="{package}/relationships">{links}</Relationships>',
+        )
+        for i, frame in zip(numbers, sheets.values(), strict=True):
+            archive.writestr(f"xl/worksheets/s{i}.xml", sheet(frame))
+
+
+def test_spreadsheets_are_read(folder):
+    pytest.importorskip("fastexcel")
+    frame = table().drop("w")
+    write_sheets("book.xlsx", data=frame, other=frame.head(5))
+    found = read_table("book.xlsx")
+    assert found.notes == ["first sheet, 'data', of data, other (else --sheet)"]
+    for name in frame.columns:
+        assert found.frame[name].to_list() == pytest.approx(frame[name].to_list()), name
+    assert read_table("book.xlsx", sheet="other").frame.height == 5
+    says(run("fit", "book.xlsx", "-t", "label", "--sheet", "none"), "no sheet 'none'", "data")
+    parts, other = (design(read_table(name), "label") for name in ("book.xlsx", "good.csv"))
+    assert parts.X.equals(other.X.select(parts.X.columns))
+
+
+def test_a_missing_reader_of_spreadsheets_is_named(folder, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "fastexcel", None)
+    (folder / "book.xlsx").write_bytes(b"PK\x03\x04 something")
+    says(run("fit", "book.xlsx", "-t", "label"), "pip install 'fitonce[cli]'")
+
+
+# ---- what is missing is said before the work ---------------------------------------------------
+
+
+def test_a_program_without_skops_refuses_before_the_work(folder, monkeypatch):
+    def none(name):
+        raise ImportError("No module named 'skops'")
+
+    monkeypatch.setattr("fitonce.io.contents.importlib.import_module", none)
+    result = run("fit", "good.csv", "-t", "label", *FAST)
+    says(result, "fitonce[io]")
+    assert result.stdout == ""
