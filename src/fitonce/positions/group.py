@@ -72,7 +72,7 @@ def group_test(
     -----
     The test assumes that scores are symmetric about chance where there is no effect. As a true
     score is never below chance, rejecting says that some subjects carry information, not that most
-    do (Allefeld, Görgen & Haynes 2016).
+    do (Allefeld, Görgen & Haynes 2016); see `prevalence_test`.
 
     Examples
     --------

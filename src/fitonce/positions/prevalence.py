@@ -1,0 +1,271 @@
+r"""In how many subjects is there information? Prevalence inference by the minimum statistic
+(Allefeld, Görgen & Haynes 2016).
+
+Subject k of N has scores a_ki(v) at position v, i = 1 … P_k: the observed one first, then those of
+its own permutations. The statistic is the smallest score of all subjects,
+
+    m_i(v) = min_k a_{k, i_k}(v),
+
+for every second-level permutation i = (i_1, …, i_N), which takes one of the first-level ones of
+each subject. The observed one is m_1.
+
+**Global null**: no subject has an effect at v. All Π P_k second-level permutations are equally
+likely, and m_i reaches m_1 if every subject's score does. So their share is a product, and none has
+to be drawn:
+
+    p_GN(v) = Π_k #{i: a_ki(v) ≥ m_1(v)} / P_k
+
+**Over positions**: no subject has an effect anywhere. The share of second-level permutations whose
+largest minimum reaches m_1(v), max_u m_i(u) ≥ m_1(v), is estimated from draws: p*_GN(v).
+
+**Prevalence null**: at most a share γ₀ of the population has an effect at v. If subjects with an
+effect always reach m_1, and others with probability p_GN^(1/N),
+
+    p_γ₀(v)  = ((1 - γ₀) p_GN(v)^(1/N) + γ₀)^N
+    p*_γ₀(v) = p*_GN(v) + (1 - p*_GN(v)) p_γ₀(v)      corrected over positions
+
+**Largest prevalence that is rejected** at level α: p*_γ₀ ≤ α solved for γ₀,
+
+    α_c = (α - p*_GN)/(1 - p*_GN),     γ₀ = (α_c^(1/N) - p_GN^(1/N)) / (1 - p_GN^(1/N)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..inference.permutation import check_counts, is_enumerated
+from .corrections import lowered, rank_pvalue
+from .result import PositionTest
+
+BLOCK_ELEMENTS = 4_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrevalenceTest:
+    """In how many subjects is there an effect? Positions have the shape of `minimum`.
+
+    Attributes
+    ----------
+    minimum : array of shape (positions,)
+        The smallest score of all subjects.
+    median : array of shape (positions,)
+        The median score: the typical size of an effect that most subjects have.
+    pvalue_global, pvalue_global_max : array of shape (positions,)
+        Of the null hypothesis that no subject has an effect: at this position, and corrected over
+        positions.
+    pvalue, pvalue_max : array of shape (positions,)
+        Of the null hypothesis that no more than a share `gamma0` of the population has an effect:
+        at this position, and corrected over positions.
+    prevalence : array of shape (positions,)
+        The largest share that is rejected at `level`, corrected over positions; NaN where not even
+        the global null hypothesis is.
+    gamma0, level : float
+    n_subjects, n_permutations_done : int
+    exact : bool
+        Whether the correction is by all second-level permutations.
+    """
+
+    minimum: np.ndarray
+    median: np.ndarray
+    pvalue_global: np.ndarray
+    pvalue_global_max: np.ndarray
+    n_subjects: int
+    n_permutations_done: int
+    exact: bool
+    gamma0: float = 0.5
+    level: float = 0.05
+
+    @property
+    def pvalue(self) -> np.ndarray:
+        return prevalence_pvalue(self.pvalue_global, self.gamma0, self.n_subjects)
+
+    @property
+    def pvalue_max(self) -> np.ndarray:
+        return np.asarray(self.pvalue_global_max + (1 - self.pvalue_global_max) * self.pvalue)
+
+    @property
+    def prevalence(self) -> np.ndarray:
+        root = self.pvalue_global ** (1 / self.n_subjects)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            corrected = (self.level - self.pvalue_global_max) / (1 - self.pvalue_global_max)
+            reach = np.maximum(corrected, 0.0) ** (1 / self.n_subjects)
+            bound = (reach - root) / (1 - root)
+        return np.where((corrected > 0) & (reach >= root) & (root < 1), bound, np.nan)
+
+    def at(self, *, gamma0: float | None = None, level: float | None = None) -> Self:
+        """The same permutations, asked for another share or at another level."""
+        gamma0 = self.gamma0 if gamma0 is None else gamma0
+        level = self.level if level is None else level
+        _check_share(gamma0=gamma0, level=level)
+        return replace(self, gamma0=gamma0, level=level)
+
+    def __repr__(self) -> str:
+        found = int(np.sum(self.pvalue_max <= self.level))
+        return (
+            f"PrevalenceTest({self.n_subjects} subjects, {self.minimum.shape} positions: more than "
+            f"{100 * self.gamma0:g} % have an effect at {found} of them, corrected)"
+        )
+
+
+def prevalence_test(
+    tests: Sequence[PositionTest] | Any,
+    *,
+    null: Any = None,
+    gamma0: float = 0.5,
+    level: float = 0.05,
+    n_permutations: int = 10_000,
+    exact: bool | str = "auto",
+    random_state: Any = 0,
+) -> PrevalenceTest:
+    """Do most subjects carry information, and at which positions? By the smallest score of all
+    subjects.
+
+    `group_test` rejects if *some* subjects do. This test rejects only if more than a share `gamma0`
+    of the population does: the majority, by default.
+
+    Parameters
+    ----------
+    tests : list of PositionTest, or array-like of shape (n_subjects, n_positions)
+        The subjects' permutation tests, or their scores; more axes make a grid.
+    null : list of arrays of shape (permutations, n_positions), default=None
+        With scores: those of each subject's permutations, all positions permuted together, the
+        observed ones not among them.
+    gamma0 : float, default=0.5
+        The share of the population.
+    level : float, default=0.05
+        Of `prevalence`.
+    n_permutations : int, default=10,000
+        Second-level permutations to draw for the correction over positions. Without it nothing is
+        drawn: all of them are counted.
+    exact : bool or "auto", default="auto"
+        Try all second-level permutations: "auto" does so if there are no more than
+        `n_permutations`.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws.
+
+    Returns
+    -------
+    PrevalenceTest
+
+    Notes
+    -----
+    Higher scores must be better. Subjects are a random sample of the population; each needs some
+    permutations of its own, a hundred are plenty. With N subjects no share above level^(1/N) can be
+    rejected: 0.74 for ten subjects at 5 %.
+
+    References
+    ----------
+    Allefeld, Görgen & Haynes (2016), Valid population inference for information-based imaging: from
+    the second-level t-test to prevalence inference. NeuroImage 141.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce.positions import prevalence_test
+    >>> rng = np.random.default_rng(0)
+    >>> null = 0.5 + 0.05 * rng.normal(size=(12, 100, 30))  # subjects, permutations, positions
+    >>> scores = 0.5 + 0.05 * rng.normal(size=(12, 30))
+    >>> scores[:, 10:15] += 0.2  # in all subjects
+    >>> scores[:4, 20:25] += 0.2  # in a third of them
+    >>> test = prevalence_test(scores, null=null)
+    >>> np.flatnonzero(test.pvalue_max <= 0.05)
+    array([10, 11, 12, 13, 14])
+    """
+    check_counts(n_permutations, None, 1, exact)
+    _check_share(gamma0=gamma0, level=level)
+    subjects = _subjects(tests, null)
+    shape = subjects[0].shape[1:]
+    flat = [_comparable(scores.reshape(len(scores), -1)) for scores in subjects]
+    observed = np.min([scores[0] for scores in flat], axis=0)
+    reached = [np.mean(scores >= lowered(observed), axis=0) for scores in flat]
+    count = math.prod(map(len, flat)) - 1
+    enumerated = is_enumerated(count, n_permutations, exact)
+    largest = _largest_minima(
+        flat, count if enumerated else n_permutations, enumerated, check_random_state(random_state)
+    )
+    return PrevalenceTest(
+        minimum=np.min([scores[0] for scores in subjects], axis=0),
+        median=np.median([scores[0] for scores in subjects], axis=0),
+        pvalue_global=np.prod(reached, axis=0).reshape(shape),
+        pvalue_global_max=rank_pvalue(observed, largest[:, None]).reshape(shape),
+        n_subjects=len(flat),
+        n_permutations_done=len(largest),
+        exact=enumerated,
+        gamma0=float(gamma0),
+        level=float(level),
+    )
+
+
+def prevalence_pvalue(pvalue_global: np.ndarray, gamma0: float, n_subjects: int) -> np.ndarray:
+    """((1 - γ₀) p^(1/N) + γ₀)^N, of the null hypothesis that at most a share γ₀ has an effect."""
+    root = np.asarray(pvalue_global) ** (1 / n_subjects)
+    return np.asarray(((1 - gamma0) * root + gamma0) ** n_subjects)
+
+
+def _largest_minima(
+    flat: list[np.ndarray], n: int, enumerated: bool, rng: np.random.RandomState
+) -> np.ndarray:
+    """max_v min_k a_{k, i_k}(v) of n second-level permutations i, a block at a time."""
+    sizes, q = [len(scores) for scores in flat], flat[0].shape[1]
+    step = max(1, BLOCK_ELEMENTS // q)
+    largest = np.empty(n)
+    for start in range(0, n, step):
+        stop = min(start + step, n)
+        if enumerated:  # number 0 is the observed one
+            chosen = np.unravel_index(np.arange(start + 1, stop + 1), sizes)
+        else:
+            chosen = tuple(rng.randint(size, size=stop - start) for size in sizes)
+        minima = flat[0][chosen[0]]
+        for scores, own in zip(flat[1:], chosen[1:], strict=True):
+            np.minimum(minima, scores[own], out=minima)
+        largest[start:stop] = minima.max(axis=1)
+    return largest
+
+
+def _comparable(scores: np.ndarray) -> np.ndarray:
+    """What cannot be compared is no evidence: undefined null scores count as extreme, observed ones
+    as none.
+    """
+    scores = np.where(np.isnan(scores), np.inf, scores)
+    scores[0, np.isinf(scores[0])] = -np.inf
+    return scores
+
+
+def _subjects(tests: Any, null: Any) -> list[np.ndarray]:
+    """Scores (1 + permutations, …) of every subject, the observed ones first."""
+    is_tests = isinstance(tests, Sequence) and all(isinstance(t, PositionTest) for t in tests)
+    if is_tests:
+        pairs = [(test.score, test.null) for test in tests]
+    elif null is None:
+        raise ValueError(
+            "null must be given with scores, got None instead: a subject's scores are compared "
+            "with those of its own permutations. Pass the subjects' PositionTest results, or null."
+        )
+    else:
+        pairs = list(zip(tests, null, strict=False)) if len(tests) == len(null) else []
+    values = [(np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)) for a, b in pairs]
+    if len(values) < 2:
+        raise ValueError(
+            "at least two subjects are needed, with scores and null scores each, got "
+            f"{len(tests)} subjects instead."
+        )
+    shape = values[0][0].shape
+    for number, (own, permuted) in enumerate(values):
+        if own.shape != shape or own.size == 0 or permuted.shape[1:] != shape or not len(permuted):
+            raise ValueError(
+                f"all subjects must have the same positions {shape}, and permutations of all of "
+                f"them; subject {number} has scores {own.shape} and null scores {permuted.shape}."
+            )
+    return [np.concatenate([own[None], permuted]) for own, permuted in values]
+
+
+def _check_share(**given: Any) -> None:
+    for name, value in given.items():
+        if not 0.0 <= value < 1.0:
+            raise ValueError(f"{name} must be a number from 0 to below 1, got {value!r} instead.")
