@@ -39,7 +39,7 @@ from fitonce import (
     RefitWarning,
     assess,
 )
-from fitonce.assessment.chance import QUICK, SAME, affordable, quick
+from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
 from fitonce.assessment.data import AssessedRows
 
 
@@ -212,6 +212,13 @@ def test_many_rows_are_sampled_for_the_automatic_test(monkeypatch):
         answer.permutation_rows == 50
         and "random sample of 50 of 90 rows" in answer.permutation_statistic
     )
+
+
+@pytest.mark.parametrize(("classes", "rows"), [(2, 1000), (10, 333), (50, 250), (400, 1000)])
+def test_more_classes_are_tested_on_fewer_rows(classes, rows):
+    y = np.arange(1200) % classes
+    data = AssessedRows.of(KernelFisherDiscriminant(), np.zeros((1200, 1)), y)
+    assert most_rows(data) == rows
 
 
 def test_quick_keeps_what_is_fixed():

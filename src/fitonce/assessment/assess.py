@@ -77,8 +77,8 @@ def assess(
         and R²: Nadeau and Bengio's corrected resampled t over all splits, for R² of all held-out
         rows on the scale of log(1 - R²).
     permutations : int or "auto", default="auto"
-        Number of permutations; 0 for no test. "auto" takes 999, on a random sample of 1000 rows if
-        there are more.
+        Number of permutations; 0 for no test. "auto" takes 999, on a random sample of 1000 rows
+        (fewer of more than two classes) if there are more.
     statistic : {"auto", "same", "quick"}, default="auto"
         What is scored under permutations: "same" is the estimator itself, tuned again each time;
         "quick" has its kernel width from the spread of the features and alpha by squared error.
@@ -249,7 +249,7 @@ def _chance(
             data,
             cv if hasattr(cv, "split") else round_.splits,
             statistic,
-            most_rows=chance.MOST_ROWS if automatic else None,
+            most_rows=chance.most_rows(data) if automatic else None,
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )

@@ -33,7 +33,8 @@ from .folds import chooses
 from .words import SCORES
 
 PERMUTATIONS = 999  # by default: p is a multiple of 1/1000
-MOST_ROWS = 1000  # rows of the test where the user does not set its size
+MOST_ROWS = 1000  # of two classes, see `most_rows`
+FEW_OF_A_CLASS = 5  # rows of each class, on average, that the test has at least
 # permutations × rows² × targets up to which the assessed model itself is the statistic: below a
 # minute on one core
 CHEAP = PERMUTATIONS * 150**2
@@ -57,6 +58,16 @@ def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
     shared = is_model(model) and label_free(estimator) and repeatable(model)
     by_squares = getattr(model, "criterion", None) == "squared_error"
     return SAME if few and shared and by_squares and data.groups is None else QUICK
+
+
+def most_rows(data: AssessedRows) -> int:
+    """Rows of the test where the user does not set its size: fewer for more than two classes, whose
+    labellings cost more each, but some of every class.
+    """
+    if data.classes is None:
+        return MOST_ROWS
+    classes = len(data.classes)
+    return min(MOST_ROWS, max(int(MOST_ROWS / np.sqrt(classes - 1)), FEW_OF_A_CLASS * classes))
 
 
 def quick(estimator: Any) -> Any:

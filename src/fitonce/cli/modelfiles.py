@@ -20,7 +20,7 @@ from .errors import UserError
 from .features import Feature, features_of
 from .options import Check, Reading, Request
 from .screen import Screen
-from .steps import assessed, assessed_rows, fit_all, page_title, threads_for, write_page
+from .steps import assessed, assessed_rows, fit_all, threads_for, write_page
 from .tables import Table, beside, check_folder, write_table
 from .values import NUMBERS, examples, text_of
 
@@ -104,8 +104,8 @@ def report_page(
         with caught_warnings():
             fit(estimator, judged)
         bars(0, 0, "writing the page")
-        title = page_title(Path(table.name).name, parts, judged)
-        write_page(path, estimator, judged, answer, title, include_data=include_data)
+        name = Path(table.name).name
+        write_page(path, estimator, parts, judged, answer, name, include_data=include_data)
     screen.json({"command": "report", "page": str(path)})
     screen.files({"page": str(path)})
 

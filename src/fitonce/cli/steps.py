@@ -72,24 +72,29 @@ def fitted_rows(estimator: Any, parts: TableDesign) -> TableDesign:
 
 
 def write_page(
-    path: Path, estimator: Any, parts: TableDesign, answer: Assessment, title: str, **options: Any
+    path: Path,
+    estimator: Any,
+    parts: TableDesign,
+    judged: TableDesign,
+    answer: Assessment,
+    name: str,
+    **options: Any,
 ) -> None:
-    """Write the HTML page of a fitted model; ImportError where what it needs is not installed."""
+    """Write the HTML page of a model of the assessed rows; ImportError where what it needs is not
+    installed.
+    """
     from ..report import write_report
+    from ..report.subject import Origin
 
+    total = None if judged is parts else len(parts.y)
     given = {
-        "feature_names": parts.X.columns,
-        "row_names": parts.row_names,
-        "sample_weight": parts.weights,
+        "feature_names": judged.X.columns,
+        "row_names": judged.row_names,
+        "sample_weight": judged.weights,
+        "origin": Origin(name, parts.target, [*parts.notes, *parts.hints], total),
+        "title": name if total is None else f"{name}: a random sample of its rows",
         **options,
     }
     make_folder(path)
     with caught_warnings():  # those of the fit have been shown
-        write_report(path, estimator, parts.X, parts.y, assessment=answer, title=title, **given)
-
-
-def page_title(name: str, parts: TableDesign, judged: TableDesign) -> str:
-    """The title of a page, which says so where it shows a sample."""
-    if judged is parts:
-        return name
-    return f"{name}: a random sample of {len(judged.y):,} of {len(parts.y):,} rows"
+        write_report(path, estimator, judged.X, judged.y, assessment=answer, **given)

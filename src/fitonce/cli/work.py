@@ -22,7 +22,7 @@ from .doubts import warnings_of
 from .models import LANDMARKS_ABOVE, pipeline
 from .options import Check, Permuting, Request, ResultFiles, Settings
 from .screen import Screen
-from .steps import assessed, assessed_rows, fit_all, page_title, threads_for, write_page
+from .steps import assessed, assessed_rows, fit_all, threads_for, write_page
 from .tables import STDIN, Table, make_folder, places, stem_of
 
 Source = Callable[[], Table]
@@ -110,7 +110,7 @@ def fit_table(
         try:
             with screen.bars() as bars:
                 bars(0, 0, "writing the page")
-                write_page(page, shown, judged, answer, page_title(work.title, parts, judged))
+                write_page(page, shown, parts, judged, answer, work.title)
             files["page"] = str(page)
         except ImportError as error:
             screen.aside(f"no page: {error}")
