@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import device
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, to_numpy
+from .core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 from .core.doubt import warn_constant
 from .core.rows import dense_like, is_rows
 from .core.spectrum import row_blocks
+from .distances import DISTANCES, PointKernel, distance_kernel
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -69,12 +69,21 @@ class Kernel:
 
         X itself where precomputed.
         """
+        return self.with_points(Y)(X)
+
+    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
+        """k(·, Y) as a function of rows, less one where it is close to one for all pairs of points
+        and the caller needs it only up to a `constant`.
+        """
         if self.precomputed:
             raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
+        if isinstance(self.function, str) and self.function in DISTANCES:
+            return distance_kernel(self.function, self.parameters["gamma"], Y, constant)
+        return PointKernel(lambda X: self._of(X, Y))
+
+    def _of(self, X: Array, Y: Array) -> Array:
         if callable(self.function):
             return self._called(X, Y)
-        if self.anisotropic:
-            return self._isotropic(X, Y)
         if is_numpy(X) or sp.issparse(X):
             K = pairwise_kernels(X, Y, metric=self.function, filter_params=True, **self.parameters)
             K = K.toarray() if sp.issparse(K) else K
@@ -91,16 +100,6 @@ class Kernel:
     def anisotropic(self) -> bool:
         """One gamma per feature."""
         return np.ndim(self.parameters.get("gamma", 0.0)) == 1
-
-    def _isotropic(self, X: Array, Y: Array) -> Array:
-        """The anisotropic rbf as an isotropic one of features scaled by √γ."""
-        same = X is Y
-        scale = np.sqrt(self.parameters["gamma"])
-        if sp.issparse(X):
-            X, Y = X.multiply(scale).tocsr(), Y.multiply(scale).tocsr()
-        else:
-            X, Y = X * asarray_like(scale, X), Y * asarray_like(scale, Y)
-        return Kernel("rbf", {"gamma": 1.0})(X, X if same else Y)
 
     def _called(self, X: Array, Y: Array) -> Array:
         assert callable(self.function)
@@ -142,40 +141,10 @@ def _unit_rows(X: Array) -> Array:
     return X / xp.where(norms == 0, xp.ones_like(norms), norms)
 
 
-def _rbf(X: Array, Y: Array, *, gamma: float) -> Array:
-    """exp(-γ(‖x‖² + ‖y‖² - 2x·y)) in place.
-
-    One matrix of memory, which on a device is what limits the number of rows.
-    """
-    xp = namespace(X)
-    K = X @ Y.T
-    K *= -2.0
-    K += xp.sum(X**2, axis=1)[:, None]
-    K += xp.sum(Y**2, axis=1)[None, :]
-    for start in range(0, K.shape[0], 1024):
-        rows = slice(start, min(start + 1024, K.shape[0]))
-        if X is Y:  # a row has no distance from itself
-            D = K[rows, rows]
-            K[rows, rows] = D - xp.linalg.diagonal(D) * eye_like(D.shape[0], D)
-        squared = K[rows, :]
-        K[rows, :] = xp.exp(-gamma * xp.where(squared > 0, squared, xp.zeros_like(squared)))
-    return K
-
-
-def _laplacian(X: Array, Y: Array, *, gamma: float) -> Array:
-    xp = namespace(X)
-    distance = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
-    for feature in range(X.shape[1]):
-        distance = distance + xp.abs(X[:, feature][:, None] - Y[:, feature][None, :])
-    return xp.exp(-gamma * distance)
-
-
 _FORMULAS: dict[Any, Callable[..., Array]] = {
     "linear": _linear,
-    "rbf": _rbf,
     "poly": _poly,
     "polynomial": _poly,
-    "laplacian": _laplacian,
     "cosine": _cosine,
     "sigmoid": _sigmoid,
 }

@@ -102,26 +102,37 @@ class BandNorm(KernelSmoother):
     noise: float
     largest: float
     diagonal_sum: float
-    conditioning: float  # eps·λ_max
+    conditioning: float  # eps·λ_max, or eps times the largest entry
+    centres = True
 
     @classmethod
-    def of_kernel(cls, K: Array, Q0: Array, width: int | None = None) -> BandNorm:
+    def of_kernel(
+        cls,
+        K: Array,
+        Q0: Array,
+        width: int | None = None,
+        KQ0: Array | None = None,
+        entry: float = 0.0,
+    ) -> BandNorm:
         """From a symmetric kernel matrix (n, n), which is overwritten.
 
+        Where K came centred, KQ₀ and the largest entry are those before.
         Memory: that matrix and panels of `width` columns.
         """
         xp = namespace(K)
         n, u = Q0.shape
-        KQ0 = K @ Q0
+        KQ0 = K @ Q0 if KQ0 is None else KQ0
         entries = max(float(xp.max(K)), -float(xp.min(K)))
-        noise = n * machine_epsilon(K) * min(float(xp.linalg.vector_norm(K)), n * entries)
+        size = min(float(xp.linalg.vector_norm(K)), n * entries)
+        noise = n * machine_epsilon(K) * max(size, float(n) ** 0.5 * entry)
         shift, _ = project_off(K, Q0)
         diagonal_sum = float(xp.sum(xp.linalg.diagonal(K))) - u * shift
         largest = largest_eigenvalue(K, Q0)
         if entries == 0 or largest <= noise:  # a constant kernel is not a very small one
             noise = diagonal_sum = largest = shift = 0.0
             K *= 0.0
-        sizes = shift, noise, largest, diagonal_sum, machine_epsilon(K) * largest
+        conditioning = machine_epsilon(K) * max(largest, entry)
+        sizes = shift, noise, largest, diagonal_sum, conditioning
         return cls(band_of(K, width or WIDTH), Q0, KQ0, *sizes)
 
     @cached_property

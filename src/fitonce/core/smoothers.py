@@ -52,12 +52,17 @@ class KernelSmoother(Smoother):
 
     def bias_coef(self, Y: Array, dual: Array) -> Array:
         """Coefficients of Q₀, by its normal equations: β = Q₀ᵀ(Y - Kα)."""
-        return self.Q0.T @ Y - self.KQ0.T @ dual
+        return self.Q0.T @ Y - self._KQ0_seen.T @ dual
 
     def bias_size(self, Y: Array, dual: Array) -> Array:
         """The size of what `bias_coef` is summed from."""
         xp = namespace(Y)
-        return xp.abs(self.Q0).T @ xp.abs(Y) + xp.abs(self.KQ0).T @ xp.abs(dual)
+        return xp.abs(self.Q0).T @ xp.abs(Y) + xp.abs(self._KQ0_seen).T @ xp.abs(dual)
+
+    @property
+    def _KQ0_seen(self) -> Array:
+        """KQ₀, less its part along Q₀ where α has none: that would be rounding only."""
+        return self.KQ0 - self.Q0 @ (self.Q0.T @ self.KQ0) if self.centres else self.KQ0
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """Of α the part inside the range of the kernel, where it can be told from the rest."""
@@ -130,6 +135,7 @@ class FunctionNorm(KernelSmoother):
 
     spectrum: Spectrum
     KQ0: Array
+    entry: float = 0.0
     centres = True
 
     @cached_property
@@ -138,8 +144,8 @@ class FunctionNorm(KernelSmoother):
 
     @cached_property
     def conditioning(self) -> float:
-        """eps·λ_max."""
-        return machine_epsilon(self.spectrum.V) * self.largest
+        """eps·λ_max, or eps times the largest entry of the kernel as it was computed."""
+        return machine_epsilon(self.spectrum.V) * max(self.largest, self.entry)
 
     @cached_property
     def largest(self) -> float:
@@ -263,18 +269,24 @@ class FunctionNormAt(KernelSmoother):
     mu: float
     conditioning: float
     expands = True
+    centres = True
 
     @classmethod
-    def of_kernel(cls, K: Array, Q0: Array, mu: float) -> FunctionNormAt:
-        """From a kernel matrix, which is overwritten; ValueError where mu ≤ -λ_min."""
-        KQ0 = K @ Q0
+    def of_kernel(
+        cls, K: Array, Q0: Array, mu: float, KQ0: Array | None = None, entry: float = 0.0
+    ) -> FunctionNormAt:
+        """From a kernel matrix, which is overwritten; ValueError where mu ≤ -λ_min.
+
+        Where K came centred, KQ₀ and the largest entry are those before.
+        """
+        KQ0 = K @ Q0 if KQ0 is None else KQ0
         shift, norm = project_off(K, Q0)
         add_to_diagonal(K, mu)
         one_minus_H = spd_inverse_overwriting(K)
         one_minus_H *= mu
         for rows in row_blocks(K.shape[0]):
             one_minus_H[rows, :] -= (mu / (shift + mu) * Q0[rows, :]) @ Q0.T
-        return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * norm)
+        return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * max(norm, entry))
 
     def complement_norm(self, mu: Any) -> float:
         """By the largest sum of a row, from above."""

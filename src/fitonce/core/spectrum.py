@@ -157,9 +157,10 @@ def orthonormal(columns: Array) -> Array:
     return xp.linalg.qr(columns)[0]
 
 
-def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
+def spectrum_of_kernel(K: Array, Q0: Array, entry: float = 0.0) -> Spectrum:
     """The complete Spectrum of a symmetric matrix K (n, n), which is overwritten.
 
+    Its rounding is that of entries of the size `entry`, or of its own where they are larger.
     Q₀ gets an eigenvalue of its own above all others, so that the last u eigenvectors are Q₀ and
     the first n - u are exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
     """
@@ -168,6 +169,7 @@ def spectrum_of_kernel(K: Array, Q0: Array) -> Spectrum:
     size = min(
         float(xp.linalg.vector_norm(K)), n * float(xp.max(xp.abs(K)))
     )  # the first may overflow
+    size = max(size, float(n) ** 0.5 * entry)
     project_off(K, Q0)
     eigenvalues, V = eigh_overwriting(K)
     return Spectrum(

@@ -67,6 +67,12 @@ class Shared:
         if self.landmark_rows is None:
             return clone(self.estimator)
         kept = (self.landmark_rows < 0) | np.isin(self.landmark_rows, train)
+        if not kept.any():
+            raise ValueError(
+                f"all {len(kept)} landmarks are rows that do not train in one of the splits, so "
+                "shared_landmarks='drop' leaves its model none: use more landmarks, or "
+                "shared_landmarks=True, which keeps them."
+            )
         landmarks = take(self.estimator.landmarks, np.flatnonzero(kept))
         return clone(self.estimator).set_params(landmarks=landmarks)
 

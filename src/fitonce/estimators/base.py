@@ -227,7 +227,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         coef = getattr(self, "coef_", None)
         if coef is not None:
             coef = coef[:, None] if coef.ndim == 1 else coef.T
-        return Solution(dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef, intercept, coef)
+        dual_coef = dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef
+        return Solution(dual_coef, intercept, coef, self._centred)
+
+    @property
+    def _centred(self) -> bool:
+        """Whether dual coefficients add up to zero."""
+        free = not hasattr(self, "fit_intercept") or used(self, "fit_intercept") is True
+        return free and self.penalty_ == "function" and used(self, "landmarks") is None
 
     def _predicted(self, X: Any, method: str) -> Array:
         """The main output for new rows."""
@@ -386,7 +393,7 @@ def warn_if_doubtful(problem: Problem, mu: float) -> None:
     if error > DOUBTFUL:
         enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
         warn_numerical(
-            f"alpha={mu:.3g} is very small beside the largest eigenvalue of the kernel matrix: "
+            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel matrix: "
             f"held-out values may be wrong by {min(error, 1.0):.1g} relative to their size. "
             f"Use an alpha of at least {enough:.3g}."
         )

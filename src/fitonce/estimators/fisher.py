@@ -293,7 +293,10 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         X, dtype = self._new_rows(X, "transform")
         linear = used(self, "kernel") == "linear"
         projection = Solution(
-            self.scalings_, self._projection_offset, self.scalings_ if linear else None
+            self.scalings_,
+            self._projection_offset,
+            self.scalings_ if linear else None,
+            self._centred,
         )
         projected = self._values(X, projection)[:, : self._n_features_out]
         return namespace(projected).astype(projected, dtype, copy=False)

@@ -143,8 +143,8 @@ def _refit_outputs(
     """The main output at the test rows of an ordinary fit on the training rows, with the chosen
     parameters and row weights.
 
-    None where the training rows lack a class, or are too few: such a fit has another shape, or
-    none.
+    None where the training rows lack a class or a landmark, or are too few: such a fit has another
+    shape, or none.
     """
     training = kept.training
     names = [
@@ -158,6 +158,8 @@ def _refit_outputs(
     settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
     if estimator.landmarks is not None:
         settings["landmarks"] = _landmarks_of(estimator, train)
+        if settings["landmarks"].shape[0] == 0:
+            return None
     weights = np.zeros(training.n_samples)
     weights[training.active] = to_numpy(kept.problem.row_weights)[:, 0]
     if hasattr(estimator, "classes_"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,8 +13,9 @@ from ..core.doubt import warn_constant
 from ..core.dual import DualNorm
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
-from ..core.spectrum import orthonormal, spectrum_of_features, spectrum_of_kernel
-from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square
+from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
+from ..distances import off_origin
+from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
 FitIntercept = bool | str  # True, False or "penalized"
@@ -34,14 +35,14 @@ def decompose(
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale)
     if penalty == "function":
-        X = off_origin(X, kernel, fit_intercept, row_scale)
-    K = scaled_kernel(X, kernel, fit_intercept, row_scale)
+        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale)
+        if on_gpu(prepared.K) and X.shape[0] >= BAND_FROM and not kernel.linear:
+            return BandNorm.of_kernel(*prepared[:2], KQ0=prepared.KQ0, entry=prepared.entry)
+        K, Q0, KQ0, entry = prepared
+        return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
+    K = _scaled(_kernel_matrix(X, kernel, False), fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept)
-    if penalty == "function" and on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
-        return BandNorm.of_kernel(K, Q0)
     KQ0 = K @ Q0
-    if penalty == "function":
-        return FunctionNorm(spectrum_of_kernel(K, Q0), KQ0)
     spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
         raise ValueError(OVERFLOW)
@@ -64,30 +65,94 @@ def decompose_at(
     """`decompose` for a single mu, by the cheapest means."""
     if penalty == "dual" or few_features(X, kernel, penalty):
         return decompose(X, kernel, penalty, fit_intercept, row_scale)
-    X = off_origin(X, kernel, fit_intercept, row_scale)
-    K = scaled_kernel(X, kernel, fit_intercept, row_scale)
-    return FunctionNormAt.of_kernel(K, bias_basis(K, row_scale, fit_intercept), mu)
+    K, Q0, KQ0, entry = prepared_kernel(X, kernel, fit_intercept, row_scale)
+    return FunctionNormAt.of_kernel(K, Q0, mu, KQ0, entry)
 
 
-def off_origin(X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None) -> Any:
+def _off_origin(
+    X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
+) -> Any:
     """Rows less their mean where that changes nothing but the rounding: the linear kernel with a
     free bias.
     """
-    if not kernel.linear or fit_intercept is not True or sp.issparse(X):
+    if not kernel.linear or fit_intercept is not True:
         return X
+    if sp.issparse(X):
+        return off_origin(X)
     xp = namespace(X)
     w = xp.ones_like(X[:, :1]) if row_scale is None else row_scale**2
     return X - xp.sum(w * X, axis=0) / xp.sum(w)
 
 
-def scaled_kernel(
+class Prepared(NamedTuple):
+    """A kernel matrix for the function norm, scaled as the rows are, with Q₀ and KQ₀ beside it.
+
+    With a free bias it is centred. `entry` is the largest as it was computed: rounding is eps times
+    that, whatever centring leaves.
+    """
+
+    K: Array
+    Q0: Array
+    KQ0: Array
+    entry: float
+
+
+def prepared_kernel(
     X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
-) -> Array:
-    """diag(s) K diag(s), with one added to K for a penalised bias."""
-    K = X if kernel.precomputed else kernel(X, X)
+) -> Prepared:
+    X = _off_origin(X, kernel, fit_intercept, row_scale)
+    free = fit_intercept is True
+    K = _kernel_matrix(X, kernel, free)
+    Q0 = bias_basis(K, row_scale, fit_intercept)
+    if not free:
+        K = _scaled(K, fit_intercept, row_scale)
+        return Prepared(K, Q0, K @ Q0, largest_entry(K))
+    xp = namespace(K)
+    s = xp.ones_like(Q0) if row_scale is None else row_scale
+    entry = largest_entry(K) * float(xp.max(s)) ** 2
+    KQ0 = s * _centre(K, row_scale) * xp.sqrt(xp.sum(s**2))
+    return Prepared(_scaled(K, fit_intercept, row_scale), Q0, KQ0, entry)
+
+
+def _centre(K: Array, row_scale: Array | None) -> Array:
+    """Overwrite K by C_w K C_wᵀ; returns the weighted means of its columns (n, 1).
+
+    Before rows are scaled, so that a row of great weight cancels to its own digits. What rounding
+    leaves of the means themselves is a1ᵀ + 1aᵀ, and goes with the projection off Q₀.
+    """
+    xp = namespace(K)
+    n = K.shape[0]
+    w = xp.ones_like(K[:, :1]) if row_scale is None else row_scale**2
+    w = w / xp.sum(w)
+    anchor = K[:1, :].T + 0.0  # differences of large entries that are close are exact
+    mean = anchor + _weighted_means(K, anchor, w)
+    middle = mean[:1, :] + xp.sum(w * (mean - mean[:1, :]))
+    deviation = mean - middle
+    for rows in row_blocks(n):
+        K[rows, :] -= mean.T
+        K[rows, :] -= deviation[rows, :]
+    return mean
+
+
+def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
+    """Weighted means of the columns of K less the anchor (n, 1)."""
+    total = 0.0
+    for rows in row_blocks(K.shape[0]):
+        total = total + (K[rows, :] - anchor.T).T @ w[rows, :]
+    return total
+
+
+def _kernel_matrix(X: Any, kernel: Kernel, constant: bool) -> Array:
+    """K, up to a constant where that is allowed; X itself where precomputed."""
+    K = X if kernel.precomputed else kernel.with_points(X, constant)(X)
     if kernel.precomputed or callable(kernel.function):
         check_square(K)
     check_kernel_values(K)
+    return K
+
+
+def _scaled(K: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
+    """diag(s) K diag(s), with one added to K for a penalised bias."""
     if fit_intercept == "penalized":
         K += 1.0
     if row_scale is not None:

@@ -40,6 +40,8 @@ class KernelModelRows(Protocol):
     def row_weights(self) -> Array: ...
     @property
     def fit_intercept(self) -> bool | str: ...
+    @property
+    def centred(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,11 @@ def _new_kernel(problem: KernelModelRows, X: Any, own: bool, matrix: bool) -> Ne
     elif kernel.linear:
         cross, KQ0, diagonal = _linear(problem, X, matrix)
     else:
-        cross, KQ0 = kernel(X, problem.X), problem.smoother.KQ0
+        of_rows = kernel.with_points(problem.X, problem.centred)
+        cross, KQ0 = of_rows(X), problem.smoother.KQ0
         diagonal = None
         if own:
-            diagonal = kernel(X, X) if matrix else kernel.diagonal(X)
+            diagonal = (kernel(X, X) if matrix else kernel.diagonal(X)) - of_rows.offset
     if penalized:
         cross = cross + 1.0
         diagonal = None if diagonal is None else diagonal + 1.0

@@ -97,6 +97,7 @@ class Solution:
     dual_coef: Array
     intercept: Array
     coef: Array | None
+    centred: bool = False  # Σ dual_coef = 0: the kernel is wanted up to a constant of each row
 
     def readout(self, weights: Array, offsets: Array) -> Solution:
         """The model whose outputs are these outputs times `weights` plus `offsets`."""
@@ -104,7 +105,15 @@ class Solution:
         coef = None if self.coef is None else self.coef @ weights
         size = xp.abs(self.intercept) @ xp.abs(weights) + xp.abs(offsets)
         intercept = settled_sum(self.intercept @ weights + offsets, size)
-        return Solution(self.dual_coef @ weights, intercept, coef)
+        return Solution(self.dual_coef @ weights, intercept, coef, self.centred)
+
+    def _kernel_of(self, kernel: Kernel, X_fit: Array) -> Callable[[Array], Array]:
+        """What is multiplied by the coefficients, as a function of rows."""
+        if self.coef is not None or (kernel.precomputed and not self.centred):
+            return lambda rows: rows
+        if kernel.precomputed:
+            return lambda rows: rows - rows[:, :1]
+        return kernel.with_points(X_fit, constant=self.centred)
 
     def decisions(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
         """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
@@ -122,9 +131,10 @@ class Solution:
         gets the largest of what is summed in each.
         """
 
+        kernel_of = self._kernel_of(kernel, X_fit)
+
         def summed(rows: Array) -> Array:
-            given = self.coef is not None or kernel.precomputed
-            K = rows if given else kernel(rows, X_fit)
+            K = kernel_of(rows)
             if largest is not None:
                 largest.append(largest_entry(K))
             return K @ (self.dual_coef if self.coef is None else self.coef)
@@ -275,7 +285,7 @@ class KernelProblem(Problem):
         dual_coef = self._scaled(dual)
         coef = None
         if self.kernel.linear:  # what lies outside the range of X adds rounding only, over μ
-            coef = self._centred_X.T @ self._scaled(self.smoother.inside(Y, dual, mu))
+            coef = self._coef(self._scaled(self.smoother.inside(Y, dual, mu)))
         if self.fit_intercept == "penalized":
             intercept = xp.sum(dual_coef, axis=0)
         elif not self.fit_intercept:
@@ -289,7 +299,14 @@ class KernelProblem(Problem):
             beta = self.smoother.bias_coef(Y, dual)[0, :]
             size = self.smoother.bias_size(Y, dual)[0, :]
             intercept = settled_sum(beta, size) / norm
-        return Solution(dual_coef, intercept, coef)
+        return Solution(dual_coef, intercept, coef, self.centred)
+
+    @property
+    def centred(self) -> bool:
+        """Whether dual coefficients add up to zero, so that the kernel is known up to a constant
+        of each row.
+        """
+        return self.fit_intercept is True and self.smoother.centres
 
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
         return kernel_smoothing(self, X, mu, excess)
@@ -307,11 +324,15 @@ class KernelProblem(Problem):
         w = self.row_weights[:, 0]
         return (self.X.T @ w) / namespace(w).sum(w)
 
-    @cached_property
-    def _centred_X(self) -> Any:
-        """X, less its mean where the kernel was made so: a free bias makes that the same model."""
-        centred = self.fit_intercept is True and not sp.issparse(self.X)
-        return self.X - self._mean_row if centred and self.smoother.centres else self.X
+    def _coef(self, dual_coef: Array) -> Array:
+        """Xᵀ dual_coef, X less its mean where the kernel was made so: a free bias makes that the
+        same model.
+        """
+        if not self.centred:
+            return self.X.T @ dual_coef
+        if sp.issparse(self.X):
+            return self.X.T @ dual_coef - np.outer(self._mean_row, np.sum(dual_coef, axis=0))
+        return (self.X - self._mean_row).T @ dual_coef
 
 
 def exact_problem(

@@ -13,7 +13,7 @@ from ..core.arrays import Array, namespace, square_block, take
 from ..core.readout import Indicators, Readout
 from ..core.splits import complement
 from ..core.windows import Window, WindowFactor
-from .decompose import bias_basis, off_origin, scaled_kernel
+from .decompose import prepared_kernel
 from .outputs import settle
 from .problem import Problem
 from .tuner import Tuner
@@ -51,9 +51,8 @@ class WindowModels:
         tuner = self._tuner()
         data, spec = tuner.data, tuner.specification
         kernel, bias = spec.kernel_at(data, {}), spec.fit_intercept
-        X = off_origin(data.X, kernel, bias, data.row_scale)
-        K = scaled_kernel(X, kernel, bias, data.row_scale)
-        return K, bias_basis(K, data.row_scale, bias)
+        made = prepared_kernel(data.X, kernel, bias, data.row_scale)
+        return made.K, made.Q0
 
     def _factored(self, order: np.ndarray) -> _Order:
         K, Q0 = self._kernel
