@@ -120,7 +120,7 @@ def _on_host(name: str, A: Any, B: Any, gamma: float, shifted: bool) -> np.ndarr
     D = euclidean_distances(A, B, squared=True) if name == "rbf" else manhattan_distances(A, B)
     D = np.ascontiguousarray(D, dtype=np.float64)
     D *= -gamma
-    return np.expm1(D, out=D) if shifted else np.exp(D, out=D)
+    return np.asarray(np.expm1(D, out=D) if shifted else np.exp(D, out=D))
 
 
 def _squared_exponential(X: Array, Y: Array, gamma: float, shifted: bool) -> Array:

@@ -19,8 +19,9 @@ from ..core.rows import block_rows
 from ..landmarks.features import LandmarkMap, landmark_map
 from ..rows.blocks import checked_block, rechunked
 from ..tuning.lattice import alpha_lattice
-from ..tuning.problem import Data, Solution
+from ..tuning.problem import Data
 from ..tuning.search import Search, Trial
+from ..tuning.solution import Solution
 from ..tuning.specification import is_option
 from .parameters import as_numbers
 from .setup import Labels, specification_of

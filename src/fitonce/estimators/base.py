@@ -19,9 +19,10 @@ from ..kernels import Kernel
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
 from ..tuning.costs import SearchProgress
-from ..tuning.problem import Problem, Solution
+from ..tuning.problem import Problem
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
+from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
 from .parameters import (
     check_alpha,
@@ -393,7 +394,7 @@ def warn_if_doubtful(problem: Problem, mu: float) -> None:
     if error > DOUBTFUL:
         enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
         warn_numerical(
-            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel matrix: "
-            f"held-out values may be wrong by {min(error, 1.0):.1g} relative to their size. "
-            f"Use an alpha of at least {enough:.3g}."
+            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel "
+            f"matrix: held-out values may be wrong by {min(error, 1.0):.1g} relative to their "
+            f"size. Use an alpha of at least {enough:.3g}."
         )

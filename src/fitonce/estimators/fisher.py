@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.lda import Axes
 from ..core.readout import Indicators, Readout
-from ..tuning.problem import Solution
+from ..tuning.solution import Solution
 from .blockwise import blockwise
 from .classifier import KernelClassifier
 from .parameters import as_numbers, used

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
 from ..tuning.outputs import axes_of_fit
-from ..tuning.problem import Solution
+from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .record import record_of
 

@@ -41,7 +41,8 @@ from ..core.rows import dense_like
 from ..core.spectrum import row_blocks
 from ..kernels import OVERFLOW, Kernel, check_square
 from .decompose import FitIntercept, decompose, row_scale_of
-from .problem import Data, KernelProblem, Solution, Without, tested_rows
+from .problem import Data, KernelProblem, Without, tested_rows
+from .solution import Solution
 
 KERNEL_ELEMENTS = 1 << 23  # kernel entries computed at a time
 

@@ -6,7 +6,7 @@ that other labels are another `Problem` with the same smoother.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,6 @@ from ..core.arrays import (
     Array,
     NotPositiveDefiniteError,
     asarray_like,
-    is_numpy,
     namespace,
     take,
 )
@@ -28,18 +27,15 @@ from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, T
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
-from ..core.spectrum import row_blocks
-from ..core.ties import settled_decisions, settled_sum
-from ..kernels import OVERFLOW, Kernel, largest_entry
+from ..core.ties import settled_sum
+from ..kernels import OVERFLOW, Kernel
 from ..landmarks.choice import Landmarks
 from ..landmarks.dropping import DroppedLandmarks
 from ..landmarks.features import LandmarkMap, landmark_map
 from ..rows.blocks import ArrayRows
 from .decompose import FitIntercept, decompose, decompose_at
 from .new_rows import kernel_smoothing
-
-PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
-TILE = 16  # rows that products of matrices work on together, or a multiple of them
+from .solution import Solution
 
 
 @dataclass(frozen=True)
@@ -73,80 +69,6 @@ class Data:
     @property
     def total_weight(self) -> float:
         return float(self.X.shape[0]) if self.weights is None else float(self.weights.sum())
-
-
-def in_whole_tiles(function: Callable[[Array], Array], X: Array) -> Array:
-    """A function of rows, with the same digits for equal rows.
-
-    Products of matrices treat the last rows in another order than those that fill a tile of the
-    processor. Copies of the first row fill the last tile, and are taken off again.
-    """
-    n = X.shape[0]
-    missing = -n % TILE
-    if not is_numpy(X) or missing == 0 or n == 0:
-        return function(X)
-    return function(np.concatenate([X, np.repeat(X[:1], missing, axis=0)]))[:n]
-
-
-@dataclass(frozen=True)
-class Solution:
-    """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the
-    kernel is linear.
-    """
-
-    dual_coef: Array
-    intercept: Array
-    coef: Array | None
-    centred: bool = False  # Σ dual_coef = 0: the kernel is wanted up to a constant of each row
-
-    def readout(self, weights: Array, offsets: Array) -> Solution:
-        """The model whose outputs are these outputs times `weights` plus `offsets`."""
-        xp = namespace(weights)
-        coef = None if self.coef is None else self.coef @ weights
-        size = xp.abs(self.intercept) @ xp.abs(weights) + xp.abs(offsets)
-        intercept = settled_sum(self.intercept @ weights + offsets, size)
-        return Solution(self.dual_coef @ weights, intercept, coef, self.centred)
-
-    def _kernel_of(self, kernel: Kernel, X_fit: Array) -> Callable[[Array], Array]:
-        """What is multiplied by the coefficients, as a function of rows."""
-        if self.coef is not None or (kernel.precomputed and not self.centred):
-            return lambda rows: rows
-        if kernel.precomputed:
-            return lambda rows: rows - rows[:, :1]
-        return kernel.with_points(X_fit, constant=self.centred)
-
-    def decisions(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
-        """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
-        largest: list[float] = []
-        values = self.values(kernel, X, X_fit, largest)
-        weights = self.dual_coef if self.coef is None else self.coef
-        xp = namespace(values)
-        size = max(largest) * xp.sum(xp.abs(weights), axis=0) + xp.abs(self.intercept)
-        return settled_decisions(values, size)
-
-    def values(
-        self, kernel: Kernel, X: Array, X_fit: Array, largest: list[float] | None = None
-    ) -> Array:
-        """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB; `largest`
-        gets the largest of what is summed in each.
-        """
-
-        kernel_of = self._kernel_of(kernel, X_fit)
-
-        def summed(rows: Array) -> Array:
-            K = kernel_of(rows)
-            if largest is not None:
-                largest.append(largest_entry(K))
-            return K @ (self.dual_coef if self.coef is None else self.coef)
-
-        step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
-        parts = row_blocks(X.shape[0], step)
-        blocks = [in_whole_tiles(summed, X[rows, :]) for rows in parts]
-        xp = namespace(blocks[0])
-        values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
-        if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
-            raise ValueError(OVERFLOW)
-        return values
 
 
 @dataclass(frozen=True)

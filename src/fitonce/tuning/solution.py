@@ -1,0 +1,90 @@
+"""A model as coefficients, and what it says about rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..core.arrays import Array, is_numpy, namespace
+from ..core.spectrum import row_blocks
+from ..core.ties import settled_decisions, settled_sum
+from ..kernels import OVERFLOW, Kernel, largest_entry
+
+PREDICTION_ELEMENTS = 1 << 23  # kernel entries computed at a time in predict
+TILE = 16  # rows that products of matrices work on together, or a multiple of them
+
+
+def in_whole_tiles(function: Callable[[Array], Array], X: Array) -> Array:
+    """A function of rows, with the same digits for equal rows.
+
+    Products of matrices treat the last rows in another order than those that fill a tile of the
+    processor. Copies of the first row fill the last tile, and are taken off again.
+    """
+    n = X.shape[0]
+    missing = -n % TILE
+    if not is_numpy(X) or missing == 0 or n == 0:
+        return function(X)
+    return function(np.concatenate([X, np.repeat(X[:1], missing, axis=0)]))[:n]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the
+    kernel is linear.
+    """
+
+    dual_coef: Array
+    intercept: Array
+    coef: Array | None
+    centred: bool = False  # Σ dual_coef = 0: the kernel is wanted up to a constant of each row
+
+    def readout(self, weights: Array, offsets: Array) -> Solution:
+        """The model whose outputs are these outputs times `weights` plus `offsets`."""
+        xp = namespace(weights)
+        coef = None if self.coef is None else self.coef @ weights
+        size = xp.abs(self.intercept) @ xp.abs(weights) + xp.abs(offsets)
+        intercept = settled_sum(self.intercept @ weights + offsets, size)
+        return Solution(self.dual_coef @ weights, intercept, coef, self.centred)
+
+    def _kernel_of(self, kernel: Kernel, X_fit: Array) -> Callable[[Array], Array]:
+        """What is multiplied by the coefficients, as a function of rows."""
+        if self.coef is not None or (kernel.precomputed and not self.centred):
+            return lambda rows: rows
+        if kernel.precomputed:
+            return lambda rows: rows - rows[:, :1]
+        return kernel.with_points(X_fit, constant=self.centred)
+
+    def decisions(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
+        """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
+        largest: list[float] = []
+        values = self.values(kernel, X, X_fit, largest)
+        weights = self.dual_coef if self.coef is None else self.coef
+        xp = namespace(values)
+        size = max(largest) * xp.sum(xp.abs(weights), axis=0) + xp.abs(self.intercept)
+        return settled_decisions(values, size)
+
+    def values(
+        self, kernel: Kernel, X: Array, X_fit: Array, largest: list[float] | None = None
+    ) -> Array:
+        """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB; `largest`
+        gets the largest of what is summed in each.
+        """
+
+        kernel_of = self._kernel_of(kernel, X_fit)
+
+        def summed(rows: Array) -> Array:
+            K = kernel_of(rows)
+            if largest is not None:
+                largest.append(largest_entry(K))
+            return K @ (self.dual_coef if self.coef is None else self.coef)
+
+        step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
+        parts = row_blocks(X.shape[0], step)
+        blocks = [in_whole_tiles(summed, X[rows, :]) for rows in parts]
+        xp = namespace(blocks[0])
+        values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
+        if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
+            raise ValueError(OVERFLOW)
+        return values
