@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -82,7 +83,9 @@ class Solution:
 
         step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
         parts = row_blocks(X.shape[0], step)
-        blocks = [in_whole_tiles(summed, X[rows, :]) for rows in parts]
+        # a function of the user's own sees the rows as they are
+        tiled = summed if callable(kernel.function) else partial(in_whole_tiles, summed)
+        blocks = [tiled(X[rows, :]) for rows in parts]
         xp = namespace(blocks[0])
         values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
         if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
