@@ -101,7 +101,7 @@ def test_row_numbers_with_gaps_are_no_feature():
     assert parts.X.columns == ["x"] and parts.identifiers == ["line"]
     assert parts.row_names[0] == str(kept[0])
     sparse = taken_apart(height=[str(i) for i in np.sort(kept * 37)], x=x)  # a quantity, sorted
-    assert "height" in sparse.X.columns and sparse.row_names[:2] == ["1", "2"]
+    assert "height" in sparse.X.columns and sparse.row_names[:2] == ["row 1", "row 2"]
 
 
 def test_an_identifier_with_repeats_gets_a_hint():

@@ -62,8 +62,9 @@ class TableDesign:
     @property
     def row_names(self) -> list[str]:
         """What the user knows the rows by: an identifier, or their numbers in the table."""
-        found = self.numbers if self.names is None else self.names
-        return [str(name) for name in found.tolist()]
+        if self.names is None:
+            return [f"row {number}" for number in self.numbers.tolist()]
+        return [str(name) for name in self.names.tolist()]
 
     @property
     def identity(self) -> dict[str, Any]:
