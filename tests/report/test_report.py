@@ -806,8 +806,10 @@ def test_without_data_no_parameter_gives_rows_away(few_stops, tmp_path):
 def test_half_characters_in_labels_do_not_stop_it(few_stops, tmp_path):
     X, y = make_blobs(45, centers=3, cluster_std=3.0, random_state=0)
     labels = np.array(["a\ud800b", "a\ud801b", "ok"])[y]
+    labels[0] = "c\ud802"  # a class of one row, of which the assessment warns
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, labels)
-    found = assess(model, X, labels, permutations=0)
+    with pytest.warns(UserWarning, match="their training rows lack"):
+        found = assess(model, X, labels, permutations=0)
     origin = Origin("d\ud800", "t\udfff", ["\ud800"])
     for include_data in (True, False):
         path = write_report(
