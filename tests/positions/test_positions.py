@@ -486,7 +486,7 @@ def test_generalisation_with_a_function_of_the_users_own():
 def test_generalisation_in_blocks(monkeypatch):
     X, y = epochs()
     whole = generalize(LINEAR, X, y, cv=3, scoring="roc_auc")
-    monkeypatch.setattr(positions.scores, "BLOCK_ELEMENTS", 2 * N * FEATURES)
+    monkeypatch.setattr(positions.generalization, "BLOCK_ELEMENTS", 2 * N * FEATURES)
     np.testing.assert_array_equal(generalize(LINEAR, X, y, cv=3, scoring="roc_auc"), whole)
 
 

@@ -29,7 +29,10 @@ from .spectrum import machine_epsilon
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums over rows of features and targets; `n_rows` counts the rows."""
+    """Weighted sums over rows of features and targets; `n_rows` counts the rows.
+
+    Features may be a stack (…, k, p): sums of Z are then stacks too, the rest is shared.
+    """
 
     n_rows: int
     weight: float
@@ -41,19 +44,19 @@ class Moments:
 
     @classmethod
     def of(cls, Z: Array, Y: Array, weights: Array | None = None) -> Moments:
-        """The moments of a block of features Z (k, p) with targets Y (k, t) and weights (k, 1) or
-        None. Cost: O(k p²).
+        """The moments of a block of features Z (…, k, p) with targets Y (k, t) and weights (k, 1)
+        or None. Cost: O(k p²).
         """
         xp = namespace(Z)
         weighted_Z, weighted_Y = (Z, Y) if weights is None else (weights * Z, weights * Y)
-        total = float(Z.shape[0]) if weights is None else float(xp.sum(weights))
+        total = float(Y.shape[0]) if weights is None else float(xp.sum(weights))
         return cls(
-            n_rows=int(Z.shape[0]),
+            n_rows=int(Y.shape[0]),
             weight=total,
-            sum_Z=xp.sum(weighted_Z, axis=0),
+            sum_Z=xp.sum(weighted_Z, axis=-2),
             sum_Y=xp.sum(weighted_Y, axis=0),
-            ZZ=weighted_Z.T @ Z,
-            ZY=weighted_Z.T @ Y,
+            ZZ=xp.matrix_transpose(weighted_Z) @ Z,
+            ZY=xp.matrix_transpose(weighted_Z) @ Y,
             YY=weighted_Y.T @ Y,
         )
 
@@ -85,8 +88,8 @@ class Moments:
     def centred(self) -> tuple[Array, Array, Array]:
         """ZᵀWZ, ZᵀWY and YᵀWY about the weighted means."""
         return (
-            self.ZZ - self.sum_Z[:, None] * (self.sum_Z[None, :] / self.weight),
-            self.ZY - self.sum_Z[:, None] * (self.sum_Y[None, :] / self.weight),
+            self.ZZ - self.sum_Z[..., :, None] * (self.sum_Z[..., None, :] / self.weight),
+            self.ZY - self.sum_Z[..., :, None] * (self.sum_Y[None, :] / self.weight),
             self.YY - self.sum_Y[:, None] * (self.sum_Y[None, :] / self.weight),
         )
 

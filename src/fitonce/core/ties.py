@@ -88,12 +88,12 @@ def settled_decisions(decision: Array, size: Array) -> Array:
 
 
 def settled_sum(total: Array, size: Array) -> Array:
-    """Sums (o,) of terms that add up to `size` in absolute value: those that differ by rounding
-    only are equal, or zero.
+    """Sums (…, o) of terms that add up to `size` in absolute value: those of the same model that
+    differ by rounding only are equal, or zero.
     """
     size = ROUNDING * to_numpy(size)
     values = np.where(np.abs(to_numpy(total)) <= size, 0.0, to_numpy(total))
-    values = settled(values, np.min(size, initial=np.inf))
+    values = settled(values, np.min(size, axis=-1, initial=np.inf))
     return values if isinstance(total, np.ndarray) else asarray_like(values, total)
 
 

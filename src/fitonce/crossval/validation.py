@@ -66,7 +66,7 @@ def cross_validate(
     plain = not (verbose or return_train_score or return_estimator or return_indices)
     start = time.perf_counter()
     quick = None
-    if plain and _is_error_score(error_score):
+    if plain and is_error_score(error_score):
         quick = plan.quick_scores(groups, scoring)
     if quick is not None:
         results = CrossValidation(_timed(quick[1], time.perf_counter() - start))
@@ -116,7 +116,7 @@ def cross_val_score(
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
     plan = Plan(estimator, X, y, cv, params, scoring)
-    single = (scoring is None or isinstance(scoring, str)) and _is_error_score(error_score)
+    single = (scoring is None or isinstance(scoring, str)) and is_error_score(error_score)
     quick = plan.quick_scores(groups, scoring) if single and not verbose else None
     scores: np.ndarray
     if quick is not None:
@@ -226,7 +226,7 @@ def _n_values(value: Any) -> int:
     return n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
 
 
-def _is_error_score(given: Any) -> bool:
+def is_error_score(given: Any) -> bool:
     """What scikit-learn allows; it complains of everything else."""
     return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")
 

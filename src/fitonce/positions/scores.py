@@ -1,19 +1,10 @@
-r"""Cross-validated scores of models trained and tested at every position, and trained at one
+"""Cross-validated scores of models trained and tested at every position, and trained at one
 position and tested at every other.
-
-With the decomposition of position s, the model of a training set is, for a refit without the
-deleted rows (MATHS: α of the remaining residuals),
-
-    decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
-
-Each fold's test rows of all positions t stand one below the other and go through one product.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -25,22 +16,21 @@ from sklearn.model_selection import check_cv
 
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
-from ..crossval.decomposed import Decomposed
-from ..crossval.metrics import Outputs
-from ..crossval.routes import RefitWarning, choose_route, fit_weights
-from ..crossval.stand_in import Shared, subset
-from ..estimators.fitted import final_step, is_model
+from ..crossval.batch import known_scores
+from ..crossval.validation import is_error_score
+from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows
-from ..inference.literal import Fitter
-from ..inference.scoring import NeedsFitError, Scoring, measures
+from ..inference.scoring import Scoring, measures
 from ..inference.validity import Split
+from .generalization import TrainedHere
 from .slices import Slices
+from .stacked import STACK_ELEMENTS, LinearFolds
 from .sweep import swept
 
-BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
-
-Output = Callable[[Array], Any]  # what a model says about rows
+# many small folds are cheaper at one position after the other: k systems of p×p may cost this many
+# times as much as the moments of n rows
+WORTH = 16
 
 
 def cross_val_score(
@@ -81,7 +71,7 @@ def cross_val_score(
         For every position the features (X of two dimensions) or positions (three) that are joined
         there; see `permutation_test`.
     n_jobs : int, default=None
-        Positions worked on at the same time, through joblib's current backend.
+        Blocks of positions worked on at the same time, through joblib's current backend.
     params : dict, default=None
         Parameters for `fit`, such as ``sample_weight``.
     error_score : "raise" or number, default=nan
@@ -94,6 +84,12 @@ def cross_val_score(
     array of shape (n_positions, n_folds)
         ``scores.mean(axis=-1)`` is the time course. (MNE's ``cross_val_multiscore`` has the folds
         first: ``scores.T``.)
+
+    Notes
+    -----
+    With the linear kernel, fixed parameters and fewer features than rows, the models of many
+    positions are worked out as one array: O(n p² + k p³) for each position, k folds. Otherwise one
+    position follows the other.
 
     Examples
     --------
@@ -117,7 +113,17 @@ def cross_val_score(
         params=params,
         error_score=error_score,
     )
-    scores = swept(scores_at, slices, name="cross_val_score", n_jobs=n_jobs, verbose=verbose)
+    together = None
+    if is_error_score(error_score):
+        together = TestedHere.of(estimator, slices, y, splits, scoring, params)
+    scores = swept(
+        scores_at,
+        slices,
+        name="cross_val_score",
+        n_jobs=n_jobs,
+        verbose=verbose,
+        together=together,
+    )
     return scores.reshape(*slices.shape, len(splits))
 
 
@@ -173,8 +179,10 @@ def generalize(
     Notes
     -----
     Cost for T positions, n rows, p features: T decompositions; then T² products of n rows with the
-    folds' weights (linear kernel), or T² kernel matrices of n×n. Tuned parameters and pipelines are
-    fitted on every training set, T times the number of folds.
+    folds' weights (linear kernel), or T² kernel matrices of n×n. With the linear kernel, fixed
+    parameters and p < n, the weights of many positions are worked out together and go through one
+    product for each fold. Tuned parameters and pipelines are fitted on every training set, T times
+    the number of folds.
 
     Examples
     --------
@@ -198,16 +206,19 @@ def generalize(
             "are needed. Pass features and a kernel."
         )
     slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
-    sizes = [np.size(place) for place in slices.places]
-    if min(sizes) < max(sizes):
+    sizes = slices.sizes
+    if np.ptp(sizes):
         raise ValueError(
-            f"neighbors must have equal sizes here, got sizes from {min(sizes)} to {max(sizes)}: "
+            f"neighbors must have equal sizes here, got sizes from {sizes.min()} to {sizes.max()}: "
             "a model trained at one position must fit the features of all others."
         )
     classes = np.unique(y) if is_classifier(estimator) else None
     measured = one_score(estimator, np.asarray(y), classes, scoring)
     work = TrainedHere(estimator, slices, y, splits, measured, params)
-    scores = swept(work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose)
+    together = work.together if work.folds is not None else None
+    scores = swept(
+        work, slices, name="generalize", n_jobs=n_jobs, verbose=verbose, together=together
+    )
     return scores.reshape(*slices.shape, *slices.shape, len(splits))
 
 
@@ -256,106 +267,71 @@ def check_routing(params: Mapping[str, Any] | None) -> None:
         )
 
 
-@dataclass
-class TrainedHere:
-    """Scores (positions, folds) of the models trained at one position."""
+@dataclass(frozen=True)
+class TestedHere:
+    """Scores (folds,) of the models trained and tested at the same position, many positions at
+    once.
+    """
 
-    estimator: Any
-    slices: Slices
-    y: Any
-    splits: list[Split]
+    __test__ = False  # a name that pytest would collect
+
+    folds: LinearFolds
     scoring: Scoring
-    params: Mapping[str, Any] | None
-    _stacked: Array | None = None
 
-    def __call__(self, X: Any) -> np.ndarray:
-        shared, plain = self._shared(X), self.scoring.measures[0].plain
-        closed = {
-            fold: self._in_closed_form(shared.decomposed, deleted)
-            for fold, (train, _) in enumerate(self.splits)
-            if plain and shared.decomposed and (deleted := shared.deleted(train)) is not None
-        }
-        scores = np.empty((len(self.slices), len(self.splits)))
-        try:
-            for places, rows in self._blocks() if closed else ():
-                for fold, output in closed.items():
-                    scores[places, fold] = self._scored(output, rows, fold)
-        except NeedsFitError:  # of the first fold and block, or never
-            closed = {}
-        fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
-        for fold in set(range(len(self.splits))) - set(closed):
-            scores[:, fold] = self._by_fit(fitter, fold)
-        return scores
+    @classmethod
+    def of(
+        cls,
+        estimator: Any,
+        slices: Slices,
+        y: Any,
+        splits: list[Split],
+        scoring: Any,
+        params: Mapping[str, Any] | None,
+    ) -> TestedHere | None:
+        """None where scikit-learn's function has to be asked at every position."""
+        classifier = is_classifier(estimator)
+        ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
+        known = ranked or known_scores(scoring, classifier=classifier) is not None
+        single = scoring is None or isinstance(scoring, str)
+        if not (known and single) or sklearn.get_config()["enable_metadata_routing"]:
+            return None
+        if classifier and np.ndim(y) != 1:
+            return None
+        X = slices.at(0)
+        n, p = X.shape
+        if len(splits) >= n or len(splits) * p > WORTH * n:
+            return None
+        classes = np.unique(y) if classifier else None
+        if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
+            return None  # there is something to warn of
+        folds = LinearFolds.of(estimator, X, y, splits, params)
+        if folds is None or (ranked and folds.readout.n_classes != 2):
+            return None
+        return cls(folds, one_score(estimator, np.asarray(y), classes, scoring))
 
-    def _shared(self, X: Any) -> Shared:
-        """The decomposition of all rows, where the models of all folds follow from one."""
-        shared = Shared(self.estimator, X, np.asarray(self.y))
-        route = choose_route(self.estimator, X, self.params)
-        if route.name == "refit":
-            warnings.warn(
-                f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "
-                "on every training set and position. Pass one of fitonce's estimators, or a "
-                "pipeline that ends in one, to avoid that.",
-                RefitWarning,
-                stacklevel=2,
-            )
-        if route.name == "one":
-            with suppress(ValueError, TypeError):  # all rows are refused; some may be spared it
-                shared.decompose(fit_weights(self.estimator, self.params))
-        return shared
+    def __call__(self, slices: Slices) -> Sequence[np.ndarray | None]:
+        found: list[np.ndarray | None] = [None] * len(slices)
+        for numbers, X in slices.stacks(STACK_ELEMENTS):
+            if self.folds.covers(int(X.shape[2])):
+                covered, scores = self._scores(X)
+                for number in np.flatnonzero(covered):
+                    found[numbers[number]] = scores[number]
+        return found
 
-    @property
-    def _method(self) -> str:
-        return "predict" if self.scoring.classes is None else "decision_function"
+    def _scores(self, X: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Which positions are covered, and scores (B, folds)."""
+        covered, models = self.folds.models(X)
+        xp, name, by_fold = namespace(X), self.scoring.measures[0].name, []
+        for fold, model in enumerate(models):
+            rows = index_like(self.folds.splits[fold][1], X)
+            values, size = model.at_own(xp.take(X, rows, axis=1))
+            outputs = self.folds.outputs(fold, values, size)
+            by_fold.append(self.scoring.of_outputs([outputs])[name])
+        return covered, np.stack(by_fold, axis=1)
 
-    def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
-        """What the model without the deleted rows says about rows, in closed form."""
-        without = decomposed.without(deleted)
 
-        def output(rows: Array) -> np.ndarray:
-            rows = namespace(rows).astype(rows, namespace(rows).float64, copy=False)
-            return decomposed.predict(without, rows)
-
-        return output
-
-    def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
-        """Scores (positions,) of one training set's model, fitted literally."""
-        train, test = self.splits[fold]
-        model, _, y = fitter.fitted(self.y, train, test)
-        measure, classes = self.scoring.measures[0], self.scoring.classes
-        same_classes = classes is None or np.array_equal(model.classes_, classes)
-        if measure.metric is None or not is_model(final_step(model)) or not same_classes:
-            places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
-            return np.array([measure.scorer(model, X, y) for X in places])
-        output = getattr(model, self._method)
-        return np.concatenate([self._scored(output, rows, fold) for _, rows in self._blocks()])
-
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """X (B, n, p) at blocks of test positions, and which they are; kept if it is one block."""
-        total, (n, p) = len(self.slices), self.slices.at(0).shape
-        step = max(1, BLOCK_ELEMENTS // (n * p))
-        for start in range(0, total, step):
-            X = self._stacked
-            if X is None:
-                stop = min(start + step, total)
-                X = namespace(self.slices.X).stack([self.slices.at(i) for i in range(start, stop)])
-            if step >= total:
-                self._stacked = X
-            yield slice(start, start + step), X
-
-    def _scored(self, output: Output, X: Array, fold: int) -> np.ndarray:
-        """Scores (B,) of a fold's model at its test rows of X (B, n, p)."""
-        test, classes = self.splits[fold][1], self.scoring.classes
-        xp, y = namespace(X), np.asarray(self.y)[test]
-        tested = xp.take(X, index_like(test, X), axis=1)
-        values = to_numpy(output(xp.reshape(tested, (-1, X.shape[2]))))
-        if classes is None and self.scoring.single:
-            values = values.ravel()
-        truth: np.ndarray = (
-            y.astype(np.float64).reshape(len(y), -1).T
-            if classes is None
-            else np.searchsorted(classes, y)
-        )
-        values = np.moveaxis(values.reshape(-1, 1, len(test), *values.shape[1:]), 2, -1)
-        outputs = Outputs(values, np.broadcast_to(truth, (len(values), 1, *truth.shape)))
-        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name]
+def _all_tested(y: Any, splits: list[Split]) -> bool:
+    """Whether every test set has rows of every class."""
+    codes = np.unique(np.asarray(y), return_inverse=True)[1]
+    counts = [np.bincount(codes[test], minlength=codes.max() + 1) for _, test in splits]
+    return bool(np.all(np.stack(counts) > 0))

@@ -7,7 +7,7 @@ positions. Neighbours are given on a grid, by a matrix, by lists of indices, or 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import KDTree
 
-from ..core.arrays import Array, index_like, namespace
+from ..core.arrays import Array, index_like, is_numpy, namespace, take
 from ..estimators.validation import is_foreign_array
 
 
@@ -77,6 +77,34 @@ class Slices:
         xp = namespace(self.X)
         place = index_like(np.atleast_1d(self.places[number]), self.X)
         return xp.reshape(xp.take(self.X, place, axis=2), (self.n_samples, -1))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many positions each place joins."""
+        return np.array([np.size(place) for place in self.places])
+
+    def stacked(self, numbers: Any = None, rows: np.ndarray | None = None) -> Array:
+        """X (B, n, features) at some places of equal sizes, all where none are named, as float64
+        and one place after the other in memory; or only some of its rows.
+        """
+        places = self.places if numbers is None else [self.places[number] for number in numbers]
+        index = np.stack([np.atleast_1d(place) for place in places])
+        X = self.X if rows is None else take(self.X, rows)
+        xp, (n, p) = namespace(X), X.shape[:2]
+        X = xp.take(xp.astype(X, xp.float64, copy=False), index_like(index.ravel(), X), axis=2)
+        X = xp.permute_dims(xp.reshape(X, (n, p, *index.shape)), (2, 0, 1, 3))
+        X = xp.reshape(X, (len(index), n, p * index.shape[1]))
+        return np.ascontiguousarray(X) if is_numpy(X) else X
+
+    def stacks(self, elements: int) -> Iterator[tuple[np.ndarray, Array]]:
+        """Places of equal sizes, as many at a time as have so many entries, and X there."""
+        each = self.n_samples * int(self.X.shape[1])
+        for size in np.unique(self.sizes):
+            alike = np.flatnonzero(self.sizes == size)
+            step = max(1, elements // (each * int(size)))
+            for start in range(0, len(alike), step):
+                numbers = alike[start : start + step]
+                yield numbers, self.stacked(numbers)
 
     def part(self, start: int, stop: int) -> Slices:
         """The places from `start` to before `stop`, as far as there are, with the whole X."""

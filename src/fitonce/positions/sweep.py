@@ -9,7 +9,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,11 @@ from .slices import Slices
 # worker
 ROUNDS = 32
 
+TOGETHER = 32  # places at a time, at least, where they are worked on as one array
+
 Work = Callable[[Any], np.ndarray]  # from X at a place to what is found there
+# from some places to what is found at each, None at those that must be worked on by themselves
+Together = Callable[[Slices], Sequence[np.ndarray | None]]
 Complaint = tuple[type[Warning], str]  # a warning in a form that travels between processes
 Found = tuple[np.ndarray, list[Complaint]]  # results of some places, and what was warned of
 
@@ -39,17 +43,19 @@ def swept(
     name: str,
     n_jobs: int | None,
     verbose: int,
+    together: Together | None = None,
     path: Path | None = None,
     mark: str = "",
 ) -> np.ndarray:
-    """The results of `work` at all places, (places, …).
+    """The results of `work` at all places, (places, …), or what `together` finds at many at once.
 
     With a `path` they are written down after every round; a file that carries the same `mark` is
     gone on from.
     """
     known = None if path is None else checkpoints.load(path, mark)
     parts = [] if known is None else [known[1]["positions"]]
-    for found in _in_rounds(work, slices, name, n_jobs, verbose, 0 if known is None else known[0]):
+    start = 0 if known is None else known[0]
+    for found in _in_rounds(work, together, slices, name, n_jobs, verbose, start):
         parts.append(found)
         if path is not None:
             parts = [np.concatenate(parts)]
@@ -60,7 +66,13 @@ def swept(
 
 
 def _in_rounds(
-    work: Work, slices: Slices, name: str, n_jobs: int | None, verbose: int, start: int
+    work: Work,
+    together: Together | None,
+    slices: Slices,
+    name: str,
+    n_jobs: int | None,
+    verbose: int,
+    start: int,
 ) -> Iterator[np.ndarray]:
     """The results for the places from `start` on, block by block, with progress; then the warnings.
 
@@ -70,7 +82,7 @@ def _in_rounds(
     total, workers = len(slices), effective_n_jobs(n_jobs)
     done, began, announced = start, time.perf_counter(), False
     try:
-        for results, warned in _rounds(work, slices, start, n_jobs, workers):
+        for results, warned in _rounds(work, together, slices, start, n_jobs, workers):
             complaints += warned
             seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
             if not announced and (not first or seconds > LONG):  # the first does what all share
@@ -85,7 +97,12 @@ def _in_rounds(
 
 
 def _rounds(
-    work: Work, slices: Slices, start: int, n_jobs: int | None, workers: int
+    work: Work,
+    together: Together | None,
+    slices: Slices,
+    start: int,
+    n_jobs: int | None,
+    workers: int,
 ) -> Iterator[Found]:
     """What is found at one place; then in as many blocks at a time as there are workers.
 
@@ -94,29 +111,38 @@ def _rounds(
     """
     total = len(slices)
     if start < total:
-        yield _block(work, slices.part(start, start + 1), start)
-    size = max(1, math.ceil((total - start - 1) / (ROUNDS * workers)))
+        yield _block(work, together, slices.part(start, start + 1), start)
+    least = 1 if together is None else TOGETHER
+    size = max(least, math.ceil((total - start - 1) / (ROUNDS * workers)))
     starts = range(start + 1, total, size)
     with Parallel(n_jobs=n_jobs) as parallel:
         for number in range(0, len(starts), workers):
             complaints: list[Complaint] = []
             with _caught(complaints):
                 found = parallel(
-                    delayed(_block)(work, slices.part(first, first + size), first, os.getpid())
+                    delayed(_block)(
+                        work, together, slices.part(first, first + size), first, os.getpid()
+                    )
                     for first in starts[number : number + workers]
                 )
             complaints += [complaint for _, others in found for complaint in others]
             yield np.concatenate([results for results, _ in found]), complaints
 
 
-def _block(work: Work, slices: Slices, first: int, caller: int | None = None) -> Found:
+def _block(
+    work: Work, together: Together | None, slices: Slices, first: int, caller: int | None = None
+) -> Found:
     """Results of one block and its warnings.
 
     Those of a thread are caught in the process of the `caller`: it shares the filters of all.
     """
     complaints: list[Complaint] = []
     with nullcontext() if os.getpid() == caller else _caught(complaints):
-        results = [_at(work, slices, number, first + number) for number in range(len(slices))]
+        found = [None] * len(slices) if together is None else together(slices)
+        results = [
+            _at(work, slices, number, first + number) if result is None else result
+            for number, result in enumerate(found)
+        ]
     return np.stack(results), complaints
 
 

@@ -1,0 +1,180 @@
+r"""Models trained at one position and tested at every other.
+
+With the decomposition of position s, the model of a training set is, for a refit without the
+deleted rows (MATHS: α of the remaining residuals),
+
+    decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
+
+Each fold's test rows of all positions t stand one below the other and go through one product; those
+of the linear kernel with the models of many training positions beside each other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..core.arrays import Array, namespace, to_numpy
+from ..crossval.decomposed import Decomposed
+from ..crossval.metrics import Outputs
+from ..crossval.routes import RefitWarning, choose_route, fit_weights
+from ..crossval.stand_in import Shared, subset
+from ..estimators.fitted import final_step, is_model
+from ..inference.literal import Fitter
+from ..inference.scoring import NeedsFitError, Scoring
+from ..inference.validity import Split
+from .slices import Slices
+from .stacked import STACK_ELEMENTS, LinearFolds, LinearModel, largest_of
+
+BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
+
+Output = Callable[[Array], Any]  # what a model says about rows
+Block = tuple[slice, Array, Array]  # positions, rows there, and their largest entry
+
+
+@dataclass
+class TrainedHere:
+    """Scores (positions, folds) of the models trained at one position."""
+
+    estimator: Any
+    slices: Slices
+    y: Any
+    splits: list[Split]
+    scoring: Scoring
+    params: Mapping[str, Any] | None
+    _tests: dict[int, Block] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        X, measure = self.slices.at(0), self.scoring.measures[0]
+        classifier = self.scoring.classes is not None
+        readable = measure.metric is not None and not (classifier and np.ndim(self.y) != 1)
+        folds = None
+        if readable:
+            folds = LinearFolds.of(self.estimator, X, self.y, self.splits, self.params)
+        self.folds = folds if folds is not None and folds.covers(int(X.shape[1])) else None
+
+    def together(self, slices: Slices) -> Sequence[np.ndarray | None]:
+        """Scores (positions, folds) of the models trained at each of many positions, None where
+        there is something to warn of.
+        """
+        found: list[np.ndarray | None] = [None] * len(slices)
+        for numbers, X in slices.stacks(STACK_ELEMENTS):
+            assert self.folds is not None
+            covered, models = self.folds.models(X)
+            scores = np.empty((len(numbers), len(self.slices), len(self.splits)))
+            for fold, model in enumerate(models):
+                for places, rows, largest in self._tested(fold):
+                    if not bool(namespace(largest).all(namespace(largest).isfinite(largest))):
+                        return found
+                    scores[:, places, fold] = self._crossed(fold, model, rows, largest)
+            for number in np.flatnonzero(covered):
+                found[numbers[number]] = scores[number]
+        return found
+
+    def _crossed(self, fold: int, model: LinearModel, rows: Array, largest: Array) -> np.ndarray:
+        """Scores (B, q) of the models of B positions at the test rows (q, m, p) of q."""
+        assert self.folds is not None
+        values, size = model.at_all(rows, largest)
+        B, q, o, m = values.shape
+        xp = namespace(values)
+        values, size = xp.reshape(values, (B * q, o, m)), xp.reshape(size, (B * q, o))
+        outputs = self.folds.outputs(fold, values, size)
+        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name].reshape(B, q)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        shared, plain = self._shared(X), self.scoring.measures[0].plain
+        closed = {
+            fold: self._in_closed_form(shared.decomposed, deleted)
+            for fold, (train, _) in enumerate(self.splits)
+            if plain and shared.decomposed and (deleted := shared.deleted(train)) is not None
+        }
+        scores = np.empty((len(self.slices), len(self.splits)))
+        try:
+            for fold, output in closed.items():
+                for places, rows, _ in self._tested(fold):
+                    scores[places, fold] = self._scored(output, rows, fold)
+        except NeedsFitError:  # of the first fold and block, or never
+            closed = {}
+        fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
+        for fold in set(range(len(self.splits))) - set(closed):
+            scores[:, fold] = self._by_fit(fitter, fold)
+        return scores
+
+    def _shared(self, X: Any) -> Shared:
+        """The decomposition of all rows, where the models of all folds follow from one."""
+        shared = Shared(self.estimator, X, np.asarray(self.y))
+        route = choose_route(self.estimator, X, self.params)
+        if route.name == "refit":
+            warnings.warn(
+                f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "
+                "on every training set and position. Pass one of fitonce's estimators, or a "
+                "pipeline that ends in one, to avoid that.",
+                RefitWarning,
+                stacklevel=2,
+            )
+        if route.name == "one":
+            with suppress(ValueError, TypeError):  # all rows are refused; some may be spared it
+                shared.decompose(fit_weights(self.estimator, self.params))
+        return shared
+
+    @property
+    def _method(self) -> str:
+        return "predict" if self.scoring.classes is None else "decision_function"
+
+    def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
+        """What the model without the deleted rows says about rows, in closed form."""
+        without = decomposed.without(deleted)
+
+        return lambda rows: decomposed.predict(without, rows)
+
+    def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
+        """Scores (positions,) of one training set's model, fitted literally."""
+        train, test = self.splits[fold]
+        model, _, y = fitter.fitted(self.y, train, test)
+        measure, classes = self.scoring.measures[0], self.scoring.classes
+        same_classes = classes is None or np.array_equal(model.classes_, classes)
+        if measure.metric is None or not is_model(final_step(model)) or not same_classes:
+            places = (subset(self.slices.at(number), test) for number in range(len(self.slices)))
+            return np.array([measure.scorer(model, X, y) for X in places])
+        output = getattr(model, self._method)
+        blocks = self._tested(fold)
+        return np.concatenate([self._scored(output, rows, fold) for _, rows, _ in blocks])
+
+    def _tested(self, fold: int) -> Iterator[Block]:
+        """A fold's test rows (q, m, p) at blocks of positions, which these are, and the largest
+        entry at each; kept where those of all folds fit into one block.
+        """
+        if fold in self._tests:
+            yield self._tests[fold]
+            return
+        total, p = len(self.slices), self.slices.at(0).shape[1]
+        sizes = [len(test) for _, test in self.splits]
+        step = max(1, BLOCK_ELEMENTS // (sizes[fold] * p))
+        for start in range(0, total, step):
+            places = slice(start, start + step)
+            rows = self.slices.part(start, start + step).stacked(rows=self.splits[fold][1])
+            block = places, rows, largest_of(rows)
+            if sum(sizes) * p * total <= BLOCK_ELEMENTS:
+                self._tests[fold] = block
+            yield block
+
+    def _scored(self, output: Output, X: Array, fold: int) -> np.ndarray:
+        """Scores (B,) of a fold's model at its test rows X (B, m, p)."""
+        test, classes = self.splits[fold][1], self.scoring.classes
+        xp, y = namespace(X), np.asarray(self.y)[test]
+        values = to_numpy(output(xp.reshape(X, (-1, X.shape[2]))))
+        if classes is None and self.scoring.single:
+            values = values.ravel()
+        truth: np.ndarray = (
+            y.astype(np.float64).reshape(len(y), -1).T
+            if classes is None
+            else np.searchsorted(classes, y)
+        )
+        values = np.moveaxis(values.reshape(-1, 1, len(test), *values.shape[1:]), 2, -1)
+        outputs = Outputs(values, np.broadcast_to(truth, (len(values), 1, *truth.shape)))
+        return self.scoring.of_outputs([outputs])[self.scoring.measures[0].name]
