@@ -226,9 +226,14 @@ def test_the_error_of_the_papers_leave_one_out_is_not_rounding_and_ours_is(sourc
 
 
 @pytest.mark.parametrize("source", ["quick", "committed"])
-def test_the_analytic_form_is_faster_and_the_exact_form_is_exact(source, request):
+def test_the_exact_form_is_exact(source, request):
     found = request.getfixturevalue(source)("cawley2003_figure1")
     assert found["largest_error_of_exact"] < 1e-20
+
+
+def test_the_analytic_form_is_faster(committed):
+    """Of the recorded run: times of a small run on a busy machine say nothing."""
+    found = committed("cawley2003_figure1")
     assert found["direct_over_analytic"][-1] > 3
     assert found["direct_over_exact"][-1] > 2
 
