@@ -1,7 +1,6 @@
 """Where the public names live. `fitonce` itself imports them when the first is asked for."""
 
-from .assessment import Assessment, Difference, ModelComparison, assess
-from .assessment.comparison import compare
+from .assessment import Assessment, Difference, ModelComparison, assess, compare
 from .core.hat_matrix import held_out
 from .crossval import (
     CrossValidation,

@@ -23,7 +23,7 @@ from fitonce import (
     LeastSquaresSVC,
     assess,
 )
-from fitonce.assessment import compare
+from fitonce.assessment import compare_assessments
 from fitonce.assessment.intervals import corrected_t, effective_size, pooled_r2, wilson
 
 
@@ -151,7 +151,7 @@ def test_compare_regressions_by_all_rows():
         assess(KernelRidge(kernel="linear", alpha=alpha), X, y, cv=10, permutations=0)
         for alpha in (1.0, 30.0)
     )
-    result = compare(one, other)
+    result = compare_assessments(one, other)
     assert result.difference == pytest.approx(one.r2.value - other.r2.value)
 
 
@@ -247,7 +247,7 @@ def test_compare_is_the_corrected_paired_t():
     options = dict(cv=5, repeats=2, permutations=0)
     one = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, **options)
     other = assess(KernelFisherDiscriminant(gamma=50.0, alpha=1e-3), X, y, **options)
-    result = compare(one, other)
+    result = compare_assessments(one, other)
     difference = (one.fold_scores["accuracy"] - other.fold_scores["accuracy"]).reshape(-1)
     error = np.sqrt((1 / 10 + 1 / 4) * np.var(difference, ddof=1))
     assert result.difference == pytest.approx(difference.mean())
@@ -258,7 +258,7 @@ def test_compare_is_the_corrected_paired_t():
             one.fold_scores["accuracy"].reshape(-1), other.fold_scores["accuracy"].reshape(-1)
         ).pvalue
     )
-    assert compare(one, one).pvalue == 1.0
+    assert compare_assessments(one, one).pvalue == 1.0
 
 
 def test_compare_refuses_other_folds():
@@ -275,4 +275,4 @@ def test_compare_refuses_other_folds():
         for seed in (0, 1)
     )
     with pytest.raises(ValueError, match="same target and folds"):
-        compare(one, other)
+        compare_assessments(one, other)

@@ -2,14 +2,15 @@
 permutation test, the choices made.
 
 `assess` runs nested cross-validation and a permutation test through the library's own functions and
-gathers the answer in an `Assessment`; `compare` sets two of them, from the same folds, beside each
-other.
+gathers the answer in an `Assessment`; `compare_assessments` sets two of them, from the same folds,
+beside each other. `compare` tells by how much models differ on the same splits.
 """
 
 from .assess import assess, significance
 from .compared import Difference, ModelComparison
+from .comparison import compare
 from .folds import choice_of
-from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare
+from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare_assessments
 
 __all__ = [
     "Assessment",
@@ -21,5 +22,6 @@ __all__ = [
     "assess",
     "choice_of",
     "compare",
+    "compare_assessments",
     "significance",
 ]

@@ -117,13 +117,13 @@ class ModelComparison:
 
     def __str__(self) -> str:
         parts = [self._heading, "", *_aligned(self._score_table), ""]
-        return "\n".join([*parts, *_aligned(self._difference_table), "", *self._notes])
+        return "\n".join([*parts, *_aligned(self._difference_table), "", *self.notes])
 
     def __repr__(self) -> str:
         return f"<ModelComparison: {score_name(self.score_name)}; {joined(self._said)}>"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<div>{escape(note)}</div>" for note in self._notes)
+        notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
         tables = _html_table(self._score_table) + _html_table(self._difference_table)
         return f"<div><div><strong>{escape(self._heading)}</strong></div>{tables}{notes}</div>"
 
@@ -158,7 +158,8 @@ class ModelComparison:
         return [row if tested else row[:3] for row in (head, *rows)]
 
     @property
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What intervals and p-values are, in a sentence each."""
         notes = [f"[low, high]: {100 * self.level:g} % interval, {self._method}"]
         if self.units:
             notes.append(

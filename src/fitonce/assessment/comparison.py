@@ -28,6 +28,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from ..core.doubt import caught_warnings, depth_inside_package
+from ..core.progress import say
 from ..crossval import RefitWarning, cross_val_predict, cross_validate
 from ..crossval.routes import choose_route
 from ..inference.result import reaches
@@ -135,7 +136,11 @@ def compare(
     first = next(iter(data.values()))
     splits, said = _splits(cv, first, repeats, random_state)
     with caught_warnings() as caught:
-        held = {n: _held(m, data[n], splits, scoring) for n, m in models.items()}
+        held = {}
+        for number, (name, model) in enumerate(models.items()):
+            say(number, len(models), "models compared")
+            held[name] = _held(model, data[name], splits, scoring)
+        say(len(models), len(models), "models compared")
     refitted = tuple(n for n, m in models.items() if choose_route(m, X, None).name == "refit")
     _check_scores(held)
     _tell(refitted, caught)

@@ -258,7 +258,7 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
-def compare(first: Assessment, second: Assessment) -> Comparison:
+def compare_assessments(first: Assessment, second: Assessment) -> Comparison:
     """Two assessments on the same rows and folds: the difference of their headlines by the
     corrected resampled t test.
 
@@ -274,12 +274,12 @@ def compare(first: Assessment, second: Assessment) -> Comparison:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from fitonce import KernelFisherDiscriminant, assess
-    >>> from fitonce.assessment import compare
+    >>> from fitonce.assessment import compare_assessments
     >>> X, y = load_iris(return_X_y=True)
     >>> options = {"repeats": 4, "permutations": 0}
     >>> rbf = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, **options)
     >>> linear = assess(KernelFisherDiscriminant("linear", alpha=0.1), X, y, **options)
-    >>> compare(rbf, linear).n_splits
+    >>> compare_assessments(rbf, linear).n_splits
     40
     """
     same = first.score_name == second.score_name and np.array_equal(first.y, second.y)

@@ -4,8 +4,8 @@ writes.
 `app` has the commands and `options` their options. `tables` reads and writes files; `columns` says
 what each column is for, with `targets`, `features`, `dates`, `values` and `hints`; `models` builds
 the estimator. `work` has the commands on a table and `modelfiles` those on a model file, of `steps`
-that they share. `contest` puts other models beside, `doubts` has the warnings, and `answers` lays
-out what `screen` shows.
+that they share. `contest` puts other models beside, `comparing` compares several, `doubts` has the
+warnings, and `answers` lays out what `screen` shows.
 """
 
 from __future__ import annotations

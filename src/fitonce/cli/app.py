@@ -27,6 +27,7 @@ from .options import (
     TableFile,
     Weight,
     check_option,
+    model_option,
     output_option,
     unfolded,
 )
@@ -51,6 +52,7 @@ app = typer.Typer(
 
 
 UNTESTED = Check(permutations="0")
+REPEATED = Check(repeats=5)
 EVERY_ROW = Settings(landmarks="none")
 
 
@@ -162,6 +164,40 @@ def evaluate(
         settings.changed(versus)  # refuses what is no setting before the table is read
     source = partial(request.read, reading)
     evaluate_table(shown.screen, source, request, settings, versus, check)
+
+
+@command(
+    "fitonce compare iris.csv -t species",
+    "fitonce compare iris.csv -t species --models rbf,linear,forest,baseline --out models.png",
+    "fitonce compare eeg.csv -t stimulus --group subject --models rbf,linear --repeats 10",
+    hidden=("weight", "permutations"),
+)
+def compare(
+    *,
+    request: Request,
+    reading: Reading,
+    models: Annotated[
+        str,
+        model_option(
+            "Two or more of rbf, linear, poly, laplacian, cosine, forest and baseline, with commas."
+        ),
+    ] = "rbf,linear,forest",
+    check: Check = REPEATED,
+    out: Annotated[
+        str | None, output_option("A picture of the differences: .png, .svg or .pdf.", *OUT)
+    ] = None,
+    shown: Shown,
+) -> None:
+    """Is one model better than another? Several models on the same held-out rows, and all their
+    differences.
+
+    Kernel models are tuned on every training set. The interval of a difference is the corrected
+    resampled t of Nadeau and Bengio; a second p-value comes from sign flips of rows (or groups).
+    """
+    from .comparing import compare_table, names_of
+
+    source = partial(request.read, reading)
+    compare_table(shown.screen, source, request, names_of(models), check, out)
 
 
 @command(

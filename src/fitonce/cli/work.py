@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import choice_of, compare, significance
+from ..assessment import choice_of, compare_assessments, significance
 from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
 from ..assessment.words import MODELS, listed
@@ -139,7 +139,7 @@ def evaluate_table(
     screen.show(*answers.answer_parts(screen, answer, work.contest, warnings=warnings))
     result = {**parts.identity, "settings": asdict(work.settings), "assessment": answer.to_dict()}
     if other is not None and versus is not None:
-        comparison = compare(answer, versus)
+        comparison = compare_assessments(answer, versus)
         both = [(str(work.settings), str(answer.score)), (str(other), str(versus.score))]
         screen.show(answers.side_by_side(screen, both, comparison))
         result["versus"] = {

@@ -6,8 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..assessment import Difference, ModelComparison
-from ..assessment.comparison import compare
+from ..assessment import Difference, ModelComparison, compare
 from ..assessment.words import p_value, score_name
 from .style import COLORS, QUIET, STRONG, Display, literal, plain
 

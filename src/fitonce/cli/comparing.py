@@ -1,0 +1,153 @@
+"""Several models of one table on the same held-out rows: the scores, all differences, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from sklearn.dummy import DummyClassifier, DummyRegressor
+
+from ..assessment import ModelComparison, compare
+from ..assessment.assess import warned
+from ..assessment.result import plain
+from ..assessment.words import p_value, score_name
+from ..core.doubt import caught_warnings
+from ..crossval import RefitWarning
+from . import answers, contest
+from .columns import TableDesign, design
+from .errors import UserError
+from .models import KERNELS, pipeline, pipeline_of
+from .options import Check, Request, Settings
+from .screen import Screen
+from .steps import assessed_rows, threads_for
+from .tables import Table, make_folder
+from .work import announce
+
+NAMES = (*KERNELS[1:], "forest", "baseline")
+PICTURES = (".png", ".svg", ".pdf")
+WIDTH = 25  # of an interval drawn in letters
+
+
+def compare_table(
+    screen: Screen,
+    source: Callable[[], Table],
+    request: Request,
+    names: list[str],
+    check: Check,
+    out: str | None,
+) -> None:
+    """Read, take apart, compare, show, draw."""
+    picture = None if out is None else picture_path(out)
+    with screen.bars() as bars:
+        bars(0, 0, f"reading {request.table}")
+        table = source()
+        parts = design(table, **request.roles)
+    judged, sampling = assessed_rows(parts, check.random_state)
+    announce("compare", screen, table, parts, [*parts.notes, *sampling])
+    models = {name: model_of(name, parts, check.random_state) for name in names}
+    with screen.bars(), threads_for(parts), caught_warnings() as caught:
+        result = compare(
+            models,
+            None,
+            judged.X,
+            judged.y,
+            groups=judged.groups,
+            cv=check.cv,
+            repeats=check.repeats,
+            random_state=check.random_state,
+        )
+    others = (w for w in caught if not issubclass(w.category, RefitWarning))
+    warnings = [message for message, _ in warned(others)] + parts.hints
+    screen.show("", scores(screen, result), "", differences(screen, result), "")
+    if warnings:
+        screen.show(answers.warned(warnings))
+    files = {} if picture is None else {"picture": draw(result, picture)}
+    found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
+    screen.json(plain({"command": "compare", **parts.identity, **found}))
+    screen.files(files)
+
+
+def names_of(text: str) -> list[str]:
+    """The models that are asked for, such as "rbf,linear,forest"."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in NAMES]
+    if unknown or len(set(names)) < max(2, len(names)):
+        raise UserError(
+            f"--models must be two or more different ones of {', '.join(NAMES)}, with commas "
+            f"between them, got {text!r} instead."
+        )
+    return names
+
+
+def model_of(name: str, parts: TableDesign, seed: int) -> Any:
+    if name == "forest":
+        return contest.forest(parts, seed)
+    if name == "baseline":
+        classes = parts.task == "classification"
+        return pipeline_of(parts, DummyClassifier() if classes else DummyRegressor())
+    return pipeline(parts, Settings(kernel=name), seed)[0]
+
+
+def scores(screen: Screen, result: ModelComparison) -> RenderableType:
+    """The score of every model."""
+    rows = [(name, str(score)) for name, score in result.scores.items()]
+    table = screen.table("model", score_name(result.score_name), rows=rows)
+    return answers.titled(f"Held-out scores: nested cross-validation, {result.cv}", table)
+
+
+def differences(screen: Screen, result: ModelComparison) -> RenderableType:
+    """Every difference with its interval, drawn to one scale around zero."""
+    reach = max(max(abs(one.low), abs(one.high)) for one in result.differences) or 1.0
+    table = screen.table(
+        "first - second", "difference", "worse : better", "p (corrected t)", "p (sign flips)"
+    )
+    for one in result.differences:
+        clear = "bold" if one.low > 0 or one.high < 0 else ""
+        table.add_row(
+            Text(f"{one.first} - {one.second}"),
+            Text(one.estimate, style=clear),
+            Text(drawn(one.low, one.value, one.high, reach)),
+            p_value(one.pvalue),
+            p_value(one.pvalue_permutation),
+        )
+    notes = [Text(note, style="dim") for note in result.notes]
+    return answers.titled("Differences on the same splits", Group(table, *notes))
+
+
+def drawn(low: float, value: float, high: float, reach: float) -> str:
+    """An interval as a line of letters from -reach to reach: - for the interval, o for the value,
+    : for zero.
+    """
+
+    def place(number: float) -> int:
+        return round((number / reach + 1) / 2 * (WIDTH - 1))
+
+    letters = [" "] * WIDTH
+    letters[place(low) : place(high) + 1] = "-" * (place(high) - place(low) + 1)
+    letters[WIDTH // 2] = ":"
+    letters[place(value)] = "o"
+    return "".join(letters)
+
+
+def picture_path(out: str) -> Path:
+    """Where the picture goes; refused now, not after all the work, where it cannot be drawn."""
+    from ..plotting.style import pyplot
+
+    path = Path(out)
+    if path.suffix.lower() not in PICTURES:
+        raise UserError(
+            f"--out must be a picture with the ending {', '.join(PICTURES)}, got {out!r} instead."
+        )
+    pyplot()
+    return path
+
+
+def draw(result: ModelComparison, path: Path) -> str:
+    from ..plotting import DifferenceDisplay
+
+    make_folder(path)
+    DifferenceDisplay.from_predictions(result).figure_.savefig(path, dpi=150)
+    return str(path)
