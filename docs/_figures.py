@@ -406,6 +406,48 @@ def pair_times() -> str:
     return made_by(table(["penalty", "all pairs", "a fit for every pair"], rows), "pairs")
 
 
+def calibration() -> str:
+    """Both estimators on the sets that confirm, the defaults first."""
+    found = result("calibration")
+    shown = [
+        ("auto", "temperature", "floor"),
+        ("auto", "temperature", "none"),
+        ("auto", "temperature", "5 %"),
+        ("auto", "sigmoid", "floor"),
+        ("auto", "isotonic", "floor"),
+        ("squared_error", "temperature", "floor"),
+        ("brier", "temperature", "floor"),
+        ("log_loss", "temperature", "floor"),
+        ("log_loss", "sigmoid", "floor"),
+    ]
+    floors = {"floor": "`floor_`", "none": "none", "5 %": "5 % of the base rates"}
+    rows = []
+    for estimator, values in found["ranking"]["confirming"].items():
+        for criterion, way, floor in shown:
+            row = values[f"{estimator} | {criterion} | {way} | {floor}"]
+            what = [f"`{estimator}`", f'`"{criterion}"`', f'`"{way}"`', floors[floor]]
+            rows.append([*what, *_calibration_cells(row)])
+    for peer in ("SVC grid, calibrated", "base rates"):
+        row = found["ranking"]["confirming"]["KernelFisherDiscriminant"][peer]
+        rows.append([peer, "", "", "", *_calibration_cells(row)])
+    header = ["estimator", "`criterion`", "`calibration`", "floor"]
+    measured = ["mean", "worst set", "log-loss", "worst split", "error %", "calibration error"]
+    sets = ", ".join(found["halves"]["confirming"])
+    note = wrapped(f"Means over {found['splits']} splits of each of these sets: {sets}.")
+    return made_by(table([*header, *measured], rows) + "\n" + note, "calibration")
+
+
+def _calibration_cells(row: dict[str, float]) -> list[str]:
+    return [
+        f"{row['relative']:.2f}",
+        f"{row['worst']:.2f}",
+        f"{row['log_loss']:.3f}",
+        f"{row['worst_split']:.2f}",
+        f"{row['error']:.1f}",
+        f"{row['calibration_error']:.3f}",
+    ]
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -429,6 +471,7 @@ TABLES: dict[str, Callable[[], str]] = {
         coverage_tuned,
         interval_times,
         pair_times,
+        calibration,
     )
 }
 

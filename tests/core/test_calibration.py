@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.special
+from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold
+from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.core.calibration import even_odds
@@ -40,11 +42,16 @@ def raw(model: Any, X: np.ndarray, y: np.ndarray, **fit: Any) -> Any:
     return type(model)(**{**model.get_params(), **fixed}).fit(X, y, **fit)
 
 
-def platt_targets(labels: np.ndarray, weights: np.ndarray, c: int) -> np.ndarray:
-    sizes = np.array([weights[labels == j].sum() for j in range(c)])
-    return np.array(
-        [[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in labels]
-    )
+def soft_targets(labels: np.ndarray, weights: np.ndarray, c: int) -> np.ndarray:
+    n = weights.sum()
+    own = np.eye(c)[labels]
+    return (own * (n + 1.0) + (1.0 - own) / (c - 1.0)) / (n + 2.0)
+
+
+def floored(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A share of 1/(2(n + 1)) of the probability is given to all classes alike."""
+    share = 0.5 / (weights.sum() + 1.0)
+    return (1.0 - share) * p + share / p.shape[1]
 
 
 def minimised(
@@ -54,7 +61,7 @@ def minimised(
     scores = columns(decision)
     c = scores.shape[1]
     scale = scores.std()
-    targets = platt_targets(labels, weights, c)
+    targets = soft_targets(labels, weights, c)
 
     def logits(theta: np.ndarray) -> np.ndarray:
         return theta[0] / scale * scores + np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
@@ -141,7 +148,10 @@ def test_temperature_and_sigmoid_minimise_the_cross_entropy_of_held_out_decision
     expected = scipy.special.softmax(
         beta * columns(plain.decision_function(fresh)) + offsets, axis=1
     )
-    np.testing.assert_allclose(model.predict_proba(fresh), expected, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        model.predict_proba(fresh), floored(expected, w), rtol=1e-3, atol=1e-5
+    )
+    assert model.floor_ == pytest.approx(0.5 / (w.sum() + 1.0) / classes, rel=1e-12)
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
@@ -290,3 +300,64 @@ def test_another_alpha_is_calibrated_again(calibration: str) -> None:
     np.testing.assert_allclose(
         p, model.set_params(alpha=4.0).fit(X, y).predict_proba(X), rtol=1e-7, atol=1e-9
     )
+
+
+def small_training_set(X: np.ndarray, y: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
+    """Standardised rows and labels to train and to test."""
+    X, X_test, y, y_test = train_test_split(X, y, train_size=n, stratify=y, random_state=seed)
+    scaler = StandardScaler().fit(X)
+    return [scaler.transform(X), y, scaler.transform(X_test), y_test]
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_nearly_separable_classes_of_few_rows_are_told_apart_without_false_certainty(
+    estimator: type,
+) -> None:
+    """Decisions of iris grow to 1e5; a bound on the temperature must grow with them."""
+    losses = []
+    for seed in range(4):
+        X, y, fresh, truth = small_training_set(*load_iris(return_X_y=True), 75, seed)
+        losses.append(log_loss(truth, estimator().fit(X, y).predict_proba(fresh)))
+    assert np.mean(losses) < 0.25
+    assert np.max(losses) < 0.5
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_the_top_probability_of_ten_classes_is_as_high_as_the_accuracy(estimator: type) -> None:
+    X, y = load_digits(return_X_y=True)
+    X, fresh, y, truth = train_test_split(X, y, train_size=150, stratify=y, random_state=0)
+    p = estimator().fit(X, y).predict_proba(fresh)
+    accuracy = np.mean(p.argmax(axis=1) == truth)
+    assert accuracy > 0.9
+    assert np.mean(p.max(axis=1)) == pytest.approx(accuracy, abs=0.08)
+
+
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_a_rare_class_of_few_rows_is_predicted_no_worse_than_by_its_share(estimator: type) -> None:
+    law = {"n_features": 12, "n_informative": 4, "weights": [0.88], "class_sep": 1.2}
+    losses, shares = [], []
+    for seed in range(4):
+        X, y = make_classification(1060, random_state=seed, **law)
+        X, y, fresh, truth = small_training_set(X, y, 60, seed)
+        losses.append(log_loss(truth, estimator().fit(X, y).predict_proba(fresh)))
+        shares.append(log_loss(truth, np.full(len(truth), np.mean(y))))
+    assert np.mean(losses) < np.mean(shares)
+
+
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("estimator", CLASSIFIERS)
+def test_no_probability_is_below_what_the_number_of_rows_allows(
+    estimator: type, classes: int, calibration: str
+) -> None:
+    """A linear kernel's decisions grow with the distance from the training rows."""
+    X, y = overlapping(60, classes)
+    X = X + 10.0 * (y == "reed")[:, None]
+    weights = np.repeat([1.0, 2.0], 30)
+    model = estimator("linear", calibration=calibration).fit(X, y, sample_weight=weights)
+    p = model.predict_proba(np.vstack([1e6 * X, -1e6 * X]))
+    floor = 0.5 / (91.0 * classes)
+    assert model.floor_ == pytest.approx(floor, rel=1e-12)
+    assert p.min() >= floor * (1.0 - 1e-9)
+    if calibration != "isotonic":
+        assert p.min() == pytest.approx(floor, rel=1e-6)  # it is reached

@@ -18,17 +18,17 @@ from fitonce.core.calibration import (
 def log_loss(
     scores: np.ndarray, labels: np.ndarray, beta: float, weights: np.ndarray | None = None
 ) -> float:
-    """Cross-entropy with Platt's targets, (N + 1)/(N + c) for the own class of N rows.
+    """Cross-entropy with targets (n + 1)/(n + 2) for the own class of n rows.
 
     Classes without a score take no part.
     """
     logits = beta * class_scores(scores)
     c = logits.shape[1]
     weights = np.ones(len(labels)) if weights is None else weights
-    sizes = np.array([weights[labels == j].sum() for j in range(c)])[labels]
-    targets = (
-        np.where(np.arange(c) == labels[:, None], (sizes + 1)[:, None], 1.0) / (sizes + c)[:, None]
-    )
+    n = weights.sum()
+    targets = np.where(np.arange(c) == labels[:, None], n + 1.0, 1.0 / (c - 1.0)) / (n + 2.0)
+    targets = np.where(np.isfinite(logits), targets, 0.0)
+    targets /= targets.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
         terms = np.where(np.isfinite(logits), targets * logits, 0.0)
     return float(
@@ -72,13 +72,43 @@ def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
     assert log_loss(scores, labels, beta, weights) <= best.fun + 1e-15
 
 
-def test_inverse_temperature_is_finite_for_separable_scores_and_stops_at_its_bounds():
+def test_inverse_temperature_is_finite_for_separable_scores_and_flat_for_useless_ones():
     labels = np.array([0, 1, 1, 0])
     separable = np.array([-2.0, 1.0, 3.0, -0.5])
-    assert 0.1 < inverse_temperature(separable, labels, None) < 10.0  # Platt's targets hold it
-    assert inverse_temperature(1e-7 * separable, labels, None) == pytest.approx(np.exp(10.0))
-    assert inverse_temperature(-separable, labels, None) == pytest.approx(np.exp(-10.0))
+    assert 0.1 < inverse_temperature(separable, labels, None) < 10.0  # soft targets hold it
+    useless = probabilities(-separable, inverse_temperature(-separable, labels, None))
+    np.testing.assert_allclose(useless, 0.5, atol=1e-4)
     assert inverse_temperature(np.zeros(4), labels, None) > 0.0
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e6, 1e12])
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("kind", ["overlapping", "separable", "useless"])
+@pytest.mark.parametrize("offsets", [False, True])
+def test_the_unit_of_the_decisions_does_not_matter(kind, columns, unit, offsets):
+    """Discriminant decisions grow without bound as alpha falls."""
+    scores, labels = noisy_scores(columns)
+    if kind != "overlapping":
+        clear = 2.0 * labels - 1.0 if columns == 1 else np.eye(columns)[labels]
+        scores = (9.0 if kind == "separable" else -9.0) * clear + 0.1 * scores
+
+    def calibrated(scores):
+        found = calibrate(scores, labels, np.ones(len(labels)), offsets=offsets)
+        logits = found.beta * class_scores(scores) + found.offsets
+        return scipy.special.softmax(logits, axis=1)
+
+    np.testing.assert_allclose(calibrated(unit * scores), calibrated(scores), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("outlier", [1.0, 1e4, 1e8])
+def test_the_bracket_of_the_temperature_always_holds_the_best_one(outlier):
+    """Whatever the scores, the loss rises on both sides of what is found."""
+    scores, labels = noisy_scores(3)
+    scores[0] *= outlier
+    labels[0] = np.argmax(scores[0])
+    beta = inverse_temperature(scores, labels, None)
+    around = [log_loss(scores, labels, factor * beta) for factor in (0.9, 1.0, 1.1)]
+    assert around[1] < min(around[0], around[2])
 
 
 def test_weights_of_the_temperature_are_repetitions():

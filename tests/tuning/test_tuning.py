@@ -40,7 +40,7 @@ import fitonce
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.datasets import make_torus
-from fitonce.estimators.fitted import held_out_output
+from fitonce.estimators.fitted import criterion_of, held_out_output
 from fitonce.kernels import scale_gamma
 from fitonce.tuning import GammaLattice, Search, Trial, search
 
@@ -171,22 +171,24 @@ def literal(setting: Setting, gamma: float, alpha: float) -> Literal:
 
 
 def with_temperature(h: Literal) -> np.ndarray:
-    """Probabilities at the temperature that minimises the cross-entropy with Platt's targets."""
-    c = h.scores.shape[1]
-    sizes = np.array([h.weights[h.labels == j].sum() for j in range(c)])
-    targets = np.array(
-        [[(sizes[i] + 1.0 if i == j else 1.0) / (sizes[i] + c) for j in range(c)] for i in h.labels]
-    )
+    """Probabilities at the temperature that minimises the cross-entropy with targets (n + 1)/(n +
+    2), half a row's worth of them shared by all classes.
+    """
+    c, n = h.scores.shape[1], h.weights.sum()
+    own = np.eye(c)[h.labels]
+    targets = (own * (n + 1.0) + (1.0 - own) / (c - 1.0)) / (n + 2.0)
+    scale = np.abs(h.scores - h.scores.max(axis=1, keepdims=True)).mean()
 
     def cross_entropy(t: float) -> float:
         return -h.weights @ np.sum(
-            targets * scipy.special.log_softmax(np.exp(t) * h.scores, axis=1), axis=1
+            targets * scipy.special.log_softmax(np.exp(t) / scale * h.scores, axis=1), axis=1
         )
 
     t = scipy.optimize.minimize_scalar(
         cross_entropy, bounds=(-10, 10), method="bounded", options={"xatol": 1e-11}
     ).x
-    return scipy.special.softmax(np.exp(t) * h.scores, axis=1)
+    share = 0.5 / (n + 1.0)
+    return (1.0 - share) * scipy.special.softmax(np.exp(t) / scale * h.scores, axis=1) + share / c
 
 
 def naive_smoothed(h: Literal) -> float:
@@ -303,6 +305,22 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(
                 criterion,
                 point,
             )
+
+
+@pytest.mark.parametrize("estimator", [KernelFisherDiscriminant, LeastSquaresSVC])
+@pytest.mark.parametrize(("classes", "meant"), [(2, "squared_error"), (3, "brier")])
+def test_the_default_criterion_depends_on_the_number_of_classes(
+    estimator: type, classes: int, meant: str
+) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % classes
+    X = rng.normal(size=(40, 2)) + y[:, None]
+    chosen, named = (estimator(**given).fit(X, y) for given in ({}, {"criterion": meant}))
+    np.testing.assert_array_equal(
+        chosen.cv_results_["mean_test_score"], named.cv_results_["mean_test_score"]
+    )
+    assert chosen.criterion == "auto"
+    assert criterion_of(chosen) == meant
 
 
 def test_smoothed_error_of_two_classes_is_that_of_the_trained_targets() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 
-LOG_BETA_BOUNDS = (-10.0, 10.0)  # of the inverse temperature
+FLAT = float(np.exp(-10.0))  # differences of logits at which all classes are equally probable
+TINY = float(np.finfo(float).tiny)
 NEWTON_STEPS = 60
 
 
@@ -27,16 +27,36 @@ def class_scores(decision: np.ndarray) -> np.ndarray:
 
 
 def soft_targets(labels: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
-    """Platt's targets (k, c): (N_j + 1)/(N_j + c) for the own class of size N_j, 1/(N_j + c) for
-    the others.
+    """Targets (k, c) a little off certainty: (n + 1)/(n + 2) for the own class, the others share
+    1/(n + 2); n is the sum of the weights.
 
-    They keep the temperature finite where the held-out scores separate the classes perfectly.
+    That is Laplace's rule for n rows, all of them right. It keeps the temperature finite where the
+    held-out scores separate the classes perfectly. Platt (1999) has the size of the own class in
+    place of n; with several small classes that is far too soft.
     """
-    sizes = np.bincount(labels, weights=weights, minlength=n_classes)
-    other = 1.0 / (sizes[labels] + n_classes)
-    targets = np.repeat(other[:, None], n_classes, axis=1)
-    targets[np.arange(len(labels)), labels] = (sizes[labels] + 1.0) * other
+    doubt = 1.0 / (weights.sum() + 2.0)
+    targets = np.full((len(labels), n_classes), doubt / (n_classes - 1.0))
+    targets[np.arange(len(labels)), labels] = 1.0 - doubt
     return targets
+
+
+def _of_present(targets: np.ndarray, scores: np.ndarray, axis: int) -> np.ndarray:
+    """Targets without the classes that have no score, which get probability 0."""
+    present = np.isfinite(scores)
+    if present.all():
+        return targets
+    kept = targets * present
+    return np.asarray(kept / np.maximum(np.sum(kept, axis=axis, keepdims=True), TINY))
+
+
+def least_probability(weights: np.ndarray, n_classes: int) -> float:
+    """Half a row's worth among n + 1, shared by all classes: 1/(2 c (n + 1))."""
+    return 0.5 / (n_classes * (float(weights.sum()) + 1.0))
+
+
+def mixed(p: np.ndarray, floor: float) -> np.ndarray:
+    """Probabilities (…, c) mixed with equal ones: none is below the floor, their order stays."""
+    return np.asarray(floor + (1.0 - p.shape[-1] * floor) * p)
 
 
 def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -45,20 +65,31 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
 
     The loss is convex in β; the root of its derivative, the mean over rows of Σ_j (p_j(β) -
     target_j) score_j, is found on log β for all candidates together by Newton's method inside a
-    shrinking bracket. Scores that are worse than useless end at the lower bound.
+    shrinking bracket. With scores s ≤ 0, less the largest of each row, C = mean Σ_j target_j |s_j|
+    and U = mean Σ_j |s_j|:
+
+    - above (c - 1)/(e C) the derivative is positive, since Σ_j p_j |s_j| ≤ (c - 1)/(e β);
+    - below `FLAT`/U all probabilities are equal. Scores that are worse than useless end there.
+
+    Both bounds scale with the scores: their unit does not matter.
     """
-    targets = soft_targets(labels, weights, scores.shape[2]).T[:, None, :]
+    n_classes = scores.shape[2]
     weight = weights / weights.sum()
     centred = np.ascontiguousarray(
         np.moveaxis(scores, 2, 0)
     )  # classes lead: sums over few of them are then fast
     centred -= np.max(centred, axis=0)
+    unit = _unit(np.where(np.isfinite(centred), centred, 0.0), weight)
+    centred /= unit[:, None]
     finite = np.where(
         np.isfinite(centred), centred, 0.0
     )  # a class that was absent: softmax gives it probability 0
+    targets = soft_targets(labels, weights, n_classes).T[:, None, :]
+    targets = _of_present(targets, centred, axis=0)
     constant = np.sum(targets * finite, axis=0) @ weight
-    lower, upper = (np.full(len(scores), bound) for bound in LOG_BETA_BOUNDS)
-    log_beta = np.clip(-np.log(np.maximum(np.std(finite, axis=(0, 2)), 1e-300)), lower, upper)
+    lower = np.full(len(scores), np.log(FLAT))
+    upper = np.log((n_classes - 1.0) / np.e / np.maximum(-constant, TINY))
+    log_beta = np.clip(np.zeros(len(scores)), lower, upper)
     for _ in range(NEWTON_STEPS):
         p = np.exp(np.exp(log_beta)[:, None] * centred)
         p /= np.sum(p, axis=0)
@@ -76,18 +107,25 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
             np.max(np.abs(log_beta - before)) < 1e-12
         ):  # candidates that tie must not be told apart by what is left
             break
-    return np.asarray(np.exp(log_beta))
+    return np.asarray(np.exp(log_beta) / unit)
+
+
+def _unit(scores: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The mean over rows of Σ_j |s_j| for scores (c, m, k); one where all are zero."""
+    mean = np.sum(np.abs(scores), axis=0) @ weight
+    return np.where(mean > 0, mean, 1.0)
 
 
 @dataclass(frozen=True)
 class Temperature:
-    """Probabilities softmax(β s + b).
+    """Probabilities softmax(β s + b), none of them below a floor.
 
     Inverse temperature β and class offsets b (c,), zero for plain temperature scaling.
     """
 
     beta: float
     offsets: np.ndarray
+    floor: float
 
 
 def calibrate(
@@ -104,37 +142,20 @@ def calibrate(
         & ~np.isnan(scores).any(axis=1)
         & (weights > 0)
     )
-    if not usable.any():
-        return Temperature(1.0, np.zeros(c))
     scores, labels, weights = scores[usable], labels[usable], weights[usable]
-    beta = float(_precise_inverse_temperature(scores, labels, weights))
-    return (
-        _with_offsets(beta, scores, labels, weights) if offsets else Temperature(beta, np.zeros(c))
-    )
-
-
-def _precise_inverse_temperature(
-    scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> float:
-    """`inverse_temperatures` for one candidate, to full precision."""
-    targets = soft_targets(labels, weights, scores.shape[1])
-    finite = np.where(np.isfinite(scores), scores, 0.0)
-
-    def slope(log_beta: float) -> float:
-        p = scipy.special.softmax(np.exp(log_beta) * scores, axis=1)
-        return float(np.sum((p - targets) * finite, axis=1) @ weights / weights.sum())
-
-    lower, upper = LOG_BETA_BOUNDS
-    if slope(lower) >= 0:
-        return float(np.exp(lower))
-    if slope(upper) <= 0:
-        return float(np.exp(upper))
-    return float(np.exp(scipy.optimize.brentq(slope, lower, upper, xtol=1e-14, rtol=1e-14)))
+    floor = least_probability(weights, c)
+    if not usable.any():
+        return Temperature(1.0, np.zeros(c), floor)
+    beta = float(inverse_temperatures(scores[None], labels, weights)[0])
+    b = np.zeros(c)
+    if offsets:
+        beta, b = _with_offsets(beta, scores, labels, weights)
+    return Temperature(beta, b, floor)
 
 
 def _with_offsets(
     beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
-) -> Temperature:
+) -> tuple[float, np.ndarray]:
     """Newton's method on the convex cross-entropy in (β, b_2 … b_c), b_1 = 0.
 
     Platt's sigmoid where there are two classes.
@@ -143,7 +164,7 @@ def _with_offsets(
     scale = max(float(np.std(scores[np.isfinite(scores)])), np.finfo(float).tiny)
     finite = np.where(np.isfinite(scores), scores, 0.0) / scale
     masked = np.where(np.isfinite(scores), 0.0, -np.inf)
-    targets = soft_targets(labels, weights, c)
+    targets = _of_present(soft_targets(labels, weights, c), scores, axis=1)
     design = np.zeros((len(labels), c, c))  # logits = design @ (β, b_2, …, b_c)
     design[:, :, 0] = finite
     design[:, np.arange(1, c), np.arange(1, c)] = 1.0
@@ -172,14 +193,16 @@ def _with_offsets(
     beta = float(theta[0]) / scale
     if beta <= 0:  # scores worse than useless: the class shares remain
         shares = np.log(w @ targets)
-        return Temperature(float(np.exp(LOG_BETA_BOUNDS[0])), shares - shares[0])
-    return Temperature(beta, np.concatenate([[0.0], theta[1:]]))
+        return FLAT / scale, shares - shares[0]
+    return beta, np.concatenate([[0.0], theta[1:]])
 
 
-def probabilities(decision: np.ndarray, beta: float) -> np.ndarray:
-    """softmax(β · class scores), one column per class, rows summing to one."""
+def probabilities(decision: np.ndarray, beta: float, floor: float = 0.0) -> np.ndarray:
+    """softmax(β · class scores), one column per class, rows summing to one, none below the
+    floor.
+    """
     scaled = beta * class_scores(decision)
-    return np.asarray(scipy.special.softmax(scaled, axis=1))
+    return mixed(scipy.special.softmax(scaled, axis=1), floor)
 
 
 def even_odds(steps: np.ndarray) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.special
 
-from .calibration import inverse_temperatures
+from .calibration import inverse_temperatures, least_probability, mixed
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,12 @@ class HeldOutScores:
             return np.asarray(output[:, 1] - output[:, 0])
         return np.asarray(output[:, 0] if output.shape[1] == 1 else output)
 
-    def probabilities(self, j: int) -> np.ndarray:
-        """Class probabilities of candidate j, at its own best temperature."""
+    def probabilities(self) -> np.ndarray:
+        """Class probabilities (m, k, c) of every candidate, at its own best temperature."""
         decision, labels = self.classes
-        beta = inverse_temperatures(decision[j : j + 1], labels, self.weights)
-        return np.asarray(scipy.special.softmax(beta * decision[j], axis=1))
+        beta = inverse_temperatures(decision, labels, self.weights)
+        p = scipy.special.softmax(beta[:, None, None] * decision, axis=2)
+        return mixed(p, least_probability(self.weights, decision.shape[2]))
 
     @property
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
@@ -189,21 +190,17 @@ def _weighted_auc(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) 
 
 
 def log_loss(scores: HeldOutScores) -> np.ndarray:
-    """Log-loss of the held-out class scores at their own best temperature."""
-    decision, labels = scores.classes
-    beta = inverse_temperatures(decision, labels, scores.weights)
-    scaled = beta[:, None, None] * decision
-    own = scaled[:, np.arange(len(labels)), labels]
-    return scores.mean(scipy.special.logsumexp(scaled, axis=2) - own)
+    """Log-loss of the held-out class probabilities at their own best temperature."""
+    _, labels = scores.classes
+    return scores.mean(-np.log(scores.probabilities()[:, np.arange(len(labels)), labels]))
 
 
 def brier(scores: HeldOutScores) -> np.ndarray:
     """Squared error of the held-out class probabilities at their own best temperature, summed over
     the classes.
     """
-    decision, labels = scores.classes
-    beta = inverse_temperatures(decision, labels, scores.weights)
-    p = scipy.special.softmax(beta[:, None, None] * decision, axis=2)
+    _, labels = scores.classes
+    p = scores.probabilities()
     own = p[:, np.arange(len(labels)), labels]
     return scores.mean(np.sum(p**2, axis=2) - 2.0 * own + 1.0)
 

@@ -85,7 +85,7 @@ class Accumulation:
     def __init__(self, estimator: Any, landmarks: Any, *, classes: Any = None) -> None:
         self.model = clone(estimator)
         self.model.__fitonce_check__()
-        self.specification = specification_of(self.model)
+        self.specification = specification_of(self.model, n_classes=0)  # no criterion is asked
         self._refuse_what_needs_rows()
         self.classes = None
         if is_classifier(self.model):

@@ -19,6 +19,7 @@ from ..kernels import Kernel
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
 from ..tuning.costs import SearchProgress
+from ..tuning.criterion import AUTO
 from ..tuning.problem import Problem
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
@@ -45,6 +46,7 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "refinement_",
     "isotonic_",
     "temperature_",
+    "floor_",
     "coef_",
     "X_fit_",
     "gamma_",
@@ -93,7 +95,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             refine=(True, False),
             search=("auto", "full"),
         )
-        check_criterion(self, REGRESSION if self.multi_output else CLASSIFICATION)
+        check_criterion(self, REGRESSION if self.multi_output else (AUTO, *CLASSIFICATION))
         if hasattr(self, "fit_intercept"):
             check_options(self, fit_intercept=(True, False, "penalized"))
         if self.landmarks is not None:
@@ -179,7 +181,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self.X_fit_ = self.landmarks_ = features.landmarks
         self._set_model(solution, labels.readout, E, sizes, None)
         if getattr(self, "default_temperature", None) is not None:
-            self.temperature_ = self.default_temperature
+            self.temperature_, self.floor_ = self.default_temperature, 0.0
 
     def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
         """What was tried, as scores: minus the losses, and for AUC and R² what is left to one; and

@@ -11,7 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.calibration import calibrate, even_odds, probabilities, top_label_isotonic
+from ..core.calibration import (
+    calibrate,
+    even_odds,
+    mixed,
+    probabilities,
+    top_label_isotonic,
+)
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
@@ -100,11 +106,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.held_out_decision_ = held_out
         if self.calibration is None:
             if self.default_temperature is not None:
-                self.temperature_ = self.default_temperature
+                self.temperature_, self.floor_ = self.default_temperature, 0.0
             return
         decision, labels, weights = self._known_decisions()
         fitted = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
-        self.temperature_ = 1.0 / fitted.beta
+        self.temperature_, self.floor_ = 1.0 / fitted.beta, fitted.floor
         self._move_threshold(fitted.offsets / fitted.beta)
         if self.calibration == "isotonic":
             self._fit_isotonic(*self._known_decisions())
@@ -176,7 +182,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, n_classes).
 
-        Softmax of the decision values over the calibrated temperature.
+        Softmax of the decision values over the calibrated temperature, none below `floor_`.
         """
         return self._probabilities(X, "predict_proba")
 
@@ -238,9 +244,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             p = np.interp(host, *to_numpy(self.isotonic_))
             result = np.column_stack([1.0 - p, p])
         elif isotonic:
-            result = top_label_isotonic(
-                probabilities(host, 1.0 / self.temperature_), to_numpy(self.isotonic_)
-            )
+            p = probabilities(host, 1.0 / self.temperature_)
+            result = mixed(top_label_isotonic(p, to_numpy(self.isotonic_)), self.floor_)
         else:
-            result = probabilities(host, 1.0 / self.temperature_)
+            result = probabilities(host, 1.0 / self.temperature_, self.floor_)
         return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
+from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
@@ -62,6 +63,11 @@ def trained_columns(model: Any) -> np.ndarray | None:
     return columns
 
 
+def criterion_of(model: Any) -> Any:
+    """The criterion by which a fitted model was chosen: what "auto" stood for, or as given."""
+    return resolved(model.criterion, len(getattr(model, "classes_", ())))
+
+
 def n_axes(model: Any) -> int:
     """How many discriminant axes `transform` gives."""
     limit = len(model.classes_) - 1
@@ -84,6 +90,7 @@ def held_out_projection(model: Any) -> np.ndarray:
 
 
 __all__ = [
+    "criterion_of",
     "final_step",
     "fitted_kernel",
     "held_out_output",

@@ -15,7 +15,7 @@ from ..core.readout import Readout
 from ..core.rows import check_magnitude, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
 from ..landmarks.choice import landmarks_for
-from ..tuning.criterion import Criterion
+from ..tuning.criterion import Criterion, resolved
 from ..tuning.decompose import row_scale_of
 from ..tuning.problem import Data
 from ..tuning.specification import Specification
@@ -117,11 +117,10 @@ class Setup:
         return Tuner(self.data, self.specification, self.readout, deletions)
 
 
-def specification_of(estimator: Any) -> Specification:
-    """What an estimator tunes, from its parameters."""
-    criterion = Criterion(
-        estimator.criterion, getattr(estimator, "compression", 1.0), estimator.pooled
-    )
+def specification_of(estimator: Any, n_classes: int) -> Specification:
+    """What an estimator tunes, from its parameters; `n_classes` is 0 for numbers."""
+    given = resolved(estimator.criterion, n_classes)
+    criterion = Criterion(given, getattr(estimator, "compression", 1.0), estimator.pooled)
     return Specification(
         kernel=estimator.kernel,
         kernel_params=estimator.kernel_params,
@@ -143,10 +142,10 @@ def setup_of(
 ) -> Setup:
     """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it."""
     training = training_of(estimator, X, y, sample_weight, groups)
-    specification = specification_of(estimator)
     y_active = training.y[training.active]
     weights = None if training.weights is None else training.weights[training.active]
     labels = estimator.__fitonce_labels__(y_active, weights)
+    specification = specification_of(estimator, labels.readout.n_classes)
     coded = y_active if labels.codes is None else labels.codes
     targets = labels.readout.targets(coded)
     X_active = training.active_X()

@@ -47,8 +47,9 @@ class LeastSquaresSVC(KernelClassifier):
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
-    criterion : str, scorer or callable, default="brier"
-        The held-out loss by which tuned parameters and candidates are chosen. "brier" and
+    criterion : str, scorer or callable, default="auto"
+        The held-out loss by which tuned parameters and candidates are chosen. "auto" is
+        "squared_error" for two classes and "brier" for more. "brier" and
         "log_loss": of class probabilities at the best temperature of each candidate;
         "smoothed_error": mean of σ(-compression · margin), margins in units in which the class
         centroids lie at ±1; "error", "balanced_error": rows misclassified; "squared_error": of the
@@ -133,6 +134,9 @@ class LeastSquaresSVC(KernelClassifier):
         Sum of the leverages.
     temperature_ : float
         Probabilities are the softmax of decision values over this; absent without calibration.
+    floor_ : float
+        The least probability, 1/(2 c (n + 1)) for c classes and n rows: the softmax is mixed with
+        equal probabilities by that much.
     isotonic_ : array of shape (2, n_knots)
         Scores and their probabilities, between which `predict_proba` interpolates;
         ``calibration="isotonic"`` only.
@@ -175,7 +179,7 @@ class LeastSquaresSVC(KernelClassifier):
         kernel_params: dict[str, Any] | None = None,
         alpha: Any = "tune",
         penalty: str = "function",
-        criterion: Any = "brier",
+        criterion: Any = "auto",
         compression: float = 10.0,
         pooled: bool = True,
         refine: bool = False,

@@ -202,4 +202,4 @@ def held_out_probabilities(model: Any) -> np.ndarray:
             "calibration=None gives this classifier no probabilities: fit it with "
             "calibration='temperature'."
         )
-    return probabilities(held_out_output(model), 1.0 / model.temperature_)
+    return probabilities(held_out_output(model), 1.0 / model.temperature_, model.floor_)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..estimators.fitted import model_of
+from ..estimators.fitted import criterion_of, model_of
 from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
 NAMES = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"}
@@ -17,7 +17,7 @@ def _tried(model: Any) -> tuple[dict[str, Any], float]:
     """Every candidate, the chosen one and what the criterion is called; and the sign that turns
     scores into losses where the criterion is one.
     """
-    criterion, results = model.criterion, model.cv_results_
+    criterion, results = criterion_of(model), model.cv_results_
     shown = np.flatnonzero(_shown(results))
     candidates = [results["params"][number] for number in shown]
     sign = 1.0 if criterion in ("auc", "r2") or callable(criterion) else -1.0

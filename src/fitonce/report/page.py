@@ -20,6 +20,7 @@ import sklearn
 from ..assessment import shown, words
 from ..core.atomic import write_atomically
 from ..core.version import __version__
+from ..estimators.fitted import criterion_of
 from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
@@ -41,6 +42,7 @@ FILTERS = (
 )
 FUNCTIONS = (
     calibrated,
+    criterion_of,
     chosen_values,
     own_splits,
     shown.baseline_name,

@@ -14,6 +14,7 @@ from ..core.criteria import LOSSES, OF_THE_FIT, HeldOutScores, mean_over_folds, 
 from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
+AUTO = "auto"
 PERFECT = {"auc": 1.0, "r2": 1.0}  # the score at a loss of zero; 0 for all others
 
 SMOOTH = ("log_loss", "brier", "squared_error", "r2", "smoothed_error")  # in every output
@@ -85,6 +86,15 @@ def _number(score: Any) -> float:
     )
 
 
+def resolved(given: Any, n_classes: int) -> Any:
+    """The criterion that "auto" stands for: squared error of the targets of two classes, the Brier
+    score of more; any other as it is.
+    """
+    if not (isinstance(given, str) and given == AUTO):
+        return given
+    return "squared_error" if n_classes == 2 else "brier"
+
+
 def is_scorer_name(name: Any) -> bool:
     return isinstance(name, str) and name in get_scorer_names()
 
@@ -102,7 +112,9 @@ def _scored(scorer: Any, scores: HeldOutScores, j: int) -> float:
         stub = HeldOutRegressor(scores.output(j))
     else:
         classes, output = np.asarray(scores.class_names), scores.output(j)
-        stub = HeldOutClassifier(classes, output, lambda: scores.probabilities(j))
+        stub = HeldOutClassifier(
+            classes, output, lambda: scores.candidates(slice(j, j + 1)).probabilities()[0]
+        )
     weights = {} if np.all(scores.weights == 1.0) else {"sample_weight": scores.weights}
     value: float = scorer(stub, np.zeros((len(y), 1)), y, **weights)
     return value

@@ -185,7 +185,7 @@ def _labels(classes: np.ndarray) -> np.ndarray:
 
 
 def _probabilities(model: Any, values: Value) -> Value:
-    """softmax(decision / temperature), or isotonic steps."""
+    """softmax(decision / temperature), or isotonic steps; none below the floor."""
     isotonic, n_classes = model.calibration == "isotonic", len(model.classes_)
     if isotonic and is_binary(model):
         p = _interpolated(values, model.isotonic_)
@@ -193,7 +193,9 @@ def _probabilities(model: Any, values: Value) -> Value:
     scores = beside(values * 0.0, values) if is_binary(model) else values
     # one factor for each class: a single number might be fused in float32
     p = (scores * np.full(n_classes, 1.0 / model.temperature_)).op("Softmax", axis=1)
-    return _top_label_isotonic(p, model.isotonic_, n_classes) if isotonic else p
+    p = _top_label_isotonic(p, model.isotonic_, n_classes) if isotonic else p
+    share: Value = p * np.full(n_classes, 1.0 - n_classes * model.floor_)
+    return share + np.full(n_classes, float(model.floor_)) if model.floor_ else p
 
 
 def _interpolated(x: Value, steps: np.ndarray) -> Value:
