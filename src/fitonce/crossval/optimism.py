@@ -55,7 +55,7 @@ def optimism(
     >>> from fitonce import KernelFisherDiscriminant, optimism
     >>> X, y = load_wine(return_X_y=True)
     >>> print(optimism(KernelFisherDiscriminant(), (X - X.mean(0)) / X.std(0), y, cv=5))
-    tuned 0.9831, nested 0.9719: optimism +0.0112
+    tuned 0.9944, nested 0.9888: optimism +0.0056
     """
     if not is_model(estimator):
         raise TypeError(

@@ -163,7 +163,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
-        names = ("kernel", "kernel_params", "calibration", "fit_intercept", "landmarks")
+        names = (
+            "kernel",
+            "kernel_params",
+            "calibration",
+            "criterion",
+            "fit_intercept",
+            "landmarks",
+        )
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
@@ -181,7 +188,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self.X_fit_ = self.landmarks_ = features.landmarks
         self._set_model(solution, labels.readout, E, sizes, None)
         if getattr(self, "default_temperature", None) is not None:
-            self.temperature_, self.floor_ = self.default_temperature, 0.0
+            self.temperature_ = self.default_temperature
 
     def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
         """What was tried, as scores: minus the losses, and for AUC and R² what is left to one; and

@@ -49,6 +49,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     Labels are kept on the host, numbers where the data live.
     """
 
+    floor_: float = 0.0  # of models that are not calibrated
     default_temperature: ClassVar[float | None] = None  # without calibration, where it makes sense
 
     @with_callbacks
@@ -106,7 +107,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.held_out_decision_ = held_out
         if self.calibration is None:
             if self.default_temperature is not None:
-                self.temperature_, self.floor_ = self.default_temperature, 0.0
+                self.temperature_ = self.default_temperature
             return
         decision, labels, weights = self._known_decisions()
         fitted = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")

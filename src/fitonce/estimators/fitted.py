@@ -16,6 +16,7 @@ from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
+from .parameters import used
 from .record import record_of
 
 
@@ -65,7 +66,7 @@ def trained_columns(model: Any) -> np.ndarray | None:
 
 def criterion_of(model: Any) -> Any:
     """The criterion by which a fitted model was chosen: what "auto" stood for, or as given."""
-    return resolved(model.criterion, len(getattr(model, "classes_", ())))
+    return resolved(used(model, "criterion"), len(getattr(model, "classes_", ())))
 
 
 def n_axes(model: Any) -> int:

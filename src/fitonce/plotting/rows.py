@@ -116,7 +116,7 @@ class InfluenceDisplay(Display):
         >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
         >>> display = InfluenceDisplay.from_estimator(model)
         >>> int((display.values < 0).sum())   # rows misclassified when left out
-        3
+        1
         """
         model = model_of(estimator)
         targets = training_targets(model, y)
