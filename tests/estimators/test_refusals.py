@@ -587,7 +587,7 @@ def test_a_tiny_alpha_warns_with_a_bound(estimator, penalty):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         estimator(alpha=1e-4, penalty=penalty).fit(X, targets(estimator))
-        estimator(penalty=penalty).fit(X, targets(estimator))
+        estimator(gamma=0.3, penalty=penalty).fit(X, targets(estimator))
 
 
 def test_the_warning_points_at_the_caller():
