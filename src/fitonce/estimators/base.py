@@ -163,14 +163,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._columns = training.active if partly else None
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
-        names = (
-            "kernel",
-            "kernel_params",
-            "calibration",
-            "criterion",
-            "fit_intercept",
-            "landmarks",
-        )
+        kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
+        names = (*kernel_and_rows, "calibration", "criterion")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
