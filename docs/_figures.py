@@ -407,8 +407,9 @@ def pair_times() -> str:
 
 
 def calibration() -> str:
-    """Both estimators on the sets that confirm, the defaults first."""
+    """Both estimators on the sets that decided and on those that confirm, the defaults first."""
     found = result("calibration")
+    halves = ("deciding", "confirming")
     shown = [
         ("auto", "temperature", "floor"),
         ("auto", "temperature", "none"),
@@ -418,34 +419,34 @@ def calibration() -> str:
         ("squared_error", "temperature", "floor"),
         ("brier", "temperature", "floor"),
         ("log_loss", "temperature", "floor"),
-        ("log_loss", "sigmoid", "floor"),
     ]
     floors = {"floor": "`floor_`", "none": "none", "5 %": "5 % of the base rates"}
+
+    def cells(estimator: str, variant: str) -> list[str]:
+        parts = [found["ranking"][half][estimator][variant] for half in halves]
+        return [
+            *(f"{part['relative']:.2f}, {part['worst']:.2f}" for part in parts),
+            *(f"{part['error']:.1f}" for part in parts),
+            *(f"{part['calibration_error']:.3f}" for part in parts),
+        ]
+
     rows = []
-    for estimator, values in found["ranking"]["confirming"].items():
+    for estimator in found["ranking"]["deciding"]:
         for criterion, way, floor in shown:
-            row = values[f"{estimator} | {criterion} | {way} | {floor}"]
+            variant = f"{estimator} | {criterion} | {way} | {floor}"
             what = [f"`{estimator}`", f'`"{criterion}"`', f'`"{way}"`', floors[floor]]
-            rows.append([*what, *_calibration_cells(row)])
+            rows.append([*what, *cells(estimator, variant)])
     for peer in ("SVC grid, calibrated", "base rates"):
-        row = found["ranking"]["confirming"]["KernelFisherDiscriminant"][peer]
-        rows.append([peer, "", "", "", *_calibration_cells(row)])
+        rows.append([peer, "", "", "", *cells("KernelFisherDiscriminant", peer)])
     header = ["estimator", "`criterion`", "`calibration`", "floor"]
-    measured = ["mean", "worst set", "log-loss", "worst split", "error %", "calibration error"]
-    sets = ", ".join(found["halves"]["confirming"])
-    note = wrapped(f"Means over {found['splits']} splits of each of these sets: {sets}.")
-    return made_by(table([*header, *measured], rows) + "\n" + note, "calibration")
-
-
-def _calibration_cells(row: dict[str, float]) -> list[str]:
-    return [
-        f"{row['relative']:.2f}",
-        f"{row['worst']:.2f}",
-        f"{row['log_loss']:.3f}",
-        f"{row['worst_split']:.2f}",
-        f"{row['error']:.1f}",
-        f"{row['calibration_error']:.3f}",
+    measured = [
+        f"{what}, {half}"
+        for what in ("log-loss: mean and worst set", "error %", "calibration error")
+        for half in halves
     ]
+    told = [f"{half} are {', '.join(found['halves'][half])}" for half in halves]
+    note = wrapped(f"Means over {found['splits']} splits of each set; {'; '.join(told)}.")
+    return made_by(table([*header, *measured], rows) + "\n" + note, "calibration")
 
 
 TABLES: dict[str, Callable[[], str]] = {
