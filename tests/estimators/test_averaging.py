@@ -391,9 +391,7 @@ def test_every_training_set_averages_its_own_rows():
 def test_permutations_refit():
     X, y = repeated_rows(2)
     options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 4, "random_state": 1}
-    got = fitonce.permutation_test_score(
-        make(LeastSquaresSVC), X, y, **options, permute="resplit"
-    )
+    got = fitonce.permutation_test_score(make(LeastSquaresSVC), X, y, **options, permute="resplit")
     expected = sklearn.model_selection.permutation_test_score(
         make(LeastSquaresSVC), X, y, **options
     )
