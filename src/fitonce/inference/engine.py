@@ -32,7 +32,7 @@ from ..core.arrays import (
 from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs, size_of_targets
-from .factors import fold_factors, is_definite, kept_targets, label_maps, training_sizes
+from .factors import fold_factors, is_definite, kept_targets, label_maps
 from .folds import FoldRun, Layout
 
 # working memory of a block of labellings, beside the n×n matrices of the problem itself
@@ -81,8 +81,10 @@ class SharedEngine:
 
     # ---- fixed folds -----------------------------------------------------------------------------
 
-    def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
-        """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds."""
+    def fixed(self, layout: Layout, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+        """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds, given the
+        class sizes (B, k, c) of their training sets.
+        """
         order, truth = layout.order, values[..., layout.order]
         in_order = self._prepare(layout)
         if in_order:
@@ -93,7 +95,7 @@ class SharedEngine:
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         for run in layout.runs:
             self._hold_out(layout, run, fits[1:], held_out)
-        return self._read([layout], values, truth, fits, held_out, total)
+        return self._read([layout], sizes, truth, fits, held_out, total)
 
     def _prepare(self, layout: Layout) -> bool:
         """The maps in the order of the layout, where that is a reordering of the rows and memory
@@ -138,7 +140,9 @@ class SharedEngine:
 
     # ---- folds that differ -----------------------------------------------------------------------
 
-    def each(self, layouts: Sequence[Layout], values: np.ndarray) -> list[Outputs]:
+    def each(
+        self, layouts: Sequence[Layout], values: np.ndarray, sizes: np.ndarray | None
+    ) -> list[Outputs]:
         """Outputs by run for labellings whose folds lie at different places but have the same
         shapes.
 
@@ -168,7 +172,7 @@ class SharedEngine:
             )
             solve(layout, given, found)
         truth = np.concatenate([values[part][..., layout.order] for layout, part in shared])
-        return self._read(layouts, values, truth, fits, held_out, total)
+        return self._read(layouts, sizes, truth, fits, held_out, total)
 
     def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (t, width) of the labellings with one layout from r, in place.
@@ -221,7 +225,7 @@ class SharedEngine:
     def _read(
         self,
         layouts: Sequence[Layout],
-        values: np.ndarray,
+        sizes: np.ndarray | None,
         truth: np.ndarray,
         fits: list[Array],
         held_out: list[Array],
@@ -233,7 +237,6 @@ class SharedEngine:
             orders = np.stack([layout.order for layout in layouts])
             scale = to_numpy(self.problem.row_scale)[:, 0][orders]
             predicted = predicted / asarray_like(scale[:, None, :], predicted)
-        sizes = None if total is None else self._sizes(layouts, values)
         outputs = []
         for run in layouts[0].runs:
             scatter = run_sizes = None
@@ -250,15 +253,14 @@ class SharedEngine:
             outputs.append(Outputs(read, seen, self.smoother.accuracy(self.mu) * size))
         return outputs
 
-    def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
-        """Which labellings (B,) the closed form covers; one layout for all of them, or one each."""
-        if not self.readout.n_classes:
-            sizes = (len(rows) for layout in layouts for rows in layout.deleted)
-            return np.full(len(values), max(sizes) < self.n_samples - 1)
-        return np.asarray(np.all(self.readout.is_regular(self._sizes(layouts, values)), axis=1))
-
-    def _sizes(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
-        return training_sizes(layouts, values, self.readout.n_classes, self.weights)
+    def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
+        """Which labellings (B,) the closed form covers, of all those with the same layout, or one
+        each, and class sizes (B, k, c); one for all of them where there are no classes.
+        """
+        if sizes is None:
+            deleted = (len(rows) for layout in layouts for rows in layout.deleted)
+            return np.array([max(deleted) < self.n_samples - 1])
+        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
 
 def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:

@@ -19,6 +19,7 @@ from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
 from .engine import SharedEngine
+from .factors import training_sizes
 from .folds import Layout
 from .literal import Fitter
 from .placements import Labelling, Placement
@@ -74,6 +75,24 @@ class Batch:
             (np.array([number for number, _ in group]), [placement for _, placement in group])
             for _, group in sorted(groups.items(), key=lambda item: item[0] != ())
         ]
+
+    def sizes(
+        self, number: int, layouts: Sequence[Layout], engine: SharedEngine | TrainedEngine
+    ) -> np.ndarray | None:
+        """Class sizes (B, k, c) of the training sets of one group of `by_shape`, counted once for
+        all engines of a kind, which weight rows alike; None for numbers.
+        """
+        if self.question.classes is None:
+            return None
+        if (number, engine.route) not in self._sizes:
+            codes, n_classes = self.values[self.by_shape[number][0]], len(self.question.classes)
+            counted = training_sizes(layouts, codes, n_classes, engine.weights)
+            self._sizes[number, engine.route] = counted
+        return self._sizes[number, engine.route]
+
+    @cached_property
+    def _sizes(self) -> dict[tuple[int, str], np.ndarray]:
+        return {}
 
 
 class Evaluation:
@@ -217,22 +236,24 @@ class Evaluation:
         engine = self.engine
         if engine is None or self.layout is None:
             return
-        for members, placements in batch.by_shape:
+        for number, (members, placements) in enumerate(batch.by_shape):
             observed = placements[0].number == 0
             layouts = (
                 [self.layout] if observed else [_layout(placement) for placement in placements]
             )
-            regular = engine.regular(layouts, batch.values[members])
-            chosen = members[regular]
+            sizes = batch.sizes(number, layouts, engine)
+            regular = np.broadcast_to(engine.regular(layouts, sizes), members.shape)
+            chosen, sizes = members[regular], None if sizes is None else sizes[regular]
             if not len(chosen):
                 continue
             if observed:
-                yield chosen, engine.fixed(self.layout, batch.values[chosen])
+                yield chosen, engine.fixed(self.layout, batch.values[chosen], sizes)
             elif isinstance(engine, SharedEngine):
-                yield chosen, engine.each(list(compress(layouts, regular)), batch.values[chosen])
+                kept_layouts = list(compress(layouts, regular))
+                yield chosen, engine.each(kept_layouts, batch.values[chosen], sizes)
             else:
                 kept = list(compress(placements, regular))
-                yield from self._of_training_sets(engine, batch, chosen, kept)
+                yield from self._of_training_sets(engine, batch, chosen, kept, sizes)
 
     def _of_training_sets(
         self,
@@ -240,6 +261,7 @@ class Evaluation:
         batch: Batch,
         members: np.ndarray,
         placements: Sequence[Placement],
+        sizes: np.ndarray | None,
     ) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
         """Each placement by decompositions of its own training sets, which its labellings share.
 
@@ -253,7 +275,8 @@ class Evaluation:
                 if placement.number != self._placed[0]:
                     self._placed = placement.number, engine.moved(placement.splits)
                 values = batch.values[members[places]]
-                yield members[places], self._placed[1].fixed(_layout(placement), values)
+                own = None if sizes is None else sizes[places]
+                yield members[places], self._placed[1].fixed(_layout(placement), values, own)
 
     def _literal_scores(
         self, labellings: Sequence[Labelling], by_engine: np.ndarray

@@ -41,7 +41,7 @@ from ..tuning.search import Trial
 from ..tuning.tuner import Parameters, Tuner
 from ..tuning.walk import search
 from .engine import BLOCK_BYTES
-from .factors import is_definite, kept_targets, training_sizes
+from .factors import is_definite, kept_targets
 from .folds import Layout
 from .together import Together, key_of
 from .validity import Split
@@ -268,18 +268,18 @@ class TrainedEngine:
         X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
         return TrainedFold(setup, X_test, self.max_bytes)
 
-    def regular(self, layouts: Sequence[Layout], values: np.ndarray) -> np.ndarray:
-        """Which labellings (B,) leave every training set a model like the whole's."""
-        if not self.n_classes:
-            return np.ones(len(values), dtype=bool)
-        sizes = training_sizes(layouts, values, self.n_classes, self.weights)
+    def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
+        """Which labellings (B,) with class sizes (B, k, c) leave every training set a model like
+        the whole's; one for all of them where there are no classes.
+        """
+        if sizes is None:
+            return np.array([True])
         return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
-    def fixed(self, layout: Layout, values: np.ndarray) -> list[Outputs]:
-        """Outputs by fold for labels (B, n) or numbers (B, t, n)."""
-        sizes = None
-        if self.readout.needs_scatter:
-            sizes = training_sizes([layout], values, self.n_classes, self.weights)
+    def fixed(self, layout: Layout, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+        """Outputs by fold for labels (B, n) or numbers (B, t, n), given the class sizes (B, k, c)
+        of their training sets.
+        """
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
