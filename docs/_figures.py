@@ -190,11 +190,17 @@ def positions() -> str:
         f"{found['permutations']:,} permutations"
     )
     times = table([what, "time", "times faster"], rows)
-    both = spent["generalization_seconds"]
-    rest = (
-        f"Generalisation over time, no permutations: {duration(both['fitonce'])}, MNE "
-        f"{duration(both['mne'])}.\n"
-    )
+    names = {"scores": "scores at all times", "generalization": "generalisation over time"}
+    without = [
+        [
+            names[name],
+            duration(spent[f"{name}_seconds"]["fitonce"]),
+            duration(spent[f"{name}_seconds"]["mne"]),
+            f"{spent[f'{name}_times_faster']}",
+        ]
+        for name in names
+    ]
+    rest = table(["no permutations", "fitonce", "MNE", "times faster"], without)
     return made_by(times + "\n" + rest, "positions")
 
 
