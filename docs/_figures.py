@@ -455,6 +455,19 @@ def calibration() -> str:
     return made_by(table([*header, *measured], rows) + "\n" + note, "calibration")
 
 
+def score_intervals() -> str:
+    """Coverage and, in brackets, mean width of every method, by number of rows and data."""
+    found = result("score_intervals")["rows"]
+    methods = list(dict.fromkeys(row["method"] for row in found))
+    cells: dict[tuple[int, str], list[str]] = {}
+    for row in found:
+        start = [str(row["n"]), f"{row['data']} ({row['accuracy']:.0%})"]
+        cells.setdefault((row["n"], row["data"]), start).append(
+            f"{row['coverage']:.0%} ({row['width']:.2f})"
+        )
+    return made_by(table(["rows", "data (accuracy)", *methods], cells.values()), "score_intervals")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -479,6 +492,7 @@ TABLES: dict[str, Callable[[], str]] = {
         interval_times,
         pair_times,
         calibration,
+        score_intervals,
     )
 }
 
@@ -515,6 +529,7 @@ def tuned_shortfall() -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    "score_draws": lambda: str(result("score_intervals")["draws"]),
     "coverage_draws": lambda: str(result("coverage")["draws"]),
     "coverage_rows": lambda: str(result("coverage")["n"]),
     "tuned_shortfall": tuned_shortfall,
