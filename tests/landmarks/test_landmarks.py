@@ -507,7 +507,7 @@ def test_permutations_share_points(estimator):
         "random_state": 2,
     }
     model = make(estimator, landmarks=8, shared_landmarks=True, random_state=3)
-    got = fitonce.permutation_test_score(model, X, y, **options)
+    got = fitonce.permutation_test_score(model, X, y, **options, permute="resplit")
     given = make(estimator, landmarks=clone(model).fit(X, y).landmarks_)
     expected = sklearn.model_selection.permutation_test_score(given, X, y, **options)
     assert_close(got[0], expected[0])
@@ -522,7 +522,7 @@ def test_permutations_with_landmarks_of_each_training_set(estimator):
     options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 5, "random_state": 2}
     for method in ("uniform", "greedy"):
         model = make(estimator, landmarks=8, landmark_method=method, random_state=3)
-        got = fitonce.permutation_test_score(model, X, y, **options)
+        got = fitonce.permutation_test_score(model, X, y, **options, permute="resplit")
         expected = sklearn.model_selection.permutation_test_score(model, X, y, **options)
         assert_close(got[0], expected[0])
         assert_close(got[1], expected[1])
