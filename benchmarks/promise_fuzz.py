@@ -40,7 +40,7 @@ def main() -> None:
         "scores_that_differ": {str(o.seed): list(o.scores) for o in clear if o.scores},
         "largest_deviation_over_tolerance": max(outcome.deviation for outcome in clear),
     }
-    common.write("promise_fuzz", result)
+    common.write(__file__, result)
     for outcome in clear:
         if not outcome.kept:
             print(outcome)
