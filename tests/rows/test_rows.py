@@ -439,13 +439,14 @@ def test_the_advice_names_what_would_fit():
 
 @pytest.mark.parametrize("classes", [0, 2, 5])
 def test_what_a_fit_on_landmarks_holds_is_counted(classes):
+    """For the criteria that hold most."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30_000, 2))
     y = rows[:, 0] + rng.normal(size=len(rows))
     model = KernelRidge(gamma=0.5, landmarks=20, random_state=0)
     if classes:
         y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
-        model = KernelFisherDiscriminant(gamma=0.5, landmarks=20, random_state=0)
+        model = KernelFisherDiscriminant(gamma=0.5, landmarks=20, criterion="brier", random_state=0)
     tracemalloc.start()
     try:
         model.fit(rows, y)
