@@ -611,7 +611,6 @@ KEYWORDS = {
     "no weights": {"params": {"sample_weight": None}},
     "a parameter that fit does not have": {"params": {"sample_weights": np.ones(60)}},
     "one dimension": {"X": np.arange(60.0)},
-    "rows out of range": {"cv": [(np.arange(50), np.arange(55, 65))]},
     "rows counted from the end": {"cv": [(np.arange(50), np.arange(-10, 0))]},
     "an empty training set": {"cv": [(np.arange(0), np.arange(60))]},
     "an unknown metric": {"scoring": "beauty"},

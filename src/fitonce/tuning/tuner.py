@@ -324,9 +324,13 @@ class _Best:
         return evaluated
 
     def _better(self, evaluated: Evaluated) -> Trial:
-        """The trial; its decomposition is kept if it is the best one so far."""
-        trial = evaluated.trial
-        if self.kept is None or Search([self.kept.trial, trial]).winner is trial:
+        """The trial; its decomposition is kept if it is the best one so far.
+
+        All alphas of a kernel take the place of those that were probed there: both have the same
+        losses, but for rounding.
+        """
+        trial, best = evaluated.trial, None if self.kept is None else self.kept.trial
+        if best is None or _covers(trial, best) or Search([best, trial]).winner is trial:
             self.kept = evaluated
         return trial
 
@@ -335,6 +339,10 @@ class _Best:
         if kept is None or kept.problem is None or kept.trial is not winner:
             return self.tuner.problem(winner.parameters), None
         return kept.problem, kept.path
+
+
+def _covers(trial: Trial, probed: Trial) -> bool:
+    return trial.parameters == probed.parameters and len(trial.alphas) > len(probed.alphas)
 
 
 def _name(parameters: Mapping[str, Any]) -> str:

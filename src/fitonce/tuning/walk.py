@@ -68,8 +68,11 @@ def walk(
     steps = _Walk(stages.probe, sampled, here)
     best = steps.best(lattice)
     whole = best is here or len(best.alphas) > 1 or len(here.alphas) == 1
-    last = [] if whole else evaluate([best.parameters])
-    return [*sampled, here, *steps.tried, *last]
+    if whole:
+        return [*sampled, here, *steps.tried]
+    # a decomposition has every alpha, those that were probed there included
+    probed = [trial for trial in steps.tried if trial.parameters != best.parameters]
+    return [*sampled, here, *probed, *evaluate([best.parameters])]
 
 
 class _Walk:
