@@ -149,7 +149,7 @@ def calibration(answer: Assessment) -> RenderableType | None:
         return None
     picked = sorted({0, len(curve.count) // 2, len(curve.count) - 1})
     examples = "; ".join(
-        f"said {curve.predicted[i]:.2f}, came true {curve.observed[i]:.2f}" for i in picked
+        f"predicted {curve.predicted[i]:.2f}, observed {curve.observed[i]:.2f}" for i in picked
     )
     return Text.assemble(
         ("Calibration: ", "bold"),

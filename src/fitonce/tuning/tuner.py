@@ -361,11 +361,13 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
             reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
         elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
             reason = (
-                "float64 does not carry a smaller one; the targets seem to have little noise, or "
-                "the kernel is very smooth"
+                "smaller values are below double precision; the targets seem to have little noise, "
+                "or the kernel is very smooth"
             )
         else:
-            reason = "float64 does not carry a smaller one; nothing here may predict the targets"
+            reason = (
+                "smaller values are below double precision; nothing here may predict the targets"
+            )
         warn_numerical(
             f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}."
         )
