@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import zipfile
+from datetime import date, datetime
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from fitonce.cli.errors import UserError
 from fitonce.cli.models import merged_categories, most_levels, pipeline, preprocessing
 from fitonce.cli.options import Settings
 from fitonce.cli.remarks import Remarks, option, quoted
-from fitonce.cli.tables import Table, read_table
+from fitonce.cli.tables import Table, _plainest, read_table
 from fitonce.cli.values import as_number
 
 LABELS = ["yes", "no"] * (N // 2)
@@ -271,7 +272,6 @@ def write_sheets(path, **sheets):
             archive.writestr(f"xl/worksheets/s{i}.xml", sheet(frame))
 
 
-@pytest.mark.skipif(np.__version__.startswith("1."), reason="the reader needs NumPy 2")
 def test_spreadsheets_are_read(folder):
     pytest.importorskip("fastexcel")
     frame = table().drop("w")
@@ -284,6 +284,16 @@ def test_spreadsheets_are_read(folder):
     says(run("fit", "book.xlsx", "-t", "label", "--sheet", "none"), "no sheet 'none'", "data")
     parts, other = (design(read_table(name), "label") for name in ("book.xlsx", "good.csv"))
     assert parts.X.equals(other.X.select(parts.X.columns))
+
+
+def test_cells_have_the_plainest_type_that_holds_them():
+    whole, half = pl.Series([1.0, None, 3.0]), pl.Series([1.0, 2.5])
+    day, hour = (pl.Series([datetime(2024, 1, 2, h), None]) for h in (0, 5))
+    assert _plainest(whole).to_list() == [1, None, 3] and _plainest(whole).dtype == pl.Int64
+    assert _plainest(day).dtype == pl.Date and _plainest(day)[0] == date(2024, 1, 2)
+    assert _plainest(half).equals(half) and _plainest(hour).equals(hour)
+    endless = pl.Series([1.0, float("inf")])
+    assert _plainest(endless).equals(endless)
 
 
 def test_a_missing_reader_of_spreadsheets_is_named(folder, monkeypatch):

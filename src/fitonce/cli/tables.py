@@ -19,6 +19,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -205,18 +206,32 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
     chosen, notes = sheet or names[0], []
     if sheet is None and len(names) > 1:
         notes.append(f"first sheet, {chosen!r}, of {_first(names, 5)} (else --sheet)")
-    frame = pl.read_excel(
-        io.BytesIO(content),
-        sheet_name=chosen,
-        engine="calamine",
-        infer_schema_length=None,
-        raise_if_empty=False,
-    )
+    frame = _cells(book, chosen)
     if not frame.width:
         raise UserError(f"the sheet {chosen!r} of {path} is empty: there is no table in it.")
     frame = frame.with_columns(pl.col(pl.String).replace(MISSING, None))
     frame.columns = _named([name.strip() for name in frame.columns], notes)
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
+
+
+def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
+    """The cells of a sheet below its header, without empty columns that have no name.
+
+    `polars.read_excel` would do, but calls pyarrow, which may not fit the NumPy that is there.
+    """
+    frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None, n_rows=n_rows))
+    unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
+    frame = frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
+    return frame.select(_plainest(column) for column in frame)
+
+
+def _plainest(column: pl.Series) -> pl.Series:
+    """Floats that are all whole as integers, and moments that are all midnight as dates."""
+    if column.dtype.is_float() and (column.is_finite() & (column.floor() == column)).all():
+        return column.cast(pl.Int64)
+    if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
+        return column.cast(pl.Date)
+    return column
 
 
 def _separator(text: str) -> str:
@@ -288,7 +303,10 @@ def column_names(path: str) -> list[str]:
         if path.lower().endswith(PARQUET):
             return list(pl.read_parquet_schema(path))
         if path.lower().endswith(EXCEL):
-            return pl.read_excel(path, engine="calamine").columns
+            import fastexcel
+
+            book = fastexcel.read_excel(path)
+            return _cells(book, book.sheet_names[0], 1).columns
         with open(path, encoding="utf-8-sig", errors="replace") as file:
             line = file.readline()
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
