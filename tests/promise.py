@@ -14,6 +14,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.crossval.decomposed import Decomposed
+from fitonce.estimators.doubts import conditioning_of
 
 ROWS = ("binary", "levels", "repeated", "zeros", "normal", "far", "heavy", "constant column")
 SCALED = ("rbf", "laplacian")
@@ -128,7 +129,7 @@ def compare(case: Promised) -> Outcome:
 def _compared(case: Promised) -> Outcome:
     weights = None if case.params is None else case.params["sample_weight"]
     decomposed = Decomposed.of(case.estimator, case.X, case.y, weights)
-    conditioning = decomposed.problem.smoother.conditioning / case.estimator.alpha
+    conditioning = conditioning_of(decomposed.problem, case.estimator.alpha)
     tolerance = max(1e-8, 1e3 * conditioning)
     arguments: Any = {"cv": case.cv, "scoring": case.scoring, "params": case.params}
     ours = fitonce.cross_validate(case.estimator, case.X, case.y, **arguments)

@@ -135,3 +135,14 @@ def test_spectrum_without_directions():
     assert spectrum.largest < 1e-30 and spectrum.smallest >= 0.0
     empty = Spectrum(no_columns(6), np.zeros(0), no_columns(6))
     np.testing.assert_array_equal(empty.apply(np.zeros(0), 2.0, np.eye(6)), 2.0 * np.eye(6))
+
+
+def test_features_of_very_different_sizes_keep_small_directions_off_large_ones():
+    rng = np.random.default_rng(5)
+    Z = rng.normal(size=(40, 3)) + 1e4  # sizes 1e5 and 6
+    spectrum = spectrum_of_features(Z, no_columns(40))
+    _, sizes, W = np.linalg.svd(Z, full_matrices=False)
+    np.testing.assert_allclose(spectrum.V.T @ spectrum.V, np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(np.sqrt(spectrum.eigenvalues), sizes[::-1], rtol=1e-10)
+    model = Z.T @ (spectrum.V / np.sqrt(spectrum.eigenvalues))  # the directions of the features
+    np.testing.assert_allclose(np.abs(model.T @ W.T[:, ::-1]), np.eye(3), atol=2e-10)

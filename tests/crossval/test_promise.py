@@ -1,7 +1,10 @@
 """The promise on random problems: decisions, and scores that rank and threshold them."""
 
+import numpy as np
 import pytest
 
+import fitonce
+from fitonce.core.doubt import NumericalWarning
 from promise import compare, problem
 
 
@@ -10,3 +13,22 @@ def test_random_problems(block):
     outcomes = [compare(problem(seed)) for seed in range(8 * block, 8 * block + 8)]
     assert sum(outcome.splits for outcome in outcomes if not outcome.doubtful) >= 12
     assert [outcome for outcome in outcomes if not outcome.kept] == []
+
+
+def test_a_linear_model_without_bias_far_from_the_origin():
+    outcome = compare(problem(248))
+    assert outcome.kept and not outcome.doubtful and outcome.deviation < 0.01
+
+
+def test_held_out_values_that_are_rounding_of_the_targets_are_told():
+    """A narrow kernel without bias: the values are 1e-12 of the targets, from which they come."""
+    case = problem(395)
+    model = fitonce.LeastSquaresSVC(**case.estimator.get_params())
+    with pytest.warns(NumericalWarning, match="sees no row from another.*wrong by 0.0"):
+        model.fit(case.X, case.y)
+    assert model.verify().passed
+    with pytest.warns(NumericalWarning, match="sees no row from another"):
+        fitonce.cross_val_score(model, case.X, case.y)
+    quiet = fitonce.LeastSquaresSVC(**case.estimator.get_params() | {"gamma": 1.0})
+    assert quiet.fit(case.X, case.y).verify().passed
+    assert np.isfinite(quiet.held_out_decision_).all()

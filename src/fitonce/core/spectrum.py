@@ -24,6 +24,7 @@ import numpy as np
 
 from .arrays import Array, eigh_overwriting, eye_like, is_numpy, namespace, take, zeros_like_shape
 
+UNEVEN = 1e4  # times the smallest eigenvalue of features, the largest: beyond, columns of V mix
 BLOCK_ROWS = 256  # rows worked on at a time where a whole n×n temporary would otherwise appear
 
 
@@ -238,5 +239,20 @@ def spectrum_of_features(Z: Array, Q0: Array) -> Spectrum:
     kept = (eigenvalues > Z.shape[1] * machine_epsilon(Z) * largest) & (eigenvalues > noise)
     rank = int(xp.sum(xp.astype(kept, xp.int64)))
     last = slice(eigenvalues.shape[0] - rank, eigenvalues.shape[0])
-    V = (Z @ W[:, last]) / xp.sqrt(eigenvalues[last])
-    return Spectrum(V, eigenvalues[last], Q0)
+    eigenvalues, principal = eigenvalues[last], Z @ W[:, last]
+    if rank and float(largest) > UNEVEN * float(eigenvalues[0]):
+        return Spectrum(*_of_uneven(principal), Q0)
+    return Spectrum(principal / xp.sqrt(eigenvalues), eigenvalues, Q0)
+
+
+def _of_uneven(A: Array) -> tuple[Array, Array]:
+    """V and λ of AAᵀ (n, r) for nearly orthogonal columns of very different sizes, rising.
+
+    Each column has the rounding of the largest. Divided by its own size, a small one would keep a
+    part along the large ones, which Zᵀα makes large again. A = QR with the large ones first takes
+    it off; the singular vectors of the small R make the rest orthogonal.
+    """
+    xp = namespace(A)
+    Q, R = xp.linalg.qr(xp.flip(A, axis=1))
+    U, sizes, _ = xp.linalg.svd(R)
+    return xp.flip(Q @ U, axis=1), xp.flip(sizes, axis=0) ** 2

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
-from ..estimators.base import warn_if_doubtful
+from ..estimators.doubts import warn_if_doubtful
 from ..estimators.setup import Setup, setup_of
 from ..tuning.outputs import (
     outputs_without_each,

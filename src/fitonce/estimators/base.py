@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION
-from ..core.doubt import warn_numerical
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout
 from ..kernels import Kernel
@@ -20,11 +19,11 @@ from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
 from ..tuning.costs import SearchProgress
 from ..tuning.criterion import AUTO
-from ..tuning.problem import Problem
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
+from .doubts import warn_if_doubtful
 from .parameters import (
     check_alpha,
     check_criterion,
@@ -40,7 +39,6 @@ from .uncertain import influences
 from .validation import check_new_data, namespace_name
 from .verification import Verification, compare_with_refits
 
-DOUBTFUL = 1e-4  # relative error of held-out values (1e3·eps·λ_max/mu) above which a fit warns
 OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "feature_names_in_",
     "refinement_",
@@ -196,11 +194,11 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
         record = record_of(self, "a fit")
         problem = record.problem
-        warn_if_doubtful(problem, mu)
         self.alpha_ = mu
         if problem.X is not None:
             self.X_fit_ = problem.X
         path = problem.path(np.asarray([mu])) if path is None else path
+        warn_if_doubtful(problem, mu, path)
         fitted: Fitted = record.fitted(path)
         self.leverage_ = 1.0 - path.one_minus_h[0, :]
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
@@ -389,15 +387,3 @@ def fitted_kernel(model: Any) -> Kernel:
     names = ("gamma", "degree", "coef0")
     parameters = {n: getattr(model, f"{n}_") for n in names if hasattr(model, f"{n}_")}
     return Kernel(kernel, parameters)
-
-
-def warn_if_doubtful(problem: Problem, mu: float) -> None:
-    """Tell where float64 leaves few digits of held-out values."""
-    error = 1e3 * problem.smoother.conditioning / mu
-    if error > DOUBTFUL:
-        enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
-        warn_numerical(
-            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel "
-            f"matrix: held-out values may be wrong by {min(error, 1.0):.1g} relative to their "
-            f"size. Use an alpha of at least {enough:.3g}."
-        )

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from ..core.arrays import namespace, take, to_numpy
 from ..core.rows import is_rows
+from .doubts import conditioning_of
 from .record import FitRecord
 
 
@@ -20,7 +21,8 @@ class Verification:
     """How far the closed-form held-out outputs are from literal refits.
 
     `max_deviation` is relative to the largest output; `tolerance` is max(1e-8, 1e3·conditioning)
-    with `conditioning` = eps·λ_max/alpha, the share of the digits that float64 cannot carry.
+    with `conditioning` = eps·λ_max/alpha, the share of the digits that float64 cannot carry, or
+    eps·|y|/|output| where that is more (`doubts`).
     """
 
     n_refits: int
@@ -95,7 +97,7 @@ def compare_with_refits(
             deviations.append(
                 np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0)
             )
-    conditioning = problem.smoother.conditioning / estimator.alpha_
+    conditioning = conditioning_of(problem, estimator.alpha_)
     leverage = estimator.leverage_
     return Verification(
         n_refits=len(deviations),

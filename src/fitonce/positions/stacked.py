@@ -28,7 +28,7 @@ from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.metrics import Outputs
 from ..crossval.routes import choose_route, fit_weights
-from ..estimators.base import DOUBTFUL
+from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import setup_of
 from ..inference.factors import training_sizes
 from ..inference.folds import Layout

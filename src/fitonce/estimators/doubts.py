@@ -1,0 +1,59 @@
+r"""How many digits float64 leaves of held-out values, and warnings where they are few.
+
+Two things take digits. Solving takes eps·λ_max/μ. And a held-out value is y - ρ, with the rounding
+of y: where kernels are so narrow that no row sees another, and nothing but them makes the value
+(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..core.arrays import namespace
+from ..core.doubt import warn_numerical
+from ..core.holdout import Path
+from ..core.ties import EPSILON
+from ..tuning.problem import Problem
+
+DOUBTFUL = 1e-4  # relative error of held-out values, 1e3·conditioning, above which a fit warns
+
+
+def conditioning_of(problem: Problem, mu: float, path: Path | None = None) -> float:
+    """The relative error of held-out values that a rounding in the last digit makes.
+
+    Cost: without a bias one path, unless it is given.
+    """
+    return max(problem.smoother.conditioning / mu, EPSILON / _share(problem, mu, path))
+
+
+def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> None:
+    """Tell where float64 leaves few digits of held-out values."""
+    error = 1e3 * problem.smoother.conditioning / mu
+    if error > DOUBTFUL:
+        enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
+        warn_numerical(
+            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel "
+            f"matrix: held-out values may be wrong by {min(error, 1.0):.1g} relative to their "
+            f"size. Use an alpha of at least {enough:.3g}."
+        )
+    share = _share(problem, mu, path)
+    error = 1e3 * EPSILON / share
+    if error > DOUBTFUL:
+        warn_numerical(
+            "the kernel sees no row from another: without a bias, held-out values are at most "
+            f"{share:.1g} of the targets, and may be wrong by {min(error, 1.0):.1g} relative to "
+            "their size. Use a smaller gamma, or fit_intercept=True."
+        )
+
+
+def _share(problem: Problem, mu: float, path: Path | None) -> float:
+    """The largest held-out value over the largest target; one with a bias, which is no smaller."""
+    if problem.fit_intercept is not False or not problem.reads_path:
+        return 1.0
+    xp = namespace(problem.targets)
+    path = problem.path(np.asarray([mu])) if path is None else path
+    largest = float(xp.max(xp.abs(problem.targets)))
+    held_out = float(xp.max(xp.abs(problem.values_without_each(path))))
+    if largest == 0.0 or not np.isfinite(held_out):
+        return 1.0
+    return min(max(held_out / largest, EPSILON), 1.0)
