@@ -18,6 +18,7 @@ LAYERS = (  # each may import those before it
     "core",
     "distances",
     "kernels",
+    "sums",
     "landmarks",
     "rows",
     "tuning",

@@ -24,6 +24,7 @@ __all__ = [
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",
+    "KernelSum",
     "LeastSquaresSVC",
     "LeavePairOut",
     "ModelComparison",

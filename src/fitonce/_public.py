@@ -29,6 +29,7 @@ from .estimators import (
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .io.onnx import to_onnx
 from .io.saving import load, save
+from .sums import KernelSum
 
 __all__ = [
     "Accumulation",
@@ -39,6 +40,7 @@ __all__ = [
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",
+    "KernelSum",
     "LeastSquaresSVC",
     "LeavePairOut",
     "ModelComparison",

@@ -64,6 +64,11 @@ class Kernel:
     def linear(self) -> bool:
         return self.function == "linear"
 
+    @property
+    def foreign(self) -> bool:
+        """Whether its values come from the user: from a function or a matrix."""
+        return callable(self.function)
+
     def __call__(self, X: Array, Y: Array) -> Array:
         """k(X, Y) as a new dense float64 matrix (n_X, n_Y) that the caller may overwrite.
 

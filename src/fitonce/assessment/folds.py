@@ -29,7 +29,7 @@ from ..kernels import PARAMETERS
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
-CHOSEN = ("gamma", "alpha", "penalty", "degree", "coef0")
+CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
 

@@ -23,6 +23,7 @@ from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from ..kernels import PARAMETERS, asymmetry, largest_entry
+from ..sums import KernelSum
 from ..tuning.scorers import SCORER
 from ..tuning.specification import is_option
 
@@ -94,6 +95,8 @@ def _dependence_on_rows(estimator: Any) -> str | None:
         return "cv splits each training set"
     if isinstance(estimator.landmarks, (int, np.integer)):
         return "landmarks are chosen on each training set"
+    if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
+        return estimator.kernel.dependence
     used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
     for name in (*used, "penalty"):
         value = getattr(estimator, name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -17,6 +17,7 @@ from ..core.readout import Readout
 from ..kernels import Kernel
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
+from ..sums import KernelSum, SummedKernel
 from ..tuning.costs import SearchProgress
 from ..tuning.criterion import AUTO
 from ..tuning.refinement import refine
@@ -48,6 +49,7 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "coef_",
     "X_fit_",
     "gamma_",
+    "kernel_",
     "degree_",
     "coef0_",
     "landmarks_",
@@ -166,7 +168,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
-        if not callable(self.kernel):
+        if isinstance(self.kernel, KernelSum):
+            self.kernel_ = self.kernel.decided(cast(SummedKernel, kernel))
+        elif not callable(self.kernel):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
@@ -382,6 +386,8 @@ def uncalibrated(model: Any) -> np.ndarray:
 def fitted_kernel(model: Any) -> Kernel:
     """The kernel with the parameters that the fit used."""
     kernel = used(model, "kernel")
+    if isinstance(kernel, KernelSum):
+        return cast(KernelSum, model.kernel_).kernel(model.n_features_in_)
     if callable(kernel):
         return Kernel(kernel, dict(used(model, "kernel_params") or {}))
     names = ("gamma", "degree", "coef0")

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.criteria import LOSSES
 from ..kernels import PARAMETERS
+from ..sums import KernelSum
 from ..tuning.criterion import is_scorer_name
 
 
@@ -76,10 +77,13 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
 
 def check_kernel_parameters(estimator: Any) -> None:
     kernel = estimator.kernel
+    if isinstance(kernel, KernelSum):
+        _check_sum(estimator, kernel)
+        return
     if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
         raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) "
-            f"-> matrix, got {kernel!r} instead."
+            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} a callable kernel(X, Y) "
+            f"-> matrix or a KernelSum, got {kernel!r} instead."
         )
     used = () if callable(kernel) else PARAMETERS[kernel]
     if "gamma" in used:
@@ -95,6 +99,25 @@ def check_kernel_parameters(estimator: Any) -> None:
     if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
         raise TypeError(
             f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead."
+        )
+
+
+def _check_sum(estimator: Any, kernel: KernelSum) -> None:
+    """What a sum of kernels needs of the estimator's other parameters; its own are checked when
+    the columns are known.
+    """
+    if not kernel.tunes:
+        return
+    if estimator.penalty != "function":
+        raise ValueError(
+            f'tuned weights or gammas of a KernelSum need penalty="function", got '
+            f"penalty={estimator.penalty!r} instead: their gradient is that of the function norm. "
+            "Give weights and gamma as numbers."
+        )
+    if estimator.landmarks is not None:
+        raise ValueError(
+            "tuned weights or gammas of a KernelSum need the whole kernel matrix, got landmarks as "
+            "well: tune them on fewer rows, and give them as numbers, or use landmarks=None."
         )
 
 

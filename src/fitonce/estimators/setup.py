@@ -15,6 +15,7 @@ from ..core.readout import Readout
 from ..core.rows import check_magnitude, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
 from ..landmarks.choice import landmarks_for
+from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
 from ..tuning.decompose import row_scale_of
 from ..tuning.problem import Data
@@ -121,8 +122,13 @@ def specification_of(estimator: Any, n_classes: int) -> Specification:
     """What an estimator tunes, from its parameters; `n_classes` is 0 for numbers."""
     given = resolved(estimator.criterion, n_classes)
     criterion = Criterion(given, getattr(estimator, "compression", 1.0), estimator.pooled)
+    kernel = estimator.kernel
+    if isinstance(kernel, KernelSum):
+        kernel = kernel.plan(
+            estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
+        )
     return Specification(
-        kernel=estimator.kernel,
+        kernel=kernel,
         kernel_params=estimator.kernel_params,
         gamma=estimator.gamma,
         degree=estimator.degree,

@@ -151,7 +151,7 @@ def _refit_outputs(
     training = kept.training
     names = [
         name
-        for name in ("alpha", "gamma", "degree", "coef0", "penalty")
+        for name in ("kernel", "alpha", "gamma", "degree", "coef0", "penalty")
         if hasattr(estimator, f"{name}_")
     ]
     settings = {name: getattr(estimator, f"{name}_") for name in names}

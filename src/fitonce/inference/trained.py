@@ -36,6 +36,7 @@ from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
+from ..sums import KernelSum
 from ..tuning.problem import Problem
 from ..tuning.search import Trial
 from ..tuning.tuner import Parameters, Tuner
@@ -79,10 +80,11 @@ def _draws_landmarks_by_label(model: Any) -> bool:
 
 def repeatable(model: Any) -> bool:
     """Whether the model's search, if it has one, can be run from shared decompositions: by
-    leave-one-out, on the lattice alone.
+    leave-one-out, on the lattice alone (weights of kernels have none).
     """
     refined = model.refine or (isinstance(model.gamma, str) and model.gamma == "ard")
-    return model.cv is None and not refined
+    summed = isinstance(model.kernel, KernelSum) and model.kernel.tunes
+    return model.cv is None and not refined and not summed
 
 
 def _unsupervised(step: Any) -> bool:

@@ -28,6 +28,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.atomic import write_atomically
 from ..estimators.fitted import is_model
+from ..sums import KernelSum
 from .contents import full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 
@@ -148,6 +149,7 @@ def save(
 
 def _check_no_functions(model: Any) -> None:
     for name, value in model.get_params(deep=False).items():
+        value = next(iter(value.functions), None) if isinstance(value, KernelSum) else value
         if callable(value) and not hasattr(value, "get_params"):
             remedy = (
                 'compute its matrices yourself and use kernel="precomputed"'

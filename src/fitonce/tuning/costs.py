@@ -29,7 +29,7 @@ from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from .criterion import SELECTION_ELEMENTS
 from .decompose import few_features
-from .search import Trial
+from .search import Trial, described
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
 # form of a GPU
@@ -161,10 +161,7 @@ class SearchProgress:
 
     def tried(self, trial: Trial) -> None:
         self.done += 1
-        values = ", ".join(
-            f"{name}={value if isinstance(value, str) else format(value, '.4g')}"
-            for name, value in trial.parameters.items()
-        )
+        values = described(trial.parameters)
         total = max(self.expected, self.done)
         what = f"{values or 'kernel'}, best alpha {trial.alpha:.4g}, loss {trial.loss:.5g}"
         if self.expected > 1:

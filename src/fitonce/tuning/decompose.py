@@ -145,7 +145,7 @@ def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
 def _kernel_matrix(X: Any, kernel: Kernel, constant: bool) -> Array:
     """K, up to a constant where that is allowed; X itself where precomputed."""
     K = X if kernel.precomputed else kernel.with_points(X, constant)(X)
-    if kernel.precomputed or callable(kernel.function):
+    if kernel.precomputed or kernel.foreign:
         check_square(K)
     check_kernel_values(K)
     return K

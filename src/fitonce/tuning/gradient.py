@@ -17,14 +17,22 @@ An evaluation costs one Cholesky factorisation, one inversion and two products o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.optimize
 
-from ..core.arrays import Array, NotPositiveDefiniteError, namespace, to_numpy
+from ..core.arrays import (
+    Array,
+    NotPositiveDefiniteError,
+    asarray_like,
+    namespace,
+    take,
+    to_numpy,
+)
+from ..core.holdout import Deletion
 from ..core.smoothers import FunctionNormAt
 
 FARTHEST = np.log(64.0)  # how far a width may move from where it started
@@ -120,3 +128,42 @@ def kernel_gradient(smoother: FunctionNormAt, Y: Array, dE_de: Array) -> Array:
     z = xp.sum(dE_de * residual / o**2, axis=1)
     outer = (M @ (dE_de / o)) @ residual.T
     return (M @ (z[:, None] * M) - 0.5 * (outer + outer.T)) / smoother.mu
+
+
+def fold_gradient(
+    smoother: FunctionNormAt, Y: Array, deletions: Sequence[Deletion] | None, total: float
+) -> tuple[float, Array]:
+    r"""E = Σ‖e‖²/total over the tested rows of every deletion, and Γ = ∂E/∂K (n, n).
+
+    With D deleted, e_D = M_DD⁻¹ r_D and v_D = ∂E/∂e, which is zero where D is not tested,
+
+        Γ = (1/μ) Σ_D M_:D (Z_D M_D: - u_D rᵀ),   u_D = M_DD⁻¹ v_D,  Z_D = u_D e_Dᵀ
+
+    and the symmetric part of it; leave-one-out where no deletions are given. Cost: one product of
+    n×n matrices, and a system for every deletion.
+    """
+    M = smoother.one_minus_H
+    xp = namespace(M)
+    r = M @ Y
+    if deletions is None:
+        o = xp.linalg.diagonal(M)[:, None]
+        e = r / o
+        v = 2.0 * e / total
+        left, right = M, xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
+        return float(xp.sum(e**2)) / total, _symmetric(left @ right) / smoother.mu
+    value, right = 0.0, []
+    for deleted, tested in deletions:
+        solve = smoother.pairs(deleted, smoother.mu).solve
+        e = solve(take(r, deleted))
+        counted = np.zeros((len(deleted), 1))
+        counted[tested] = 1.0
+        v = 2.0 * asarray_like(counted, e) * e / total
+        u = solve(v)
+        value += 0.5 * float(xp.sum(v * e))
+        right.append((u @ e.T) @ take(M, deleted) - u @ r.T)
+    rows = np.concatenate([deleted for deleted, _ in deletions])
+    return value, _symmetric(take(M, rows).T @ xp.concat(right, axis=0)) / smoother.mu
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)

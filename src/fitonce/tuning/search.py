@@ -124,6 +124,17 @@ def _column(values: list[Any]) -> np.ma.MaskedArray:
     return np.ma.masked_array(column)
 
 
+def described(parameters: Parameters) -> str:
+    """Parameters in a line."""
+    return ", ".join(f"{name}={_text(value)}" for name, value in parameters.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_text(item)}" for name, item in value.items()) + "}"
+    return value if isinstance(value, str) else format(value, ".4g")
+
+
 Evaluate = Callable[
     [Sequence[Parameters]], list[Trial]
 ]  # several at once, so that they can be tried side by side

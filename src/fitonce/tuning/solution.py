@@ -84,7 +84,7 @@ class Solution:
         step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
         parts = row_blocks(X.shape[0], step)
         # a function of the user's own sees the rows as they are
-        tiled = summed if callable(kernel.function) else partial(in_whole_tiles, summed)
+        tiled = summed if kernel.foreign else partial(in_whole_tiles, summed)
         blocks = [tiled(X[rows, :]) for rows in parts]
         xp = namespace(blocks[0])
         values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
+from ..sums import SumPlan
 from .criterion import Criterion
 from .decompose import FitIntercept
 from .lattice import GammaLattice
@@ -51,11 +52,17 @@ class Specification:
     @property
     def used(self) -> tuple[str, ...]:
         """The parameters that the kernel has."""
-        return () if callable(self.kernel) else PARAMETERS[self.kernel]
+        named = isinstance(self.kernel, str)
+        return PARAMETERS[self.kernel] if named else ()
 
     @property
     def tunes_gamma(self) -> bool:
         return "gamma" in self.used and is_option(self.gamma, "tune", "ard")
+
+    @property
+    def tunes_sum(self) -> bool:
+        """Whether weights or widths of a sum of kernels are tuned."""
+        return isinstance(self.kernel, SumPlan) and self.kernel.tunes
 
     @property
     def ard(self) -> bool:
@@ -85,6 +92,8 @@ class Specification:
 
     def kernel_at(self, data: Data, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
+        if isinstance(self.kernel, SumPlan):
+            return self.kernel.at(data.X, data.weights, chosen)
         if callable(self.kernel):
             return Kernel(self.kernel, dict(self.kernel_params or {}))
         parameters = {name: chosen.get(name, getattr(self, name)) for name in self.used}

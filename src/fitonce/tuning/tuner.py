@@ -26,9 +26,10 @@ from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Evaluate, Search, Trial
+from .search import Evaluate, Search, Trial, described
 from .specification import Specification
 from .walk import Stages, search
+from .weights import search_sum
 
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
@@ -228,7 +229,8 @@ class Tuner:
         data = self.data
         exact = data.landmarks is None and data.block is None
         many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search != "full"
-        if not (exact and many and self.specification.tunes_gamma):
+        tuned = self.specification.tunes_gamma or self.specification.tunes_sum
+        if not (exact and many and tuned):
             return None
         drawn = sample_of(data, self.deletions)
         deletions = drawn.deletions(self.deletions, data.X.shape[0])
@@ -239,8 +241,13 @@ class Tuner:
         sample, stages = self.sample(), None
         if sample is not None:
             stages = Stages(sample._one_by_one, self._probe)
-        others, lattice = self.specification.others(), self.lattice()
-        return search(self._one_by_one, others, lattice, stages).winner
+        return self._found(self._one_by_one, stages).winner
+
+    def _found(self, evaluate: Evaluate, stages: Stages | None) -> Search:
+        spec = self.specification
+        if spec.tunes_sum:
+            return search_sum(self, evaluate, stages)
+        return search(evaluate, spec.others(), self.lattice(), stages)
 
     def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
         return [self.evaluate(parameters).trial for parameters in several]
@@ -259,7 +266,7 @@ class Tuner:
         if sample is not None:
             stages = Stages(best.of_sample(sample), best.probe)
         with doubts_once():
-            found = search(evaluate, others, lattice, stages)
+            found = self._found(evaluate, stages)
             problem, path = best.of(found.winner)
         return Tuned(found, found.winner, problem, path)
 
@@ -346,8 +353,7 @@ def _covers(trial: Trial, probed: Trial) -> bool:
 
 
 def _name(parameters: Mapping[str, Any]) -> str:
-    numbers = [f"{name}={value:.4g}" for name, value in parameters.items() if name != "penalty"]
-    return " ".join(numbers) or "decompose"
+    return described({n: v for n, v in parameters.items() if n != "penalty"}) or "decompose"
 
 
 def warn_at_edges(specification: Specification, tuned: Tuned) -> None:

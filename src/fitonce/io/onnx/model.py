@@ -19,6 +19,8 @@ from ...estimators.fitted import (
     solution_of,
     trained_columns,
 )
+from ...kernels import Kernel
+from ...sums import MatrixKernel, SummedKernel
 from .graph import COLUMNS, Value, beside
 
 LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row
@@ -67,14 +69,38 @@ def training_rows(model: Any) -> np.ndarray:
 
 def _kernel(model: Any, x: Value) -> Value:
     kernel, columns = fitted_kernel(model), trained_columns(model)
+    if kernel.precomputed:
+        return x if columns is None else x.select(columns)
+    if not isinstance(kernel, SummedKernel):
+        return _formula(kernel, x, training_rows(model))
+    return _sum(kernel, x, training_rows(model))
+
+
+def _sum(kernel: SummedKernel, x: Value, X: np.ndarray) -> Value:
+    """Σ θ k of columns. A row of equal weights: onnxruntime would fuse a single number."""
+    parts = []
+    for number in np.flatnonzero(kernel.weights):
+        member = kernel.members[number]
+        columns = np.arange(X.shape[1])[member.columns]
+        part = _formula(kernel.kernels[number], x.select(columns), X[:, columns])
+        parts.append(part * np.full(len(X), kernel.weights[number]))
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
+    if isinstance(kernel, MatrixKernel):
+        raise ValueError(
+            "a precomputed matrix in a sum of kernels has no form in ONNX: use named kernels."
+        )
     if callable(kernel.function):
         raise ValueError(
             f"the kernel {kernel.function!r} is a Python function and has no form in ONNX: use "
             "one of the named kernels."
         )
-    if kernel.precomputed:
-        return x if columns is None else x.select(columns)
-    return KERNELS[kernel.function](x, training_rows(model), **kernel.parameters)
+    return KERNELS[kernel.function](x, X, **kernel.parameters)
 
 
 def _linear(x: Value, X: np.ndarray) -> Value:

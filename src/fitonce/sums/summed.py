@@ -1,0 +1,187 @@
+"""A sum of kernels with known columns, and with everything decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.arrays import Array, asarray_like, take, to_numpy
+from ..distances import PointKernel
+from ..kernels import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
+from .columns import Columns
+
+WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # as `set_params` of an estimator knows them
+
+
+def is_word(value: Any, *words: str) -> bool:
+    return isinstance(value, str) and value in words
+
+
+@dataclass(frozen=True)
+class Member:
+    """One kernel of a sum, with its columns as numbers and its parameters as given."""
+
+    name: str
+    kernel: Any
+    columns: Columns
+    gamma: Any
+    degree: float
+    coef0: float
+
+    @property
+    def tunes_gamma(self) -> bool:
+        return is_word(self.gamma, "tune")
+
+    def check(self) -> None:
+        if isinstance(self.kernel, str) or callable(self.kernel):
+            return
+        check_square(self.kernel)
+        n_columns = (
+            len(range(*self.columns.indices(1 << 62)))
+            if isinstance(self.columns, slice)
+            else len(self.columns)
+        )
+        if n_columns != 1:
+            raise ValueError(
+                f"the precomputed kernel {self.name!r} needs one column of X, which says which row "
+                f"of the matrix each row is, got {n_columns} columns instead."
+            )
+
+    def rows(self, X: Any) -> Any:
+        """Its columns of rows."""
+        if isinstance(self.columns, slice):
+            return X[:, self.columns]
+        return X[:, self.columns] if sp.issparse(X) else take(X.T, self.columns).T
+
+    def central_gamma(self, X: Any, weights: np.ndarray | None) -> float:
+        return central_gamma(self.kernel, self.rows(X), weights)
+
+    def gamma_at(self, X: Any, weights: np.ndarray | None) -> float:
+        """gamma as a number, where it is not tuned."""
+        if is_word(self.gamma, "auto"):
+            return 1.0 / self.rows(X).shape[1]
+        return scale_gamma(self.rows(X), weights) if is_word(self.gamma, "scale") else self.gamma
+
+    def with_gamma(self, gamma: float | None) -> Kernel:
+        if callable(self.kernel):
+            return Kernel(self.kernel)
+        if not isinstance(self.kernel, str):
+            return MatrixKernel("matrix", matrix=self.kernel)
+        values = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        return Kernel(self.kernel, {name: values[name] for name in PARAMETERS[self.kernel]})
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """A sum of kernels with known columns; `weights` is None where they are tuned."""
+
+    members: tuple[Member, ...]
+    weights: tuple[float, ...] | None
+
+    @property
+    def tunes(self) -> bool:
+        return self.weights is None or any(member.tunes_gamma for member in self.members)
+
+    def gammas(
+        self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """gamma of every kernel that has one: chosen where it is tuned."""
+        found = {}
+        for member in self.members:
+            if member.tunes_gamma:
+                found[member.name] = (chosen or {})[member.name]
+            elif member.gamma is not None:
+                found[member.name] = member.gamma_at(X, weights)
+        return found
+
+    def at(self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, Any]) -> SummedKernel:
+        """The kernel with chosen weights and widths for what is tuned, for these training rows."""
+        gammas = self.gammas(X, weights, chosen.get(GAMMA))
+        if self.weights is None:
+            theta = tuple(chosen[WEIGHTS][member.name] for member in self.members)
+        else:
+            theta = self.weights
+        kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
+        return SummedKernel("sum", {}, self.members, kernels, theta)
+
+
+# ---- decided -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatrixKernel(Kernel):
+    """k(x, x') = matrix[x, x'] for rows that are row numbers of a matrix."""
+
+    matrix: Any = None
+
+    @property
+    def foreign(self) -> bool:
+        return True
+
+    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
+        points = self._numbers(Y)
+
+        def kernel(X: Array) -> Array:
+            rows = points if X is Y else self._numbers(X)
+            found = np.asarray(to_numpy(self.matrix), dtype=np.float64)[np.ix_(rows, points)]
+            return found if sp.issparse(X) else asarray_like(found, X)
+
+        return PointKernel(kernel)
+
+    def _numbers(self, X: Array) -> np.ndarray:
+        given = to_numpy(X.toarray() if sp.issparse(X) else X)[:, 0]
+        rows = np.rint(given).astype(np.intp)
+        n = self.matrix.shape[0]
+        if np.any(rows != given) or np.any(rows < 0) or np.any(rows >= n):
+            raise ValueError(
+                "the column of a precomputed kernel must hold row numbers of its matrix, 0 to "
+                f"{n - 1}, got {given[(rows != given) | (rows < 0) | (rows >= n)][0]:g} instead. "
+                "A step before the estimator must leave this column as it is."
+            )
+        return np.asarray(rows)
+
+
+@dataclass(frozen=True)
+class SummedKernel(Kernel):
+    """Σ_b θ_b k_b(x, x') with everything decided."""
+
+    members: tuple[Member, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    weights: tuple[float, ...] = field(default=())
+
+    @property
+    def definite(self) -> bool:
+        return all(kernel.definite for kernel in self.kernels)
+
+    @property
+    def foreign(self) -> bool:
+        return any(kernel.foreign for kernel in self.kernels)
+
+    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
+        parts = [self.part(b, Y, constant) for b in np.flatnonzero(self.weights)]
+        offset = sum(part.offset for part in parts)
+        return PointKernel(lambda X: _added([part(X) for part in parts]), offset)
+
+    def part(self, number: int, Y: Array, constant: bool = False) -> PointKernel:
+        """θ_b k_b with some points."""
+        member, weight = self.members[number], self.weights[number]
+        points = member.rows(Y)
+        of_rows = self.kernels[number].with_points(points, constant)
+
+        def weighted(X: Array) -> Array:
+            K = of_rows(points if X is Y else member.rows(X))
+            K *= weight
+            return K
+
+        return PointKernel(weighted, weight * of_rows.offset)
+
+
+def _added(matrices: list[Array]) -> Array:
+    total = matrices[0]
+    for matrix in matrices[1:]:
+        total += matrix
+    return total
