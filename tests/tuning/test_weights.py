@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -14,10 +16,8 @@ from fitonce.tuning.gradient import fold_gradient, kernel_gradient
 from fitonce.tuning.weights import SumObjective, _Search
 
 
-def objective(
-    n: int, seed: int, weights: object, cv: object, fit_intercept: object, weighted: bool
-):  # type: ignore[no-untyped-def]
-    rng = np.random.default_rng(seed)
+def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tuple[Any, Any]:
+    n, rng = 30, np.random.default_rng(0)
     X = rng.standard_normal((n, 6))
     Y = np.sin(X[:, :2]) + X[:, 3:5] + 0.3 * rng.standard_normal((n, 2))
     parts = [("a", "rbf", slice(0, 3)), ("b", "linear", [3, 4]), ("c", "laplacian", [5])]
@@ -27,7 +27,7 @@ def objective(
     tuner = setup.tuner(folds_of(cv, setup.training, classifier=False))
     work = _Search(tuner)
     starts = work.starts(lambda several: [tuner.evaluate(one).trial for one in several])
-    return SumObjective.of(work, starts[0]), tuner, starts[0]
+    return SumObjective.of(work, starts[0]), starts[0]
 
 
 @pytest.mark.parametrize("weights", ["tune", [1.0, 0.5, 0.2]])
@@ -35,8 +35,8 @@ def objective(
     ("cv", "fit_intercept", "weighted"),
     [(None, True, False), (None, False, True), (4, True, True), (3, "penalized", False)],
 )
-def test_gradient(weights, cv, fit_intercept, weighted) -> None:  # type: ignore[no-untyped-def]
-    work, tuner, start = objective(30, 0, weights, cv, fit_intercept, weighted)
+def test_gradient(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> None:
+    work, start = objective(weights, cv, fit_intercept, weighted)
     x = work.start + np.random.default_rng(1).uniform(-0.5, 0.5, len(work.start))
     expected = approx_fprime(x, lambda at: work(at)[0], 1e-6)
     np.testing.assert_allclose(work(x)[1], expected, rtol=2e-4, atol=1e-6)
@@ -62,12 +62,9 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
     for deleted, tested in deletions:
         train = np.setdiff1d(np.arange(12), deleted)
         K = X @ X.T + np.eye(12)
-        A = np.block(
-            [
-                [K[np.ix_(train, train)] + 0.7 * np.eye(len(train)), np.ones((len(train), 1))],
-                [np.ones((1, len(train))), np.zeros((1, 1))],
-            ]
-        )
+        ones, m = np.ones((len(train), 1)), len(train)
+        A = K[np.ix_(train, train)] + 0.7 * np.eye(m)
+        A = np.block([[A, ones], [ones.T, np.zeros((1, 1))]])
         coef = np.linalg.solve(A, np.vstack([Y[train], np.zeros((1, 2))]))
         rows = deleted[tested]
         literal += np.sum((Y[rows] - K[np.ix_(rows, train)] @ coef[:-1] - coef[-1]) ** 2) / 5.0

@@ -82,8 +82,8 @@ def check_kernel_parameters(estimator: Any) -> None:
         return
     if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
         raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} a callable kernel(X, Y) "
-            f"-> matrix or a KernelSum, got {kernel!r} instead."
+            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) "
+            f"-> matrix, or a KernelSum, got {kernel!r} instead."
         )
     used = () if callable(kernel) else PARAMETERS[kernel]
     if "gamma" in used:

@@ -63,8 +63,10 @@ class Member:
     def gamma_at(self, X: Any, weights: np.ndarray | None) -> float:
         """gamma as a number, where it is not tuned."""
         if is_word(self.gamma, "auto"):
-            return 1.0 / self.rows(X).shape[1]
-        return scale_gamma(self.rows(X), weights) if is_word(self.gamma, "scale") else self.gamma
+            return 1.0 / int(self.rows(X).shape[1])
+        if is_word(self.gamma, "scale"):
+            return scale_gamma(self.rows(X), weights)
+        return float(self.gamma)
 
     def with_gamma(self, gamma: float | None) -> Kernel:
         if callable(self.kernel):
@@ -162,7 +164,7 @@ class SummedKernel(Kernel):
         return any(kernel.foreign for kernel in self.kernels)
 
     def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
-        parts = [self.part(b, Y, constant) for b in np.flatnonzero(self.weights)]
+        parts = [self.part(b, Y, constant) for b, weight in enumerate(self.weights) if weight > 0]
         offset = sum(part.offset for part in parts)
         return PointKernel(lambda X: _added([part(X) for part in parts]), offset)
 

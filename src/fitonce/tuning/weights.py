@@ -236,7 +236,7 @@ class SumObjective:
 
     @property
     def start(self) -> np.ndarray:
-        theta = self.theta if self.tunes_theta else []
+        theta = self.theta.tolist() if self.tunes_theta else []
         widths = [self.gammas[name] for name in self.widths]
         return np.log([*theta, *widths, *([self.mu] if self.tunes_mu else [])])
 
