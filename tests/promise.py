@@ -140,7 +140,7 @@ def _compared(case: Promised) -> Outcome:
     expected = [
         model.decision_function(X) for model, X in zip(theirs["estimator"], tested, strict=True)
     ]
-    size = max(float(np.abs(part).max()) for part in expected)
+    size = max(float(np.abs(part).max()) for part in expected) or 1.0
     deviation = 0.0
     for train, test, part in zip(*theirs["indices"].values(), expected, strict=True):
         deleted = np.setdiff1d(np.arange(len(case.y)), train)

@@ -29,11 +29,15 @@ from .spectrum import Spectrum, machine_epsilon
 
 @dataclass(frozen=True)
 class DualNorm(KernelSmoother):
-    """Penalty μ‖α‖², with U, σ of the uncentred kernel in `spectrum` and Q0 beside it."""
+    """Penalty μ‖α‖², with U, σ of the uncentred kernel in `spectrum` and Q0 beside it.
+
+    A constant `offset` may be taken off the kernel where the bias is free: α stays the same.
+    """
 
     spectrum: Spectrum
     Q0: Array
     KQ0: Array
+    offset: float = 0.0
     has_duals = True
 
     @cached_property

@@ -44,6 +44,7 @@ class KernelSmoother(Smoother):
     """
 
     KQ0: Array
+    offset: float = 0.0  # that K is less than the kernel, which a free bias makes good
     centres = False  # whether α (n, t) is orthogonal to the bias: rows may be taken off their mean
 
     def dual_coef(self, fitted: Fitted, mu: float) -> Array:

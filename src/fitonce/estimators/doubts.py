@@ -1,6 +1,7 @@
 r"""How many digits float64 leaves of held-out values, and warnings where they are few.
 
-Two things take digits. Solving takes eps·λ_max/μ. And a held-out value is y - ρ, with the rounding
+Three things take digits. Solving takes eps·λ_max/μ. Landmarks with a very smooth kernel have
+directions that rounding hides, which are left out. And a held-out value is y - ρ, with the rounding
 of y: where kernels are so narrow that no row sees another, and nothing but them makes the value
 (no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding.
 """
@@ -35,6 +36,13 @@ def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> N
             f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel "
             f"matrix: held-out values may be wrong by {min(error, 1.0):.1g} relative to their "
             f"size. Use an alpha of at least {enough:.3g}."
+        )
+    if problem.left_out / mu > DOUBTFUL:
+        warn_numerical(
+            "the kernel of the landmarks is so smooth that some of its directions are lost in "
+            "rounding: the model may differ from that of exact arithmetic by "
+            f"{min(problem.left_out / mu, 1.0):.1g} relative to its outputs. Use a larger gamma, "
+            f"or an alpha of at least {problem.left_out / DOUBTFUL:.3g}."
         )
     share = _share(problem, mu, path)
     error = 1e3 * EPSILON / share

@@ -45,6 +45,7 @@ class LandmarkMap:
     centre: Array
     constant: bool = False
     whitened: bool = True
+    left_out: float = 0.0  # eigenvalues below were taken for rounding; 0 where none was
 
     def __call__(self, X: Array) -> Array:
         Z = self.kernel(X, self.landmarks) @ self.M
@@ -107,7 +108,7 @@ def landmark_map(
             "these data. Scale the features "
             "(StandardScaler), or lower degree or gamma."
         )
-    M = _whitener(K + 0.0) if penalty == "function" else eye_like(K.shape[0], K)
+    M, left_out = _whitener(K + 0.0) if penalty == "function" else (eye_like(K.shape[0], K), 0.0)
     Z = K @ M
     if (
         fit_intercept == "penalized" and penalty == "dual"
@@ -119,11 +120,12 @@ def landmark_map(
     # a free bias makes any constant row harmless; near the mean, sums of squares lose no digits to
     # an offset
     centre = xp.mean(Z, axis=0) if fit_intercept is True else xp.zeros_like(Z[0, :])
-    return LandmarkMap(kernel, landmarks, M, centre, constant, penalty == "function")
+    whitened = penalty == "function"
+    return LandmarkMap(kernel, landmarks, M, centre, constant, whitened, left_out)
 
 
-def _whitener(K: Array) -> Array:
-    """U diag(λ)^(-½) of the eigenvalues that count."""
+def _whitener(K: Array) -> tuple[Array, float]:
+    """U diag(λ)^(-½) of the eigenvalues that count, and what the others are below."""
     xp = namespace(K)
     eigenvalues, U = eigh_overwriting(0.5 * (K + K.T))
     largest, smallest = float(xp.max(xp.abs(eigenvalues))), float(xp.min(eigenvalues))
@@ -136,8 +138,9 @@ def _whitener(K: Array) -> Array:
         )
     kept = np.flatnonzero(to_numpy(eigenvalues).astype(float) > NEGLIGIBLE * largest)
     if len(kept) == 0:
-        return eye_like(K.shape[0], K)
-    return take(U.T, kept).T / xp.sqrt(take(eigenvalues, kept))
+        return eye_like(K.shape[0], K), 0.0
+    left_out = NEGLIGIBLE * largest if len(kept) < K.shape[0] else 0.0
+    return take(U.T, kept).T / xp.sqrt(take(eigenvalues, kept)), left_out
 
 
 def as_points(points: Array, like: Array) -> Array:

@@ -28,7 +28,7 @@ single rows, which is what test rows are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -36,6 +36,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take
+from ..core.dual import DualNorm
 from ..core.holdout import Deletion, Fitted, Path, Targets
 from ..core.rows import dense_like
 from ..core.spectrum import row_blocks
@@ -96,6 +97,7 @@ class AveragedProblem(KernelProblem):
             intercept = xp.zeros_like(alpha[0, :])
         else:
             intercept = self.smoother.bias_coef(Y, dual)[0, :] / self._norm
+            intercept = intercept - self.smoother.offset * xp.sum(alpha, axis=0)
         if coef is not None and self.centre is not None:
             intercept = intercept - self.centre @ coef
         return Solution(self.A.T @ alpha, intercept, coef)
@@ -199,12 +201,14 @@ def averaged_problem(
         cross = X @ means.T
         cross = cross.toarray() if sp.issparse(cross) else cross
     else:
-        cross = _kernel_with_averages(X, kernel, A)
+        cross, offset = _kernel_with_averages(X, kernel, A, fit_intercept is True)
         if not bool(namespace(cross).all(namespace(cross).isfinite(cross))):
             raise ValueError(OVERFLOW)
         K = A @ cross
         K = 0.5 * (K + K.T)
         smoother = decompose(K, Kernel("precomputed"), penalty, fit_intercept, row_scale)
+        if isinstance(smoother, DualNorm):
+            smoother = replace(smoother, offset=offset)
     if fit_intercept == "penalized":
         cross = cross + 1.0
     P = cross * row_scale.T
@@ -223,11 +227,13 @@ def _means(block: np.ndarray, share: np.ndarray, m: int, like: Array) -> Any:
     return A if is_numpy(like) else asarray_like(A.toarray(), like)
 
 
-def _kernel_with_averages(X: Any, kernel: Kernel, A: Any) -> Array:
-    """K Aᵀ (n, m), a few rows of K at a time."""
+def _kernel_with_averages(X: Any, kernel: Kernel, A: Any, constant: bool) -> tuple[Array, float]:
+    """K Aᵀ (n, m), a few rows of K at a time, less an offset where a `constant` is free."""
     if kernel.precomputed:
         check_square(X)
-        return (A @ X.T).T + 0.0
+        return (A @ X.T).T + 0.0, 0.0
+    of_rows = kernel.with_points(X, constant)
     parts = row_blocks(X.shape[0], max(1, KERNEL_ELEMENTS // X.shape[0]))
-    blocks = [(A @ kernel(X[rows, :], X).T).T for rows in parts]
-    return blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)
+    blocks = [(A @ of_rows(X[rows, :]).T).T for rows in parts]
+    whole = blocks[0] if len(blocks) == 1 else namespace(blocks[0]).concat(blocks, axis=0)
+    return whole, of_rows.offset

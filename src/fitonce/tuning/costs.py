@@ -27,7 +27,7 @@ from ..core.progress import heard, say
 from ..core.rows import HOST_ELEMENTS, dense_like, on_host
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
-from .criterion import SELECTION_ELEMENTS
+from .criterion import SELECTION_ELEMENTS, Criterion
 from .decompose import few_features
 from .search import Trial, described
 
@@ -84,22 +84,26 @@ def exact_cost(n: int) -> tuple[float, float]:
     ] * 8 * n**2
 
 
-def landmark_cost(n: int, m: int, n_targets: int, n_classes: int) -> tuple[float, float]:
+def landmark_cost(
+    n: int, m: int, n_targets: int, n_classes: int, criterion: Criterion
+) -> tuple[float, float]:
     """Seconds and bytes of the passes over n rows with m landmarks, and of a criterion that looks
     at every output for every alpha; the rows themselves are not counted.
 
     Three products (n, m) by (m, m); about sixty exponentials of every output, which is what
     calibrated criteria take. Held for each row and alpha of a chunk: residuals, held-out residuals
-    and predicted targets, 1 - leverage, and class scores.
+    and predicted targets, 1 - leverage, and class scores; of these five copies where they are
+    ranked, and probabilities a few alphas at a time where the criterion is made of them.
     """
     rows = 512
     A, B = np.ones((rows, m)), np.ones((m, m))
     passes = 3.0 * _quickest(lambda: np.exp(-(A @ B))) * n / rows
-    criterion = 60.0 * _quickest(lambda: np.exp(A)) * n * ALPHAS * n_targets / A.size
+    outputs = n * ALPHAS * n_targets
+    judging = (60.0 if criterion.calibrates else 2.0) * _quickest(lambda: np.exp(A)) / A.size
     together = n * alphas_at_once(n, n_targets, ALPHAS, landmarks=True)
-    held = together * (3 * n_targets + 1 + n_classes)
-    judged = 5 * min(together * n_classes, SELECTION_ELEMENTS)
-    return passes + criterion, 8.0 * (held + judged + 6 * m**2 + 2 * HOST_ELEMENTS)
+    held = together * (3 * n_targets + 1 + (6 if criterion.ranks else 1) * n_classes)
+    judged = 5 * min(together * n_classes, SELECTION_ELEMENTS) if criterion.calibrates else 0
+    return passes + judging * outputs, 8.0 * (held + judged + 6 * m**2 + 2 * HOST_ELEMENTS)
 
 
 def alphas_at_once(n: int, n_targets: int, n_alphas: int, landmarks: bool) -> int:
@@ -129,15 +133,16 @@ class SearchProgress:
         self.done, self.start = 0, time.perf_counter()
         if verbose and not heard():
             data = tuner.data
-            values = data.targets.shape[1], tuner.readout.n_classes
+            criterion = tuner.specification.criterion
+            values = data.targets.shape[1], tuner.readout.n_classes, criterion
             self._print(self._plan(data.X, data.landmarks, values))
 
     def _print(self, line: str) -> None:
         if self.verbose and not heard():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
-    def _plan(self, X: Any, landmarks: Landmarks | None, values: tuple[int, int]) -> str:
-        """What the search will take, given the numbers of targets and classes."""
+    def _plan(self, X: Any, landmarks: Landmarks | None, values: tuple[int, int, Criterion]) -> str:
+        """What the search will take, given the numbers of targets and classes and the criterion."""
         n, p = X.shape
         kernels = f"{self.expected} kernels" if self.expected > 1 else "one kernel"
         if self.sampled:

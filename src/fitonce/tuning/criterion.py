@@ -17,6 +17,7 @@ SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at togeth
 AUTO = "auto"
 PERFECT = {"auc": 1.0, "r2": 1.0}  # the score at a loss of zero; 0 for all others
 
+CALIBRATED = ("log_loss", "brier", "smoothed_error")
 SMOOTH = ("log_loss", "brier", "squared_error", "r2", "smoothed_error")  # in every output
 
 
@@ -45,6 +46,11 @@ class Criterion:
     def perfect(self) -> float:
         """The score at a loss of zero."""
         return PERFECT.get(self.given, 0.0) if isinstance(self.given, str) else 0.0
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether it may be made of probabilities."""
+        return self.ranks or self.given in CALIBRATED
 
     @property
     def ranks(self) -> bool:

@@ -40,13 +40,14 @@ def decompose(
             return BandNorm.of_kernel(*prepared[:2], KQ0=prepared.KQ0, entry=prepared.entry)
         K, Q0, KQ0, entry = prepared
         return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
-    K = _scaled(_kernel_matrix(X, kernel, False), fit_intercept, row_scale)
+    shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
+    K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept)
     KQ0 = K @ Q0
     spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
         raise ValueError(OVERFLOW)
-    return DualNorm(spectrum, Q0, KQ0)
+    return DualNorm(spectrum, Q0, KQ0, offset)
 
 
 def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:
@@ -144,11 +145,17 @@ def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
 
 def _kernel_matrix(X: Any, kernel: Kernel, constant: bool) -> Array:
     """K, up to a constant where that is allowed; X itself where precomputed."""
-    K = X if kernel.precomputed else kernel.with_points(X, constant)(X)
+    return _kernel_and_offset(X, kernel, constant)[0]
+
+
+def _kernel_and_offset(X: Any, kernel: Kernel, constant: bool) -> tuple[Array, float]:
+    """K less a constant where that is allowed, and the constant; X itself where precomputed."""
+    of_points = None if kernel.precomputed else kernel.with_points(X, constant)
+    K = X if of_points is None else of_points(X)
     if kernel.precomputed or kernel.foreign:
         check_square(K)
     check_kernel_values(K)
-    return K
+    return K, 0.0 if of_points is None else of_points.offset
 
 
 def _scaled(K: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:

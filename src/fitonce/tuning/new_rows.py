@@ -109,7 +109,7 @@ def _new_kernel(problem: KernelModelRows, X: Any, own: bool, matrix: bool) -> Ne
     elif kernel.linear:
         cross, KQ0, diagonal = _linear(problem, X, matrix)
     else:
-        of_rows = kernel.with_points(problem.X, problem.centred)
+        of_rows = kernel.with_points(problem.X, problem.centred or problem.smoother.offset > 0)
         cross, KQ0 = of_rows(X), problem.smoother.KQ0
         diagonal = None
         if own:

@@ -88,6 +88,11 @@ class Problem:
     projected: Targets
 
     @property
+    def left_out(self) -> float:
+        """What μ must be well above, because smaller eigenvalues were taken for rounding."""
+        return 0.0
+
+    @property
     def reads_path(self) -> bool:
         """Whether leave-one-out values of the rows follow from a path alone."""
         return True
@@ -221,6 +226,8 @@ class KernelProblem(Problem):
             beta = self.smoother.bias_coef(Y, dual)[0, :]
             size = self.smoother.bias_size(Y, dual)[0, :]
             intercept = settled_sum(beta, size) / norm
+            if self.smoother.offset:
+                intercept = intercept - self.smoother.offset * xp.sum(dual_coef, axis=0)
         return Solution(dual_coef, intercept, coef, self.centred)
 
     @property
@@ -283,6 +290,11 @@ class LandmarkProblem(Problem):
 
     smoother: FeatureNorm
     features: LandmarkMap
+
+    @property
+    def left_out(self) -> float:
+        """Eigenvalues of K_mm, n/m times as large in the sums over rows."""
+        return self.features.left_out * self.n_samples / int(self.X.shape[0])
 
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
         return self.smoother.smoothing(X, mu)
