@@ -1,6 +1,14 @@
 """Where the public names live. `fitonce` itself imports them when the first is asked for."""
 
-from .assessment import Assessment, Difference, ModelComparison, assess, compare
+from .assessment import (
+    Assessment,
+    Difference,
+    KernelShares,
+    ModelComparison,
+    assess,
+    compare,
+    kernel_shares,
+)
 from .core.hat_matrix import held_out
 from .crossval import (
     CrossValidation,
@@ -40,6 +48,7 @@ __all__ = [
     "KernelAveraging",
     "KernelFisherDiscriminant",
     "KernelRidge",
+    "KernelShares",
     "KernelSum",
     "LeastSquaresSVC",
     "LeavePairOut",
@@ -58,6 +67,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "kernel_shares",
     "learning_curve",
     "leave_pair_out",
     "load",

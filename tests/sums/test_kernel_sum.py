@@ -132,7 +132,7 @@ def test_nested_tuning_equals_refitting(model: type) -> None:
     target = y if model is KernelRidge else labels
     method = "predict" if model is KernelRidge else "decision_function"
     cv = KFold(3) if model is KernelRidge else StratifiedKFold(3)
-    tuned = model(kernel=KernelSum(THREE))
+    tuned = model(kernel=KernelSum(THREE), alpha="tune" if model is LeastSquaresSVC else 0.3)
     result = cross_validate(tuned, X, target, cv=cv)
     assert result.route.name == "per-fold"
     np.testing.assert_allclose(

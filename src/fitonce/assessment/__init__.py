@@ -3,7 +3,8 @@ permutation test, the choices made.
 
 `assess` runs nested cross-validation and a permutation test through the library's own functions and
 gathers the answer in an `Assessment`; `compare_assessments` sets two of them, from the same folds,
-beside each other. `compare` tells by how much models differ on the same splits.
+beside each other. `compare` tells by how much models differ on the same splits, `kernel_shares`
+what each of several kernels explains.
 """
 
 from .assess import assess, significance
@@ -11,6 +12,7 @@ from .compared import Difference, ModelComparison
 from .comparison import compare
 from .folds import choice_of
 from .result import Assessment, CalibrationCurve, Comparison, Estimate, compare_assessments
+from .shares import KernelShares, kernel_shares
 
 __all__ = [
     "Assessment",
@@ -18,10 +20,12 @@ __all__ = [
     "Comparison",
     "Difference",
     "Estimate",
+    "KernelShares",
     "ModelComparison",
     "assess",
     "choice_of",
     "compare",
     "compare_assessments",
+    "kernel_shares",
     "significance",
 ]

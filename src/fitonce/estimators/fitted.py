@@ -64,6 +64,11 @@ def trained_columns(model: Any) -> np.ndarray | None:
     return columns
 
 
+def rows_for(model: Any, X: Any, method: str) -> Any:
+    """New rows for a fitted model, validated."""
+    return model._new_rows(X, method)[0]
+
+
 def criterion_of(model: Any) -> Any:
     """The criterion by which a fitted model was chosen: what "auto" stood for, or as given."""
     return resolved(used(model, "criterion"), len(getattr(model, "classes_", ())))
@@ -102,6 +107,7 @@ __all__ = [
     "model_of",
     "n_axes",
     "record_of",
+    "rows_for",
     "solution_of",
     "trained_columns",
     "uncalibrated",
