@@ -38,10 +38,12 @@ class Decomposed:
         self.windows: WindowModels | None = None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any) -> Decomposed:
+    def of(
+        cls, estimator: Any, X: Any, y: Any, sample_weight: Any, confounds: Any = None
+    ) -> Decomposed:
         """Of an estimator whose parameters are all fixed."""
         estimator = clone(estimator)
-        setup = setup_of(estimator, X, y, sample_weight)
+        setup = setup_of(estimator, X, y, sample_weight, None, confounds)
         mu = float(estimator.alpha)
         problem = setup.tuner().problem({}, mu)
         problem.check(np.asarray([mu]))
@@ -79,9 +81,10 @@ class Decomposed:
 
         `setup` makes another of the same estimator and rows, whose kernel matrix is used up. Only
         for the exact model with the function norm: features of few columns leave rows out cheaply
-        without it, and with the dual norm kernel functions join with the rows.
+        without it, and with the dual norm kernel functions join with the rows. Confounds have no
+        factor of their own.
         """
-        if self.problem.smoother.expands:
+        if self.problem.smoother.expands and self.setup.data.confounds is None:
             self.windows = WindowModels(self.problem, lambda: setup().tuner(), orders, self.mu)
 
     def model_of(self, train: np.ndarray) -> Model | None:

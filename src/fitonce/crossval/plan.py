@@ -19,6 +19,7 @@ from ..core.splits import row_numbers
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
 from .batch import HeldOutBatch, known_scores
+from .confounds import dependence_on_confounds, taken
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, n_rows, stand_in
 
@@ -54,11 +55,15 @@ class Plan:
             if params is None
             else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
         )
+        self.confounds, self.params = taken(estimator, self.params)
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._classifier = is_classifier(estimator)
-        self._route = choose_route(estimator, X, params, scoring, method)
+        self._route = choose_route(estimator, X, self.params, scoring, method)
+        if self.confounds is not None and self._route.name == "one":
+            reason = dependence_on_confounds(estimator)
+            self._route = self._route if reason is None else Route("per-fold", reason)
         if self._landmark_rows is not None:
             self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
         self.shared: Shared | None = None
@@ -70,12 +75,17 @@ class Plan:
                 RefitWarning,
                 stacklevel=3,
             )
-        elif self._route.name == "one" or not sliceable(X) or self._landmark_rows is not None:
-            self._stand_in(params)
+        elif (
+            self._route.name == "one"
+            or not sliceable(X)
+            or self._landmark_rows is not None
+            or self.confounds is not None
+        ):
+            self._stand_in(self.params)
 
     def _stand_in(self, params: Mapping[str, Any] | None) -> None:
         shared = Shared(self.estimator, self.X, self.y)
-        shared.landmark_rows = self._landmark_rows
+        shared.landmark_rows, shared.confounds = self._landmark_rows, self.confounds
         start = time.perf_counter()
         if self._route.name == "one":
             try:
@@ -84,7 +94,7 @@ class Plan:
                 # each fold meets the same complaint, or is spared it, and scikit-learn decides what
                 # becomes of that
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
-                if sliceable(self.X):
+                if sliceable(self.X) and self.confounds is None:
                     return
         if expand_with_rows(self.cv.cv):
             shared.follow([np.arange(n_rows(self.X))])

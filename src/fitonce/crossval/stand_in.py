@@ -22,6 +22,7 @@ from ..core.rows import is_rows
 from ..core.splits import checked_splits, complement
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
+from .confounds import call, fit_parameters
 from .decomposed import Decomposed, Model
 
 
@@ -38,12 +39,14 @@ class Shared:
         self.weights: Any = None
         # of landmarks that are left out where they are test rows
         self.landmark_rows: np.ndarray | None = None
+        self.confounds: Any = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
         """The one decomposition of route one."""
         self.weights = sample_weight
-        self.decomposed = Decomposed.of(self.estimator, self.X, self.y, sample_weight)
+        given = self.X, self.y, sample_weight, self.confounds
+        self.decomposed = Decomposed.of(self.estimator, *given)
 
     def follow(self, orders: list[np.ndarray]) -> None:
         """Training sets will be the first rows of these orders: see `Decomposed.follow`."""
@@ -54,7 +57,7 @@ class Shared:
     def relabelled(self, y: np.ndarray) -> Shared:
         """The same decomposition with other labels."""
         other = Shared(self.estimator, self.X, y)
-        other.landmark_rows = self.landmark_rows
+        other.landmark_rows, other.confounds = self.landmark_rows, self.confounds
         if self.decomposed is not None:
             other.decomposed = self.decomposed.relabelled(y)
         return other
@@ -111,6 +114,9 @@ class Shared:
         """
         X = subset(self.X, rows)
         return subset(X.T, train).T if self.pairwise else X
+
+    def confounds_of(self, rows: np.ndarray) -> Any:
+        return None if self.confounds is None else subset(self.confounds, rows)
 
 
 def n_rows(X: Any) -> int:
@@ -197,13 +203,17 @@ class StandIn(BaseEstimator):
             shared = self.shared
             real = shared.estimator_of(self._train)
             X = shared.rows(self._train, self._train)
-            real.fit(X, **self._params) if self._y is None else real.fit(X, self._y, **self._params)
+            confounds = fit_parameters(real, shared.confounds_of(self._train))
+            given = () if self._y is None else (self._y,)
+            real.fit(X, *given, **self._params, **confounds)
             self._real = real
             shared.fitted_folds += 1
         return self._real
 
     def _call(self, method: str, X: np.ndarray) -> Any:
-        return getattr(self.fitted(), method)(self.shared.rows(X[:, 0], self._train))
+        rows, shared = X[:, 0], self.shared
+        fitted, confounds = self.fitted(), shared.confounds_of(rows)
+        return call(fitted, method, shared.rows(rows, self._train), confounds)
 
     def _output(self, method: str, X: np.ndarray) -> Any:
         """An output that the closed form gives, on the host."""

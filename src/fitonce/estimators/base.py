@@ -24,6 +24,7 @@ from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
+from .confounding import MEANINGS, check_no_confounds, new_confounds, without_columns
 from .doubts import warn_if_doubtful
 from .parameters import (
     check_alpha,
@@ -54,13 +55,18 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "coef0_",
     "landmarks_",
     "landmark_indices_",
+    "confounds_",
+    "confound_coef_",
+    "_columns_on_confounds",
 )
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
     """Shared flow and parameters of the kernel least-squares estimators; not for direct use."""
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"confounds": True}
     multi_output: ClassVar[bool] = False
     _kept: FitRecord | None = None
     _used: Mapping[str, Any] = MappingProxyType({})  # parameters that the fitted model goes by
@@ -94,6 +100,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             pooled=(True, False),
             refine=(True, False),
             search=("auto", "full"),
+            confounding=MEANINGS,
         )
         check_criterion(self, REGRESSION if self.multi_output else (AUTO, *CLASSIFICATION))
         if hasattr(self, "fit_intercept"):
@@ -113,15 +120,16 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """What is done to validated rows before anything is tuned: nothing."""
         return setup
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
+    def _fit(self, X: Any, y: Any, *given: Any) -> None:
         """Validate, tune, solve; on a copy, whose attributes are taken over when all is done.
+        `given` are the weights, groups and confounds of the rows.
 
         A fit that fails, or is interrupted, leaves this object as it was.
         """
         tasks = FitTasks(self, X, y)
         fresh = object.__new__(type(self))
         fresh.__dict__.update(self._without_optional_attributes())
-        fresh._fit_here(tasks, X, y, sample_weight, groups)
+        fresh._fit_here(tasks, X, y, *given)
         self.__dict__ = self._without_optional_attributes() | vars(fresh)
         tasks.end()
 
@@ -129,8 +137,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """All attributes but those that an earlier fit, with other settings, may have left."""
         return {name: v for name, v in vars(self).items() if name not in OPTIONAL_ATTRIBUTES}
 
-    def _fit_here(self, tasks: FitTasks, X: Any, y: Any, sample_weight: Any, groups: Any) -> None:
-        setup = setup_of(self, X, y, sample_weight, groups)
+    def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
+        setup = setup_of(self, X, y, *given)
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         setup = self._prepare(setup, folds)
         tuner = setup.tuner(folds)
@@ -164,7 +172,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
         kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
-        names = (*kernel_and_rows, "calibration", "criterion")
+        names = (*kernel_and_rows, "calibration", "criterion", "confounding")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
@@ -204,9 +212,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         path = problem.path(np.asarray([mu])) if path is None else path
         warn_if_doubtful(problem, mu, path)
         fitted: Fitted = record.fitted(path)
-        self.leverage_ = 1.0 - path.one_minus_h[0, :]
+        self.leverage_ = problem.leverage(path)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
-        E, sizes = fitted.Y.T @ fitted.residual, problem.sizes
+        E, sizes = problem.scatter(fitted), problem.sizes
         dof = problem.degrees_of_freedom(sizes)
         self._set_model(problem.solution(fitted, mu), record.readout, E, sizes, dof)
         self._set_held_out(record.held_out(path))
@@ -224,6 +232,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if solution.coef is not None:
             # classifiers have scikit-learn's shape (1, p) or (c, p)
             self.coef_ = shaped(solution.coef).T if self.multi_output else solution.coef.T
+        if solution.confound_coef is not None:
+            self.confound_coef_ = shaped(solution.confound_coef)
 
     def _solution(self) -> Solution:
         """The fitted model behind the main output, from the public attributes."""
@@ -234,7 +244,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if coef is not None:
             coef = coef[:, None] if coef.ndim == 1 else coef.T
         dual_coef = dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef
-        return Solution(dual_coef, intercept, coef, self._centred)
+        confound_coef = getattr(self, "confound_coef_", None)
+        if confound_coef is not None and confound_coef.ndim == 1:
+            confound_coef = confound_coef[:, None]
+        return Solution(dual_coef, intercept, coef, self._centred, confound_coef)
 
     @property
     def _centred(self) -> bool:
@@ -242,25 +255,27 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         free = not hasattr(self, "fit_intercept") or used(self, "fit_intercept") is True
         return free and self.penalty_ == "function" and used(self, "landmarks") is None
 
-    def _predicted(self, X: Any, method: str) -> Array:
+    def _predicted(self, X: Any, method: str, confounds: Any = None) -> Array:
         """The main output for new rows."""
-        X, _ = self._new_rows(X, method)
+        X, _, C = self._new_rows(X, method, confounds)
         solution = self._solution()
         predict = solution.values if self.multi_output else solution.decisions
-        values = predict(fitted_kernel(self), X, getattr(self, "X_fit_", None))
+        values = predict(fitted_kernel(self), X, getattr(self, "X_fit_", None), confounds=C)
         return values[:, 0] if self.dual_coef_.ndim == 1 else values
 
-    def _new_rows(self, X: Any, method: str) -> tuple[Array, Any]:
-        """Validated rows, and their dtype.
+    def _new_rows(
+        self, X: Any, method: str, confounds: Any = None
+    ) -> tuple[Array, Any, Array | None]:
+        """Validated rows, their dtype, and their confounds where the model has coefficients.
 
         Of a precomputed kernel only the columns that trained.
         """
         check_is_fitted(self)
         X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
-        return (X if self._columns is None else take(X.T, self._columns).T), dtype
-
-    def _values(self, X: Array, solution: Solution) -> Array:
-        return solution.values(fitted_kernel(self), X, getattr(self, "X_fit_", None))
+        C = new_confounds(self, confounds, int(X.shape[0]), method)
+        X = X if self._columns is None else take(X.T, self._columns).T
+        X, C = without_columns(self, X, C)
+        return X, dtype, C
 
     # ---- company -------------------------------------------------------------------------------
 
@@ -321,6 +336,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         123
         """
         check_is_fitted(self)
+        check_no_confounds(self, "influence()")
         return influences(self)
 
     def verify(

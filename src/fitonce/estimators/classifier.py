@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -21,6 +22,7 @@ from ..core.calibration import (
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
+from .confounding import check_no_confounds
 from .parameters import check_options, used
 from .progress import with_callbacks
 from .record import record_of
@@ -53,7 +55,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     default_temperature: ClassVar[float | None] = None  # without calibration, where it makes sense
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        confounds: Any = None,
+    ) -> Self:
         """Fit the model, choosing what is to be tuned by the `criterion` of held-out predictions.
 
         Parameters
@@ -68,12 +77,15 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             Weight 2 equals a repeated row; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+            What must not explain anything, such as age and site: see `confounding`. Numbers are
+            numbers; text, truth values and categories of a table are categories.
 
         Returns
         -------
         self
         """
-        self._fit(X, y, sample_weight, groups)
+        self._fit(X, y, sample_weight, groups, confounds)
         return self
 
     def __fitonce_check__(self) -> None:
@@ -153,7 +165,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.held_out_decision_ = self.held_out_decision_ + moved
 
     @blockwise
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, confounds: Any = None) -> Array:
         """Decision values: (n,) for two classes, positive for ``classes_[1]``; (n, n_classes) for
         more.
 
@@ -161,16 +173,25 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
             Rows, or their kernel with the training rows for ``kernel="precomputed"``.
+        confounds : table or array, default=None
+            The confounds of these rows, where the model was fitted with confounds.
         """
-        return self._predicted(X, "decision_function")
+        return self._predicted(X, "decision_function", confounds)
 
     @blockwise
-    def predict(self, X: Any) -> Any:
+    def predict(self, X: Any, confounds: Any = None) -> Any:
         """The most probable class of each row.
 
         Labels come in the caller's namespace where it can hold them.
         """
-        return self._labels(self._predicted(X, "predict"))
+        return self._labels(self._predicted(X, "predict", confounds))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
+        """The share of rows whose class is predicted."""
+        if confounds is None:
+            return float(ClassifierMixin.score(self, X, y, sample_weight))
+        predicted = to_numpy(self.predict(X, confounds=confounds))
+        return float(accuracy_score(to_numpy(y), predicted, sample_weight=sample_weight))
 
     def _labels(self, decision: Array) -> Any:
         labels = labels_of(to_numpy(decision), self.classes_)
@@ -180,19 +201,20 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     @available_if(_gives_probabilities)
     @blockwise
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, confounds: Any = None) -> Array:
         """Class probabilities (n, n_classes).
 
         Softmax of the decision values over the calibrated temperature, none below `floor_`.
         """
-        return self._probabilities(X, "predict_proba")
+        return self._probabilities(X, "predict_proba", confounds)
 
     @available_if(_gives_probabilities)
     @blockwise
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, confounds: Any = None) -> Array:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return namespace(result := self._probabilities(X, "predict_log_proba")).log(result)
+            result = self._probabilities(X, "predict_log_proba", confounds)
+            return namespace(result).log(result)
 
     def predict_set(
         self, X: Any, confidence: float = 0.9, method: str = "jackknife+", *, cv: Any = None
@@ -235,10 +257,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         >>> print(f"{sets[range(75), y[1::2]].mean():.2f}, {sets.sum(axis=1).mean():.2f} classes")
         0.97, 1.01 classes
         """
+        check_no_confounds(self, "predict_set()")
         return class_sets(self, X, confidence, method, cv)
 
-    def _probabilities(self, X: Any, method: str) -> Array:
-        decision = self._predicted(X, method)
+    def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
+        decision = self._predicted(X, method, confounds)
         host = to_numpy(decision)
         isotonic = used(self, "calibration") == "isotonic"
         if isotonic and host.ndim == 1:

@@ -11,6 +11,7 @@ from ..core.arrays import Array, namespace, to_numpy
 from ..core.lda import Axes
 from ..core.readout import Indicators, Readout
 from ..tuning.solution import Solution
+from .base import fitted_kernel
 from .blockwise import blockwise
 from .classifier import KernelClassifier
 from .parameters import as_numbers, used
@@ -105,6 +106,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         landmark that is itself a test row is left out of that fold's model. The held-out values
         that `fit` itself uses always share the landmarks of the fit, and drop them only with
         "drop".
+    confounding : {"remove", "include", "columns"}, default="remove"
+        What is done with the confounds that `fit` is given. "remove": they are regressed out of the
+        features on the training rows, in feature space. "include": they are predictors without a
+        penalty. "columns": they are regressed out of the columns of X on the training rows; for
+        the linear kernel that is "remove", for others another model.
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
@@ -211,6 +217,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         landmarks: Any = None,
         landmark_method: str = "uniform",
         shared_landmarks: bool | str = False,
+        confounding: str = "remove",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -234,6 +241,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.landmarks = landmarks
         self.landmark_method = landmark_method
         self.shared_landmarks = shared_landmarks
+        self.confounding = confounding
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -274,6 +282,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         projection = solution.readout(solved.axes, xp.zeros_like(solved.axes[0, :]))
         self.scalings_ = projection.dual_coef if projection.coef is None else projection.coef
         self._projection_offset = projection.intercept
+        self._projection_confounds = projection.confound_coef
         self.means_ = solved.centroids
         ratio = solved.a2 / (1.0 - solved.a2)
         total = xp.sum(ratio)
@@ -282,13 +291,15 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._n_features_out = limit if self.n_components is None else int(self.n_components)
 
     @blockwise
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, confounds: Any = None) -> Array:
         """Project rows on the discriminant axes, in units of the within-class standard deviation.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
             Rows, or their kernel with the training rows for ``kernel="precomputed"``.
+        confounds : table or array, default=None
+            The confounds of these rows, where the model was fitted with confounds.
 
         Returns
         -------
@@ -296,15 +307,18 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             Centred on the (weighted) mean of the training rows, scaled as scikit-learn's
             LinearDiscriminantAnalysis.
         """
-        X, dtype = self._new_rows(X, "transform")
+        X, dtype, C = self._new_rows(X, "transform", confounds)
         linear = used(self, "kernel") == "linear"
         projection = Solution(
             self.scalings_,
             self._projection_offset,
             self.scalings_ if linear else None,
             self._centred,
+            self._projection_confounds,
         )
-        projected = self._values(X, projection)[:, : self._n_features_out]
+        rows = getattr(self, "X_fit_", None)
+        projected = projection.values(fitted_kernel(self), X, rows, confounds=C)
+        projected = projected[:, : self._n_features_out]
         return namespace(projected).astype(projected, dtype, copy=False)
 
     def __sklearn_tags__(self) -> Any:

@@ -68,7 +68,7 @@ def predict_with_spread(
             "collection: predict some rows at a time."
         )
     mean = model.predict(X)
-    X, _ = model._new_rows(X, "predict")
+    X, *_ = model._new_rows(X, "predict")
     record = process_record(model, "return_cov" if covariance else "return_std")
     variance, mu = signal_variances(signal_variance, record, model), model.alpha_
     if covariance:

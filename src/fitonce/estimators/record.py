@@ -16,6 +16,7 @@ from ..core.readout import Readout
 from ..core.splits import complement
 from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
 from ..tuning.problem import Problem
+from ..tuning.solution import Solution
 from ..tuning.tuner import Tuner
 from .setup import Folds, Training
 
@@ -85,17 +86,19 @@ class FitRecord:
         rows = position[test[inside]]
         values = without.values(rows)
         if not inside.all():
-            outside = self._predicted(without.refitted, mu, test[~inside])
+            outside = self._predicted(without.solution, test[~inside])
             order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
             values = take(namespace(values).concat([values, outside], axis=0), order)
         tested = rows if inside.all() else None
         return self.readout.shaped(read_without(without, self.readout, values, tested))
 
-    def _predicted(self, fitted: Fitted, mu: float, rows: np.ndarray) -> Array:
-        """Targets that a fit predicts for rows of weight zero."""
-        problem = self.problem
-        solution = problem.solution(fitted, mu)
-        return solution.values(problem.kernel, self.training.inactive_rows(rows), problem.X)
+    def _predicted(self, solution: Solution, rows: np.ndarray) -> Array:
+        """Targets that a model predicts for rows of weight zero."""
+        problem, training = self.problem, self.training
+        C = training.confounds
+        own = None if C is None else asarray_like(C[rows], problem.targets)
+        X = training.inactive_rows(rows)
+        return solution.values(problem.kernel, X, problem.X, confounds=own)
 
     def _with_inactive(self, outputs: Array, fitted: Fitted, mu: float) -> Array:
         """Outputs of the active rows extended to all: the others never train, so the fitted model
@@ -104,7 +107,7 @@ class FitRecord:
         if self.training.all_active:
             return outputs
         inactive = complement(self.training.active, self.training.n_samples)
-        values = self._predicted(fitted, mu, inactive)
+        values = self._predicted(self.problem.solution(fitted, mu), inactive)
         others = self.readout.read(values, rule_of_fit(self.problem, self.readout, fitted))
         both = namespace(outputs).concat([outputs, others], axis=0)
         return take(both, np.argsort(np.concatenate([self.training.active, inactive])))

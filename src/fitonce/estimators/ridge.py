@@ -6,12 +6,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.metrics import r2_score
 
-from ..core.arrays import Array
+from ..core.arrays import Array, to_numpy
 from ..core.readout import Numbers
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
+from .confounding import check_no_confounds
 from .process import predict_with_spread, process_of
 from .progress import with_callbacks
 from .setup import Labels
@@ -92,6 +94,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         landmark that is itself a test row is left out of that fold's model. The held-out values
         that `fit` itself uses always share the landmarks of the fit, and drop them only with
         "drop".
+    confounding : {"remove", "include", "columns"}, default="remove"
+        What is done with the confounds that `fit` is given. "remove": they are regressed out of the
+        features on the training rows, in feature space. "include": they are predictors without a
+        penalty. "columns": they are regressed out of the columns of X on the training rows; for
+        the linear kernel that is "remove", for others another model.
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
@@ -172,6 +179,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         landmarks: Any = None,
         landmark_method: str = "uniform",
         shared_landmarks: bool | str = False,
+        confounding: str = "remove",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -192,12 +200,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.landmarks = landmarks
         self.landmark_method = landmark_method
         self.shared_landmarks = shared_landmarks
+        self.confounding = confounding
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        confounds: Any = None,
+    ) -> Self:
         """Fit the model, choosing what is to be tuned by `criterion` of held-out predictions.
 
         Parameters
@@ -212,12 +228,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             Weight 2 equals a repeated row; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+            What must not explain anything, such as age and site: see `confounding`. Numbers are
+            numbers; text, truth values and categories of a table are categories.
 
         Returns
         -------
         self
         """
-        self._fit(X, y, sample_weight, groups)
+        self._fit(X, y, sample_weight, groups, confounds)
         return self
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
@@ -236,6 +255,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         *,
         signal_variance: Any = 1.0,
         noise: bool = False,
+        confounds: Any = None,
     ) -> Any:
         """Predicted targets, with the standard deviations of a Gaussian process where asked for.
 
@@ -253,6 +273,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             GaussianProcessRegressor. "profile" is the most likely one, of each target its own.
         noise : bool, default=False
             Whether the spread is that of a new observation, not of the function alone.
+        confounds : table or array, default=None
+            The confounds of these rows, where the model was fitted with confounds.
 
         Returns
         -------
@@ -261,8 +283,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov cannot both be asked for: choose one.")
         if return_std or return_cov:
+            check_no_confounds(self, "the spread of a Gaussian process")
             return predict_with_spread(self, X, return_cov, signal_variance, noise)
-        return self._predicted(X, "predict")
+        return self._predicted(X, "predict", confounds)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
+        """R² of the predictions, averaged over targets."""
+        if confounds is None:
+            return float(RegressorMixin.score(self, X, y, sample_weight))
+        predicted = to_numpy(self.predict(X, confounds=confounds))
+        return float(r2_score(to_numpy(y), predicted, sample_weight=sample_weight))
 
     def gaussian_process(self, signal_variance: Any = 1.0) -> GaussianProcess:
         """The model read as a Gaussian process: leave-one-out densities and marginal likelihood.
@@ -289,6 +319,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{process.standardized.std():.2f}")  # of rows that were left out
         1.00
         """
+        check_no_confounds(self, "gaussian_process()")
         return process_of(self, signal_variance)
 
     def __fitonce_check__(self) -> None:
@@ -354,4 +385,5 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{inside.mean():.2f}")
         0.80
         """
+        check_no_confounds(self, "predict_interval()")
         return intervals(self, X, confidence, method, cv, union)

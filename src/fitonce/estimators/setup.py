@@ -9,18 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import LeaveOneGroupOut, check_cv
 
-from ..core.arrays import Array, take, to_numpy
+from ..core.arrays import Array, asarray_like, take, to_numpy
 from ..core.holdout import Deletion
 from ..core.readout import Readout
-from ..core.rows import check_magnitude, is_rows
+from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
 from ..landmarks.choice import landmarks_for
 from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
 from ..tuning.decompose import row_scale_of
-from ..tuning.problem import Data
+from ..tuning.problem import Confounds, Data
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
+from .confounding import ColumnRegression, check_confounded, coding_of
 from .parameters import check_alpha, is_precomputed
 from .validation import (
     as_rows,
@@ -46,6 +47,7 @@ class Training:
     active: np.ndarray
     precomputed: bool
     namespace: str
+    confounds: np.ndarray | None = None  # coded, of all rows (n, q)
 
     @property
     def n_samples(self) -> int:
@@ -144,10 +146,17 @@ def specification_of(estimator: Any, n_classes: int) -> Specification:
 
 
 def setup_of(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    confounds: Any = None,
 ) -> Setup:
     """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it."""
     training = training_of(estimator, X, y, sample_weight, groups)
+    if confounds is not None:
+        training = _with_confounds(estimator, training, confounds)
     y_active = training.y[training.active]
     weights = None if training.weights is None else training.weights[training.active]
     labels = estimator.__fitonce_labels__(y_active, weights)
@@ -164,10 +173,36 @@ def setup_of(
         labels.weights,
         row_scale,
         classes=labels.classes,
+        confounds=_confounds(estimator, training, X_active),
     )
     if estimator.landmarks is not None:
         data = replace(data, landmarks=_landmarks(estimator, specification, data))
     return Setup(training, labels, data, specification)
+
+
+def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:
+    """The confounds coded; where they leave the columns of X, the residuals in their place."""
+    check_confounded(estimator, training.X)
+    if estimator.landmarks is not None and not training.all_active:
+        raise ValueError(
+            "landmarks with confounds do not take rows of weight zero: leave these rows out."
+        )
+    estimator.confounds_, C = coding_of(confounds, training.n_samples)
+    if estimator.confounding != "columns":
+        return replace(training, confounds=C)
+    active = training.active
+    weights = None if training.weights is None else training.weights[active]
+    X, scale = training.active_X(), row_scale_of(weights, training.X)
+    regression = ColumnRegression.of(X, C[active], scale)
+    estimator._columns_on_confounds = regression.intercept, regression.coef
+    return replace(training, X=regression.residuals(training.X, C))
+
+
+def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:
+    if training.confounds is None:
+        return None
+    C = asarray_like(training.confounds[training.active], dense_like(X))
+    return Confounds(C, estimator.confounding)
 
 
 def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:

@@ -100,6 +100,11 @@ class LeastSquaresSVC(KernelClassifier):
         landmark that is itself a test row is left out of that fold's model. The held-out values
         that `fit` itself uses always share the landmarks of the fit, and drop them only with
         "drop".
+    confounding : {"remove", "include", "columns"}, default="remove"
+        What is done with the confounds that `fit` is given. "remove": they are regressed out of the
+        features on the training rows, in feature space. "include": they are predictors without a
+        penalty. "columns": they are regressed out of the columns of X on the training rows; for
+        the linear kernel that is "remove", for others another model.
     random_state : int, RandomState instance or None, default=None
         Draws landmarks; not used without them.
     n_jobs : int or None, default=None
@@ -193,6 +198,7 @@ class LeastSquaresSVC(KernelClassifier):
         landmarks: Any = None,
         landmark_method: str = "uniform",
         shared_landmarks: bool | str = False,
+        confounding: str = "remove",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -216,6 +222,7 @@ class LeastSquaresSVC(KernelClassifier):
         self.landmarks = landmarks
         self.landmark_method = landmark_method
         self.shared_landmarks = shared_landmarks
+        self.confounding = confounding
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose

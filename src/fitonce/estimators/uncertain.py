@@ -144,7 +144,7 @@ def new_row_blocks(
 def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union: bool) -> Any:
     """See `KernelRidge.predict_interval`."""
     check_request(confidence, method)
-    X, _ = model._new_rows(X, "predict_interval")
+    X, *_ = model._new_rows(X, "predict_interval")
     record = usable_record(model, "predict_interval")
     if union and method != "full":
         raise ValueError(
@@ -192,7 +192,7 @@ def _full_intervals(
 def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> np.ndarray:
     """See `KernelClassifier.predict_set`."""
     check_request(confidence, method)
-    X, _ = model._new_rows(X, "predict_set")
+    X, *_ = model._new_rows(X, "predict_set")
     record = usable_record(model, "predict_set")
     codes = _codes(record)
     if method == "full":

@@ -173,16 +173,12 @@ def _refit_outputs(
     )
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T
-    model = (
-        clone(estimator)
-        .set_params(**settings)
-        .fit(X_train, training.y[train], sample_weight=weights[train])
-    )
-    outputs = (
-        model.decision_function(X_test)
-        if hasattr(model, "decision_function")
-        else model.predict(X_test)
-    )
+    C = training.confounds
+    of_train, of_test = ({}, {}) if C is None else ({"confounds": C[train]}, {"confounds": C[test]})
+    model = clone(estimator).set_params(**settings)
+    model.fit(X_train, training.y[train], sample_weight=weights[train], **of_train)
+    predict = model.decision_function if hasattr(model, "decision_function") else model.predict
+    outputs = predict(X_test, **of_test)
     return to_numpy(outputs)
 
 

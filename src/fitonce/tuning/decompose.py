@@ -27,22 +27,30 @@ def row_scale_of(weights: np.ndarray | None, X: Any) -> Array | None:
 
 
 def decompose(
-    X: Any, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, row_scale: Array | None
+    X: Any,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    row_scale: Array | None,
+    free: Array | None = None,
 ) -> KernelSmoother:
     """The smoother of the rows X for any mu; X is the kernel matrix itself where precomputed, which
     is overwritten.
+
+    `free` (n, u) is the orthonormal basis of what is not penalised where that is more than a free
+    bias, whose column is its first.
     """
     if few_features(X, kernel, penalty):
-        return _decompose_features(X, fit_intercept, row_scale)
+        return _decompose_features(X, fit_intercept, row_scale, free)
     if penalty == "function":
-        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale)
+        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
         if on_gpu(prepared.K) and X.shape[0] >= BAND_FROM and not kernel.linear:
             return BandNorm.of_kernel(*prepared[:2], KQ0=prepared.KQ0, entry=prepared.entry)
         K, Q0, KQ0, entry = prepared
         return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
     shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
     K = _scaled(shifted, fit_intercept, row_scale)
-    Q0 = bias_basis(K, row_scale, fit_intercept)
+    Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
     KQ0 = K @ Q0
     spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
@@ -62,11 +70,12 @@ def decompose_at(
     fit_intercept: FitIntercept,
     row_scale: Array | None,
     mu: float,
+    free: Array | None = None,
 ) -> KernelSmoother:
     """`decompose` for a single mu, by the cheapest means."""
     if penalty == "dual" or few_features(X, kernel, penalty):
-        return decompose(X, kernel, penalty, fit_intercept, row_scale)
-    K, Q0, KQ0, entry = prepared_kernel(X, kernel, fit_intercept, row_scale)
+        return decompose(X, kernel, penalty, fit_intercept, row_scale, free)
+    K, Q0, KQ0, entry = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
     return FunctionNormAt.of_kernel(K, Q0, mu, KQ0, entry)
 
 
@@ -99,20 +108,27 @@ class Prepared(NamedTuple):
 
 
 def prepared_kernel(
-    X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
+    X: Any,
+    kernel: Kernel,
+    fit_intercept: FitIntercept,
+    row_scale: Array | None,
+    free: Array | None = None,
 ) -> Prepared:
     X = _off_origin(X, kernel, fit_intercept, row_scale)
-    free = fit_intercept is True
-    K = _kernel_matrix(X, kernel, free)
-    Q0 = bias_basis(K, row_scale, fit_intercept)
-    if not free:
+    centred = fit_intercept is True
+    K = _kernel_matrix(X, kernel, centred)
+    Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
+    if not centred:
         K = _scaled(K, fit_intercept, row_scale)
         return Prepared(K, Q0, K @ Q0, largest_entry(K))
     xp = namespace(K)
-    s = xp.ones_like(Q0) if row_scale is None else row_scale
+    s = xp.ones_like(Q0[:, :1]) if row_scale is None else row_scale
     entry = largest_entry(K) * float(xp.max(s)) ** 2
-    KQ0 = s * _centre(K, row_scale) * xp.sqrt(xp.sum(s**2))
-    return Prepared(_scaled(K, fit_intercept, row_scale), Q0, KQ0, entry)
+    mean = s * _centre(K, row_scale)
+    K = _scaled(K, fit_intercept, row_scale)
+    # α ⟂ s: of the means, those of the columns alone are seen
+    KQ0 = mean * xp.sqrt(xp.sum(s**2)) if free is None else K @ Q0 + mean @ (s.T @ Q0)
+    return Prepared(K, Q0, KQ0, entry)
 
 
 def _centre(K: Array, row_scale: Array | None) -> Array:
@@ -169,7 +185,7 @@ def _scaled(K: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> A
 
 
 def _decompose_features(
-    X: Any, fit_intercept: FitIntercept, row_scale: Array | None
+    X: Any, fit_intercept: FitIntercept, row_scale: Array | None, free: Array | None
 ) -> FunctionNorm:
     """The linear kernel with fewer features than rows; a penalised bias is one more feature.
 
@@ -181,7 +197,7 @@ def _decompose_features(
     if fit_intercept == "penalized":
         Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
     Z = Z if row_scale is None else row_scale * Z
-    Q0 = bias_basis(Z, row_scale, fit_intercept)
+    Q0 = bias_basis(Z, row_scale, fit_intercept) if free is None else free
     if not np.isfinite(float(xp.sum(Z**2))):
         raise ValueError(OVERFLOW)
     spectrum = spectrum_of_features(Z, Q0)

@@ -7,23 +7,18 @@ from typing import cast
 import numpy as np
 
 from ..core.arrays import Array, namespace, take, to_numpy
-from ..core.holdout import Fitted, HeldOut, Path, scatter_without
+from ..core.holdout import Fitted, Path
 from ..core.lda import Axes, Rule
 from ..core.readout import Indicators, Readout
 from ..core.ties import settled_outputs
 from .problem import Problem, Without
 
 
-def residual_scatter(fitted: Fitted) -> Array:
-    """E = Yᵀ(I - H)Y (t, t) of a fit."""
-    return fitted.Y.T @ fitted.residual
-
-
 def axes_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Axes:
     """The discriminant axes of all rows."""
     readout = cast(Indicators, readout)
     sizes = problem.sizes
-    return readout.axes(residual_scatter(fitted), sizes, problem.degrees_of_freedom(sizes))
+    return readout.axes(problem.scatter(fitted), sizes, problem.degrees_of_freedom(sizes))
 
 
 def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | None:
@@ -32,7 +27,7 @@ def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | No
         return None
     sizes = problem.sizes
     dof = problem.degrees_of_freedom(sizes)
-    return readout.rule(residual_scatter(fitted), sizes, dof=dof)
+    return readout.rule(problem.scatter(fitted), sizes, dof=dof)
 
 
 def settle(
@@ -54,13 +49,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     values, mu = problem.values_without_each(path), float(path.mus[0])
     if not readout.needs_scatter:
         return settle(problem, readout, mu, values, readout.read(values, None), None)
-    held_out = path.leave_one_out()
-    r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
-    force = dual = None
-    if held_out.force is not None and path.dual is not None:
-        force, dual = held_out.force[0, :, None, :], path.dual[0, :, None, :]
-    fitted = problem.smoother.fitted(problem.projected, path)
-    E = scatter_without(residual_scatter(fitted), r, HeldOut(rho, force), dual)
+    E = problem.scatter_without_each(path)
     sizes = problem.sizes - problem.row_weights * problem.targets
     rule = readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes, each=True))
     rules = problem.of_rows(rule)
@@ -70,10 +59,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
 
 def _scatter_left(without: Without) -> tuple[Array, Array, Array | None]:
     """Residual scatter, class sizes and degrees of freedom of the rows that are left."""
-    problem, rows, fitted = without.problem, without.removal.rows, without.fitted
-    dual = None if fitted.dual is None else take(fitted.dual, rows)
-    residual = take(fitted.residual, rows)
-    E = scatter_without(residual_scatter(fitted), residual, without.held_out, dual)
+    problem, rows, E = without.problem, without.removal.rows, without.scatter
     removed = take(problem.row_weights * problem.targets, rows)
     sizes = problem.sizes - namespace(removed).sum(removed, axis=0)
     return E, sizes, problem.degrees_of_freedom(sizes, rows)
@@ -107,18 +93,22 @@ def read_without(
     if rows is None or not readout.n_classes or not _differ(result, outputs):
         return result
     X = problem.features_of(rows)
-    return result if X is None else predict_without(without, readout, X)
+    if X is None:
+        return result
+    return predict_without(without, readout, X, problem.confounds_of(rows))
 
 
-def predict_without(without: Without, readout: Readout, X: Array) -> Array:
+def predict_without(
+    without: Without, readout: Readout, X: Array, confounds: Array | None = None
+) -> Array:
     """Outputs (k, o) of new rows X by the model without some rows, as its refit predicts them."""
     problem, rule = without.problem, _rule_without(without, readout)
-    solution = problem.solution(without.refitted, without.mu)
+    solution = without.solution
     if rule is not None:
         rule = rule.difference() if readout.n_classes == 2 else rule
         solution = solution.readout(rule.weights, rule.offsets)
     predict = solution.decisions if readout.n_classes else solution.values
-    return predict(problem.kernel, X, problem.X)
+    return predict(problem.kernel, X, problem.X, confounds=confounds)
 
 
 def _differ(A: Array, B: Array) -> bool:

@@ -23,7 +23,16 @@ from ..core.arrays import (
 )
 from ..core.doubt import warn_constant
 from ..core.features import FeatureNorm
-from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
+from ..core.holdout import (
+    Deletion,
+    Fitted,
+    HeldOut,
+    Path,
+    Removal,
+    Smoother,
+    Targets,
+    scatter_without,
+)
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
@@ -36,6 +45,19 @@ from ..rows.blocks import ArrayRows
 from .decompose import FitIntercept, decompose, decompose_at
 from .new_rows import kernel_smoothing
 from .solution import Solution
+
+
+@dataclass(frozen=True)
+class Confounds:
+    """Columns C (n, q) that must not explain anything: removed from the features ("remove"), or
+    predictors without a penalty ("include").
+    """
+
+    C: Array
+    meaning: str
+
+    def rows(self, rows: np.ndarray) -> Confounds:
+        return Confounds(take(self.C, rows), self.meaning)
 
 
 @dataclass(frozen=True)
@@ -54,6 +76,7 @@ class Data:
     landmarks: Landmarks | None = None
     block: np.ndarray | None = None  # of rows that are averaged, where they are
     classes: np.ndarray | None = None
+    confounds: Confounds | None = None
 
     def rows(self, rows: np.ndarray) -> Data:
         """Some of the rows."""
@@ -61,7 +84,9 @@ class Data:
         row_scale = None if self.row_scale is None else take(self.row_scale, rows)
         codes = None if self.codes is None else self.codes[rows]
         X, y, targets = take(self.X, rows), self.y[rows], self.targets[rows]
-        return Data(X, y, codes, targets, weights, row_scale, classes=self.classes)
+        confounds = None if self.confounds is None else self.confounds.rows(rows)
+        classes = self.classes
+        return Data(X, y, codes, targets, weights, row_scale, classes=classes, confounds=confounds)
 
     def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
         return replace(self, y=y, codes=codes, targets=targets)
@@ -150,6 +175,28 @@ class Problem:
     def fit(self, mu: float) -> Fitted:
         return self.smoother.fit(self.projected, mu)
 
+    def scatter(self, fitted: Fitted) -> Array:
+        """E = Yᵀ(I - H)Y (t, t) of a fit."""
+        return fitted.Y.T @ fitted.residual
+
+    def scatters(self, mus: np.ndarray) -> Array:
+        """E for every mu (m, t, t)."""
+        return self.smoother.residual_scatter(self.projected, mus)
+
+    def scatter_without_each(self, path: Path) -> Array:
+        """E of the other rows (n, t, t) where each one is left out, at the mu of a path."""
+        held_out = path.leave_one_out()
+        r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
+        force = dual = None
+        if held_out.force is not None and path.dual is not None:
+            force, dual = held_out.force[0, :, None, :], path.dual[0, :, None, :]
+        E = Problem.scatter(self, self.smoother.fitted(self.projected, path))
+        return scatter_without(E, r, HeldOut(rho, force), dual)
+
+    def leverage(self, path: Path) -> Array:
+        """The diagonal of H (n,) at the mu of a path."""
+        return 1.0 - path.one_minus_h[0, :]
+
     def solution(self, fitted: Fitted, mu: float) -> Solution:
         """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
         α if penalised.
@@ -188,6 +235,10 @@ class Problem:
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None where they are not kept."""
         return None if self.X is None else take(self.X, rows)
+
+    def confounds_of(self, rows: np.ndarray) -> Array | None:
+        """The confounds of some rows, where there are any."""
+        return None
 
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
         """The model that a refit without the deleted rows would give."""
@@ -264,20 +315,34 @@ class KernelProblem(Problem):
         return (self.X - self._mean_row).T @ dual_coef
 
 
+def smoother_of(
+    data: Data,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    mu: float | None,
+    free: Array | None = None,
+) -> KernelSmoother:
+    """The decomposition of the rows, with more columns free of a penalty than the bias if given."""
+    recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
+    try:
+        if mu is None:
+            return decompose(*recipe, free)
+        return decompose_at(*recipe, mu, free)
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
+            'definite. Use a larger alpha, or penalty="dual", which needs no definiteness.'
+        ) from error
+
+
 def exact_problem(
     data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, mu: float | None
 ) -> KernelProblem:
     """The problem of all rows, for any mu or for the given one only. A precomputed kernel in X is
     overwritten.
     """
-    recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
-    try:
-        smoother = decompose(*recipe) if mu is None else decompose_at(*recipe, mu)
-    except NotPositiveDefiniteError as error:
-        raise NotPositiveDefiniteError(
-            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
-            'definite. Use a larger alpha, or penalty="dual", which needs no definiteness.'
-        ) from error
+    smoother = smoother_of(data, kernel, penalty, fit_intercept, mu)
     Y = asarray_like(data.targets, smoother.Q0)
     X = None if kernel.precomputed else data.X
     projected = smoother.project(Y if data.row_scale is None else data.row_scale * Y)
@@ -361,6 +426,19 @@ class Without:
         return problem.smoother.refit_without(
             problem.projected, self.removal, self.held_out, self.mu
         )
+
+    @property
+    def solution(self) -> Solution:
+        """The model as coefficients."""
+        return self.problem.solution(self.refitted, self.mu)
+
+    @property
+    def scatter(self) -> Array:
+        """E of the rows that are left."""
+        fitted, rows = self.fitted, self.removal.rows
+        dual = None if fitted.dual is None else take(fitted.dual, rows)
+        E = Problem.scatter(self.problem, fitted)
+        return scatter_without(E, take(fitted.residual, rows), self.held_out, dual)
 
     def values(self, rows: np.ndarray) -> Array:
         """Predicted targets of the given rows, deleted or not."""

@@ -33,13 +33,14 @@ def in_whole_tiles(function: Callable[[Array], Array], X: Array) -> Array:
 @dataclass(frozen=True)
 class Solution:
     """A model: f(x) = k(x, X) dual_coef + intercept, and x·coef + intercept as well where the
-    kernel is linear.
+    kernel is linear; plus c(x)·confound_coef where it has confounds.
     """
 
     dual_coef: Array
     intercept: Array
     coef: Array | None
     centred: bool = False  # Σ dual_coef = 0: the kernel is wanted up to a constant of each row
+    confound_coef: Array | None = None
 
     def readout(self, weights: Array, offsets: Array) -> Solution:
         """The model whose outputs are these outputs times `weights` plus `offsets`."""
@@ -47,7 +48,8 @@ class Solution:
         coef = None if self.coef is None else self.coef @ weights
         size = xp.abs(self.intercept) @ xp.abs(weights) + xp.abs(offsets)
         intercept = settled_sum(self.intercept @ weights + offsets, size)
-        return Solution(self.dual_coef @ weights, intercept, coef, self.centred)
+        confound_coef = None if self.confound_coef is None else self.confound_coef @ weights
+        return Solution(self.dual_coef @ weights, intercept, coef, self.centred, confound_coef)
 
     def _kernel_of(self, kernel: Kernel, X_fit: Array) -> Callable[[Array], Array]:
         """What is multiplied by the coefficients, as a function of rows."""
@@ -57,20 +59,29 @@ class Solution:
             return lambda rows: rows - rows[:, :1]
         return kernel.with_points(X_fit, constant=self.centred)
 
-    def decisions(self, kernel: Kernel, X: Array, X_fit: Array) -> Array:
+    def decisions(
+        self, kernel: Kernel, X: Array, X_fit: Array, confounds: Array | None = None
+    ) -> Array:
         """f(X) with the ties of exact arithmetic, for scores that rank or threshold."""
         largest: list[float] = []
-        values = self.values(kernel, X, X_fit, largest)
+        values = self.values(kernel, X, X_fit, largest, confounds)
         weights = self.dual_coef if self.coef is None else self.coef
         xp = namespace(values)
         size = max(largest) * xp.sum(xp.abs(weights), axis=0) + xp.abs(self.intercept)
+        if confounds is not None and self.confound_coef is not None:
+            size = size + xp.max(xp.abs(confounds) @ xp.abs(self.confound_coef), axis=0)
         return settled_decisions(values, size)
 
     def values(
-        self, kernel: Kernel, X: Array, X_fit: Array, largest: list[float] | None = None
+        self,
+        kernel: Kernel,
+        X: Array,
+        X_fit: Array,
+        largest: list[float] | None = None,
+        confounds: Array | None = None,
     ) -> Array:
         """f(X), in blocks of rows so that the kernel never exceeds a few hundred MiB; `largest`
-        gets the largest of what is summed in each.
+        gets the largest of what is summed in each, `confounds` are those of the rows.
         """
 
         kernel_of = self._kernel_of(kernel, X_fit)
@@ -88,6 +99,9 @@ class Solution:
         blocks = [tiled(X[rows, :]) for rows in parts]
         xp = namespace(blocks[0])
         values = (blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=0)) + self.intercept
+        if self.confound_coef is not None:
+            assert confounds is not None, "a model with confounds needs those of the rows"
+            values = values + in_whole_tiles(lambda C: C @ self.confound_coef, confounds)
         if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
             raise ValueError(OVERFLOW)
         return values

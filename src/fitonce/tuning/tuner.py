@@ -21,6 +21,8 @@ from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
 from ..core.ties import settled_outputs
 from .averages import averaged_problem
+from .confounded import confounded_problem
+from .confounded_landmarks import confounded_landmarks
 from .costs import alphas_at_once, check_fits
 from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
@@ -91,6 +93,8 @@ class Tuner:
         data, spec = self.data, self.specification
         kernel = spec.kernel_at(data, parameters)
         penalty = parameters.get("penalty", spec.penalty)
+        if data.landmarks is not None and data.confounds is not None:
+            return confounded_landmarks(data, kernel, penalty, mu)
         if data.landmarks is not None:
             return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
         if data.block is not None:
@@ -99,6 +103,8 @@ class Tuner:
         if kernel.precomputed and len(spec.others()) > 1:
             data = replace(data, X=data.X + 0.0)
         with check_fits(data.X, kernel, penalty, mu):
+            if data.confounds is not None:
+                return confounded_problem(data, kernel, penalty, mu)
             return exact_problem(data, kernel, penalty, spec.fit_intercept, mu)
 
     def alphas(self, problem: Problem) -> np.ndarray:
@@ -171,7 +177,7 @@ class Tuner:
         """Class scores and separations of predicted targets (m, k, t), by the fits of all rows."""
         rule = None
         if self.readout.needs_scatter:
-            E = problem.smoother.residual_scatter(problem.projected, alphas)
+            E = problem.scatters(alphas)
             sizes = problem.sizes + 0.0 * E[:, 0, :]
             rule = self.readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes))
         classes = self.readout.class_scores(predicted, rule)

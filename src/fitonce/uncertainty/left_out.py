@@ -19,7 +19,6 @@ from ..core.holdout import HeldOut, Path, scatter_without
 from ..core.lda import Rule
 from ..core.readout import Readout
 from ..core.smoothing import Smoothing
-from ..tuning.outputs import residual_scatter
 from ..tuning.problem import Problem
 
 SetsOfRows = Sequence[np.ndarray]
@@ -98,7 +97,7 @@ class LeftOut:
         dual = force = None
         if self.held_out.force is not None and fitted.dual is not None:
             dual, force = fitted.dual[:, None, :], self.held_out.force[:, None, :]
-        E = residual_scatter(fitted)
+        E = problem.scatter(fitted)
         change = scatter_without(E, r, HeldOut(rho, force), dual) - E
         n, t, _ = change.shape
         xp = namespace(change)

@@ -23,7 +23,7 @@ from ..core.holdout import Path
 from ..core.lda import Rule
 from ..core.readout import Readout
 from ..core.smoothing import Smoothing, deleted_lines, scatter_with
-from ..tuning.outputs import residual_scatter, rule_of_fit
+from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
 from .full import needed
 from .left_out import LeftOut
@@ -116,7 +116,7 @@ class FullSets:
         s = problem.row_scale
         scaled = e if s is None else e * s
         tau = smoothing.excess
-        joined = scatter_with(residual_scatter(self.fitted), delta, tau)
+        joined = scatter_with(problem.scatter(self.fitted), delta, tau)
         # r₊ = r - h δ/(1 + τ), of all rows with the new one among them
         r = self.fitted.residual - smoothing.to_targets[:, :, None] * (
             delta[:, None, :] / xp.reshape(1.0 + tau, (-1, 1, 1))  # type: ignore[operator]

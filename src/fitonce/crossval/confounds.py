@@ -1,0 +1,66 @@
+"""Confounds in cross-validation: cut into folds as X is, and handed to `fit` and to `predict`.
+
+scikit-learn's functions hand parameters to `fit` alone. A model with confounds needs them for its
+predictions too, so that they travel with the rows here (`Shared`) and not with the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sklearn
+from sklearn.pipeline import Pipeline
+
+from ..estimators.fitted import final_step, is_model
+
+
+def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
+    """The confounds among the parameters of a fit, and the other parameters.
+
+    They are named "confounds", or for the last step of a pipeline as scikit-learn names it.
+    """
+    if params is None:
+        return None, None
+    names = [name for name in ("confounds", f"{_step(estimator)}confounds") if name in params]
+    rest = {name: value for name, value in params.items() if name not in names}
+    confounds = next((params[name] for name in names if params[name] is not None), None)
+    if confounds is not None and not is_model(final_step(estimator)):
+        raise TypeError(
+            "confounds need one of fitonce's estimators, or a pipeline that ends in one, got "
+            f"{type(estimator).__name__} instead: others do not take them in predict."
+        )
+    return confounds, rest
+
+
+def dependence_on_confounds(model: Any) -> str | None:
+    """Why a model with confounds needs a decomposition for each training set."""
+    if model.confounding == "columns":
+        return "confounds are regressed out of the columns on each training set"
+    if model.confounding == "remove" and model.penalty == "dual":
+        return "confounds are removed from the kernel functions of each training set"
+    return None
+
+
+def fit_parameters(estimator: Any, confounds: Any) -> dict[str, Any]:
+    """The confounds as `fit` of the estimator takes them."""
+    if confounds is None:
+        return {}
+    routed = sklearn.get_config()["enable_metadata_routing"]
+    return {"confounds" if routed else f"{_step(estimator)}confounds": confounds}
+
+
+def _step(estimator: Any) -> str:
+    return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+
+
+def call(fitted: Any, method: str, X: Any, confounds: Any) -> Any:
+    """A method of a fitted estimator on rows with confounds."""
+    if confounds is None:
+        return getattr(fitted, method)(X)
+    model = final_step(fitted)
+    X = X if model is fitted else fitted[:-1].transform(X)
+    return getattr(model, method)(X, confounds=confounds)
+
+
+__all__ = ["call", "dependence_on_confounds", "fit_parameters", "taken"]

@@ -1,0 +1,270 @@
+"""Confounds as they come: numbers and categories, coded as columns; and what does not go with them.
+
+Numbers stay as they are, categories become one column for each level. A level that was not there in
+the fit has zeros everywhere, and a regression on the levels that were gives it the mean of theirs
+(least norm, as scikit-learn's LinearRegression on the same columns).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.arrays import Array, asarray_like, to_numpy
+from ..core.confounds import ConfoundRegression
+from ..core.rows import dense_like, is_rows
+from .parameters import is_precomputed, used
+
+MEANINGS = ("remove", "include", "columns")
+
+
+@dataclass(frozen=True)
+class Coding:
+    """How confounds are coded: the name of each, and its levels, None for numbers."""
+
+    names: tuple[str, ...]
+    levels: tuple[tuple[str, ...] | None, ...]
+
+    def coded(self, columns: list[np.ndarray]) -> np.ndarray:
+        """Numbers (n, q) of the confounds, one column for each number and each level."""
+        parts = [
+            _as_number(name, column)[:, None]
+            if levels is None
+            else (_texts(column)[:, None] == np.array(levels)).astype(np.float64)
+            for name, column, levels in zip(self.names, columns, self.levels, strict=True)
+        ]
+        return np.concatenate(parts, axis=1)
+
+    @property
+    def n_columns(self) -> int:
+        return sum(1 if levels is None else len(levels) for levels in self.levels)
+
+    @property
+    def words(self) -> str:
+        """The confounds by name, for texts."""
+        listed = list(self.names)
+        return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
+
+
+def coding_of(confounds: Any, n_samples: int) -> tuple[Coding, np.ndarray]:
+    """The coding of confounds, and the numbers (n, q) that it makes of them."""
+    names, columns = _columns(confounds, n_samples, "fit")
+    levels = tuple(
+        tuple(np.unique(_texts(column)).tolist()) if _is_category(column) else None
+        for column in columns
+    )
+    coding = Coding(names, levels)
+    return coding, coding.coded(columns)
+
+
+def discrete_levels(confounds: Any, n_samples: int) -> np.ndarray | None:
+    """A number for each combination of levels (n,) where all confounds are discrete: categories,
+    truth values, or numbers of which there are two. None where one is not.
+    """
+    _, columns = _columns(confounds, n_samples, "fit")
+    numbers = []
+    for column in columns:
+        if not (_is_category(column) or len(np.unique(column)) <= 2):
+            return None
+        numbers.append(np.unique(_texts(column), return_inverse=True)[1])
+    return np.asarray(np.unique(np.stack(numbers), axis=1, return_inverse=True)[1]).reshape(-1)
+
+
+def new_confounds(model: Any, confounds: Any, n_samples: int, method: str) -> np.ndarray | None:
+    """The confounds of new rows (m, q) as the fit coded its own; None where it had none."""
+    coding: Coding | None = getattr(model, "confounds_", None)
+    name = type(model).__name__
+    if coding is None:
+        if confounds is None:
+            return None
+        raise ValueError(
+            f"{name}.{method}() was given confounds, but the model was fitted without: its "
+            "predictions do not depend on them. Fit with confounds=, or leave them out here."
+        )
+    if confounds is None:
+        raise ValueError(
+            f"{name}.{method}() needs the confounds of these rows ({coding.words}), got None: the "
+            f"model was fitted with them. Pass {method}(X, confounds=...)."
+        )
+    names, columns = _columns(confounds, n_samples, method)
+    if len(columns) != len(coding.names):
+        raise ValueError(
+            f"confounds must have the {len(coding.names)} columns of the fit ({coding.words}), "
+            f"got {len(columns)} instead."
+        )
+    if hasattr(confounds, "columns") and names != coding.names:
+        raise ValueError(
+            f"confounds must have the columns of the fit in their order, {list(coding.names)}, got "
+            f"{list(names)} instead."
+        )
+    return coding.coded(columns)
+
+
+def _columns(
+    confounds: Any, n_samples: int, method: str
+) -> tuple[tuple[str, ...], list[np.ndarray]]:
+    """Names and columns of a table, an array (n,) or (n, q), or a list."""
+    if hasattr(confounds, "columns") and hasattr(confounds, "iloc"):
+        names = tuple(map(str, confounds.columns))
+        columns = [_column(confounds.iloc[:, j]) for j in range(len(names))]
+    elif hasattr(confounds, "columns"):  # polars
+        names = tuple(map(str, confounds.columns))
+        columns = [np.asarray(confounds[name].to_numpy()) for name in names]
+    else:
+        named = getattr(confounds, "name", None)
+        A = _column(confounds) if hasattr(confounds, "iloc") else np.asarray(to_numpy(confounds))
+        if A.ndim not in (1, 2):
+            raise ValueError(
+                f"confounds must be a table, or an array of shape (n_samples,) or (n_samples, "
+                f"n_confounds), got {A.ndim} dimensions instead."
+            )
+        columns = [A] if A.ndim == 1 else list(A.T)
+        only = "confound" if named is None else str(named)
+        names = (
+            (only,)
+            if len(columns) == 1
+            else tuple(f"confound {j + 1}" for j in range(len(columns)))
+        )
+    if not columns:
+        raise ValueError("confounds have no columns: leave them out (confounds=None).")
+    if len(columns[0]) != n_samples:
+        raise ValueError(
+            f"confounds must have one row for each row of X ({n_samples}), got {len(columns[0])} "
+            f"in {method} instead."
+        )
+    return names, [_settled(column) for column in columns]
+
+
+def _column(series: Any) -> np.ndarray:
+    """A column of a table; its categories as text, whatever they are made of."""
+    if str(getattr(series, "dtype", "")) != "category":
+        return np.asarray(series)
+    as_objects = np.asarray(series.astype(object), dtype=object)
+    return _texts(as_objects)
+
+
+def _settled(column: np.ndarray) -> np.ndarray:
+    """Objects that are all numbers, as numbers."""
+    numbers = column.dtype.kind == "O" and all(
+        isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        for value in column
+    )
+    return column.astype(np.float64) if numbers else column
+
+
+def _is_category(column: np.ndarray) -> bool:
+    return column.dtype.kind not in "iuf"
+
+
+def _texts(column: np.ndarray) -> np.ndarray:
+    missing = [value is None or value != value for value in column.tolist()]
+    if any(missing):
+        raise ValueError(
+            f"confounds have no value in row {int(np.argmax(missing))}: nothing can be removed "
+            "there. Fill it in (a level of its own, such as 'unknown', for a category), or leave "
+            "the row out."
+        )
+    return column.astype(str)
+
+
+def _as_number(name: str, column: np.ndarray) -> np.ndarray:
+    try:
+        numbers = column.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the confound {name!r} was a number in the fit, got {column[0]!r} instead."
+        ) from None
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise ValueError(
+            f"the confound {name!r} contains NaN or infinity (row {int(np.argmax(bad))}): fill it "
+            "in, or leave the row out."
+        )
+    return numbers
+
+
+# ---- what does not go with them ------------------------------------------------------------------
+
+
+def check_confounded(estimator: Any, X: Any) -> None:
+    """Refuse what has no meaning, or no closed form, with confounds."""
+    name, meaning = type(estimator).__name__, estimator.confounding
+    intercept = getattr(estimator, "fit_intercept", True)
+    if intercept is not True:
+        raise ValueError(
+            f"{name} with confounds needs fit_intercept=True, got {intercept!r} instead: they are "
+            "regressed out together with the mean."
+        )
+    if estimator.refine or (isinstance(estimator.gamma, str) and estimator.gamma == "ard"):
+        raise ValueError(
+            f'{name} with confounds has no derivatives: use refine=False and gamma="tune" or a '
+            "number."
+        )
+    likelihood = ("gcv", "loo_log_density", "marginal_likelihood")
+    if isinstance(estimator.criterion, str) and estimator.criterion in likelihood:
+        raise ValueError(
+            f"criterion={estimator.criterion!r} looks at the fit of all rows, which confounds are "
+            'part of: use a criterion of held-out rows, such as "squared_error".'
+        )
+    if is_rows(X):
+        raise ValueError(
+            f"{name} with confounds needs the rows in memory, got rows in files, blocks or Dask "
+            "collections: gather them, or take a part."
+        )
+    if estimator.landmarks is not None and estimator.shared_landmarks == "drop":
+        raise ValueError(
+            'confounds do not go with shared_landmarks="drop": use True, or False, which chooses '
+            "landmarks on every training set."
+        )
+    if meaning == "columns" and (is_precomputed(estimator.kernel) or _is_sparse(X)):
+        raise ValueError(
+            'confounding="columns" takes confounds out of the columns of X, which must be a dense '
+            'array of rows: use confounding="remove", which works on the kernel.'
+        )
+
+
+def _is_sparse(X: Any) -> bool:
+    return hasattr(X, "tocsr")
+
+
+def check_no_confounds(model: Any, what: str) -> None:
+    """Refuse what is not offered for models with confounds."""
+    if getattr(model, "confounds_", None) is not None:
+        raise ValueError(
+            f"{what} is not offered for models with confounds: their held-out values come from "
+            "three models, not from one. Fit without confounds, or use cross_val_predict."
+        )
+
+
+# ---- confounds out of the columns of X -----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnRegression:
+    """Columns of X on confounds, by least squares: X less `predicted` are the residuals."""
+
+    intercept: np.ndarray
+    coef: np.ndarray
+
+    @classmethod
+    def of(cls, X: Array, C: np.ndarray, row_scale: Array | None) -> ColumnRegression:
+        C_like = asarray_like(C, dense_like(X))
+        regression = ConfoundRegression.of(C_like, row_scale)
+        beta = regression.fit(X if row_scale is None else row_scale * X).beta
+        coef = regression.coef(beta)
+        intercept = beta[0, :] / regression.norm - regression.centre @ coef
+        return cls(to_numpy(intercept), to_numpy(coef))
+
+    def residuals(self, X: Array, C: np.ndarray) -> Array:
+        return X - asarray_like(self.intercept + C @ self.coef, X)
+
+
+def without_columns(model: Any, X: Array, C: np.ndarray | None) -> tuple[Array, Array | None]:
+    """New rows as the fitted model takes them, and the confounds that it still needs."""
+    if C is None:
+        return X, None
+    if used(model, "confounding") != "columns":
+        return X, asarray_like(C, dense_like(X))
+    return ColumnRegression(*model._columns_on_confounds).residuals(X, C), None
