@@ -20,6 +20,7 @@ from ..core.arrays import take, to_numpy
 from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..core.splits import checked_splits, complement
+from ..estimators.fitted import final_step
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from .confounds import call, fit_parameters
@@ -244,7 +245,7 @@ class StandIn(BaseEstimator):
 
     def score(self, X: np.ndarray, y: Any, **params: Any) -> float:
         """The estimator's own default score, on these predictions."""
-        score: float = type(self.shared.estimator).score(self, X, y, **params)
+        score: float = type(final_step(self.shared.estimator)).score(self, X, y, **params)
         return score
 
 

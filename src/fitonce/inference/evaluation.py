@@ -50,6 +50,9 @@ class Batch:
             labels = self.question.labels
             small = np.int8 if labels.max() < 127 else np.int32
             return np.asarray(labels.astype(small)[indices])
+        if self.question.base is not None:
+            moved = [self.question.rearranged(each) for each in rearrangements]
+            return np.ascontiguousarray(np.moveaxis(np.stack(moved), 2, 1))
         numbers = self.question.y.astype(np.float64).reshape(self.question.n_samples, -1)
         values = np.ascontiguousarray(np.moveaxis(numbers[indices], 2, 1))
         for row, rearrangement in zip(values, rearrangements, strict=True):
@@ -113,10 +116,20 @@ class Evaluation:
         # the last placement of folds whose training sets were decomposed
         self._placed: tuple[int, Any] = (0, None)
         self._route = choose_route(question.estimator, question.X, params)
+        if question.confounds is not None and self._route.name == "one":
+            self._route = Route("per-fold", "confounds belong to each training set")
         self._free = label_free(question.estimator)
         shared = self._shared_engine(params, max_bytes)
         each = self._route.name == "one" and shared is None
-        self.fitter = Fitter(question.estimator, question.X, question.given_y, params, shared, each)
+        self.fitter = Fitter(
+            question.estimator,
+            question.X,
+            question.given_y,
+            params,
+            shared,
+            each,
+            question.confounds,
+        )
         if self._route.name == "per-fold":
             self._trained_engine(params or {}, max_bytes)
         if self.engine is None:
@@ -165,6 +178,7 @@ class Evaluation:
                 question.splits,
                 n_classes,
                 max_bytes,
+                question.confounds,
             )
 
     def _say_literal(self) -> None:

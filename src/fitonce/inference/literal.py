@@ -32,9 +32,11 @@ class Fitter:
     params: Mapping[str, Any] | None
     shared: Shared | None
     each: bool
+    confounds: Any = None
 
     def __post_init__(self) -> None:
         self.plain = Shared(self.estimator, self.X, self.y)
+        self.plain.confounds = self.confounds
 
     def folds(
         self, y: Any, splits: Sequence[Split], *, real: bool = False
@@ -44,7 +46,8 @@ class Fitter:
         `real` models can be looked into, others only be called.
         """
         stands_in = self.shared is not None or self.each or is_foreign_array(self.X)
-        if real or not stands_in:
+        confounded = self.confounds is not None  # only stand-ins bring the confounds of rows along
+        if not confounded and (real or not stands_in):
             return [self.fitted(y, train, test) for train, test in splits]
         shared = (self.shared or self.plain).relabelled(np.asarray(y))
         if self.each:

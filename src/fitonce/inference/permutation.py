@@ -14,7 +14,10 @@ import numpy as np
 import sklearn
 
 from ..core.rows import is_rows
+from ..crossval.confounds import taken
 from ..crossval.routes import share_landmarks
+from ..crossval.stand_in import n_rows
+from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step
 from ..rows.dask import is_dask
 from . import checkpoint as checkpoints
@@ -90,7 +93,10 @@ def permutation_test_score(
         each.
     params : dict, default=None
         Parameters for `fit`; ``sample_weight`` stays with its row of X: rows and their weights are
-        exchangeable as pairs.
+        exchangeable as pairs. ``confounds`` stay with their rows as well, and change what moves:
+        labels within the levels of confounds that are categories (exact); for numbers, residuals
+        of y given the confounds, or class labels drawn given a model of them (both approximate,
+        with a warning).
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
         How labels and folds go together. "cosets" permutes each label together with its fold, so
         that permuted folds are as balanced as the observed ones, whether they were made from y or
@@ -168,7 +174,8 @@ def permutation_test_score(
             "collection), or test a random part of them."
         )
     estimator = with_shared_landmarks(estimator, X, y, params)
-    problem = Question.of(estimator, X, y, groups, cv, permute, exchange)
+    confounds, params = taken(estimator, params)
+    problem = Question.of(estimator, X, y, groups, cv, permute, exchange, confounds)
     scoring_ = Scoring(
         estimator,
         measures(
@@ -187,7 +194,7 @@ def permutation_test_score(
         mark = fingerprint(
             **asked(problem, X, groups, enumerated, total, random_state),
             scoring=[scoring, [measure.name for measure in scoring_.measures]],
-            options=[params, pooled, stop_after, max_bytes],
+            options=[params, pooled, stop_after, max_bytes, *_told(confounds)],
         )
     run = Draws(
         test,
@@ -211,6 +218,14 @@ def permutation_test_score(
         route=test.route,
         classes=problem.classes,
     )
+
+
+def _told(confounds: Any) -> list[Any]:
+    """Confounds as a fingerprint takes them; nothing where there are none."""
+    if confounds is None:
+        return []
+    coding, C = coding_of(confounds, n_rows(confounds))
+    return [C, [*coding.names, *map(str, coding.levels)]]
 
 
 def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> Any:

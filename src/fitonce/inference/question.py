@@ -16,11 +16,19 @@ from sklearn.model_selection import check_cv
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows, subset
 from ..estimators.validation import is_foreign_array
-from .exchange import Exchange, Rearrangement
+from .confounded import Confounded
+from .exchange import Exchange, Rearrangement, numbered
 from .folds import split_rows
 from .placements import Placement
 from .units import make_exchange
-from .validity import Split, check_free, choose_mode, movable_atoms, permutable_atoms
+from .validity import (
+    Split,
+    check_free,
+    choose_mode,
+    ignores_y,
+    movable_atoms,
+    permutable_atoms,
+)
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,8 @@ class Question:
     exchange: Exchange
     exchange_name: str
     atoms: np.ndarray | None = None
+    confounds: Any = None
+    base: np.ndarray | None = None  # what stays in place where residuals are permuted (n, t)
 
     @classmethod
     def of(
@@ -56,6 +66,7 @@ class Question:
         cv: Any,
         permute: str | None,
         exchange: str | None,
+        confounds: Any = None,
     ) -> Question:
         given_y = to_numpy(y) if is_foreign_array(y) else y
         host = np.asarray(given_y)
@@ -72,13 +83,24 @@ class Question:
         cv = check_cv(cv, given_y, classifier=classifier)
         splits = split_rows(cv.split(X, given_y, groups), len(host))
         split = partial(_split, X, given_y, groups)
+        given, held = None, groups  # what confounds make of it, and what labels move within
+        if confounds is not None:
+            given = Confounded.of(confounds, host, labels, classifier)
+            given.check(exchange, permute)
+            held = _within(groups if exchange != "rows" else None, given.levels)
+            exchange = "rows" if held is None else "within"
+            if given.approximate and permute is None:
+                permute = "free" if ignores_y(cv) else "within-folds"
         mode = choose_mode(permute, cv, splits, split, exchange)
         if mode == "free":
-            within = groups if exchange in (None, "within") else None
+            within = held if exchange in (None, "within") else None
             check_free(cv, splits, labels if classifier else None, within)
         inside = permutable_atoms(splits, len(host)) if mode == "within-folds" else None
-        exchanged = make_exchange(exchange, labels, groups, inside, classifier, len(classes))
+        exchanged = make_exchange(exchange, labels, held, inside, classifier, len(classes))
         name = exchange or ("rows" if groups is None else "within")
+        if given is not None:
+            exchanged = given.exchange(labels, held, inside) or exchanged
+            name = given.name
         return cls(
             estimator,
             X,
@@ -94,6 +116,8 @@ class Question:
             exchanged,
             name,
             movable_atoms(cv, splits, len(host)) if mode == "cosets" else None,
+            confounds,
+            None if given is None else given.base,
         )
 
     @property
@@ -124,12 +148,32 @@ class Question:
             return count
         return self.exchange.paired(self.atoms).count
 
+    def rearranged(self, rearrangement: Rearrangement) -> np.ndarray:
+        """Numbers (n, t) as they are under a rearrangement: of residuals, where there is a base."""
+        numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
+        base = 0.0 if self.base is None else self.base
+        moved = (numbers - base)[rearrangement.indices]
+        if rearrangement.signs is not None:
+            moved = moved * rearrangement.signs[:, None]
+        return np.asarray(base + moved)
+
     def permuted(self, rearrangement: Rearrangement) -> Any:
         """y as an estimator takes it."""
+        if self.base is not None:
+            moved = self.rearranged(rearrangement)
+            return moved[:, 0] if self.y.ndim == 1 else moved
         y = subset(self.given_y, rearrangement.indices)
         if rearrangement.signs is None:
             return y
         return (np.asarray(y).T * rearrangement.signs).T
+
+
+def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray | None:
+    """Groups and levels of confounds as one number for each row."""
+    if groups is None or levels is None:
+        return groups if levels is None else levels
+    both = np.stack([numbered(groups), levels])
+    return np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
 
 
 def _split(X: Any, y: Any, groups: Any, cv: Any, reverse: bool) -> list[Split]:

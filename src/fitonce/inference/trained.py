@@ -33,6 +33,7 @@ from ..core.ties import ROUNDING
 from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from ..estimators.confounding import new_confounds, without_columns
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
@@ -109,6 +110,7 @@ class TrainedFold:
     setup: Setup
     X_test: Array
     max_bytes: int
+    C_test: Array | None = None  # confounds of the test rows
     problems: dict[Any, Problem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,10 +155,11 @@ class TrainedFold:
         problem, mu = self.problem(dict(choice[0])), choice[1]
         problem = problem.with_targets(eye_like(problem.n_samples, problem.smoother.Q0))
         fitted = problem.fit(mu)
-        S = problem.solution(fitted, mu).values(problem.kernel, self.X_test, problem.X)
+        new = problem.kernel, self.X_test, problem.X
+        S = problem.solution(fitted, mu).values(*new, confounds=self.C_test)
         if not self.readout.needs_scatter:
             return S, None, True
-        R = fitted.residual
+        R = problem.residual(fitted)
         definite = self.readout.n_classes < 3 or is_definite(
             problem.kernel, problem.smoother.has_duals, ResidualMap(R)
         )
@@ -168,7 +171,8 @@ class TrainedFold:
         """
         if self.fixed is not None:
             return [self.fixed] * len(values)
-        if self.tuner.specification.criterion.name == "squared_error":
+        together = self.setup.data.confounds is None
+        if together and self.tuner.specification.criterion.name == "squared_error":
             winners = self._judged_together(values, Y)
         else:
             winners = [self.relabelled(labels).winner() for labels in values]
@@ -228,11 +232,13 @@ class TrainedEngine:
         splits: Sequence[Split],
         n_classes: int,
         max_bytes: int,
+        confounds: Any = None,
     ) -> None:
         self.estimator, self.X, self.y, self.weights = estimator, X, y, weights
-        self.splits = splits
+        self.splits, self.confounds = splits, confounds
         self.n_classes, self.max_bytes = n_classes, max_bytes
         self.shared = Shared(estimator, X, y)
+        self.shared.confounds = confounds
         self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0
         self._made = {0: self._make_fold(*splits[0])}
@@ -240,9 +246,8 @@ class TrainedEngine:
 
     def moved(self, splits: Sequence[Split]) -> TrainedEngine:
         """The same for other folds."""
-        return TrainedEngine(
-            self.estimator, self.X, self.y, self.weights, splits, self.n_classes, self.max_bytes
-        )
+        given = self.estimator, self.X, self.y, self.weights
+        return TrainedEngine(*given, splits, self.n_classes, self.max_bytes, self.confounds)
 
     def block_size(self, layout: Layout | None) -> int:
         """Labellings that travel together.
@@ -266,9 +271,12 @@ class TrainedEngine:
         if self.n_classes:
             y = np.unique(self.y)[np.arange(len(train)) % self.n_classes]
         weights = None if self.weights is None else self.weights[train]
-        setup = setup_of(model, X_train, y, weights)
+        of_train, of_test = (self.shared.confounds_of(rows) for rows in (train, test))
+        setup = setup_of(model, X_train, y, weights, None, of_train)
         X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
-        return TrainedFold(setup, X_test, self.max_bytes)
+        C = new_confounds(model, of_test, len(test), "predict")
+        X_test, C_test = without_columns(model, X_test, C)
+        return TrainedFold(setup, X_test, self.max_bytes, C_test)
 
     def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
         """Which labellings (B,) with class sizes (B, k, c) leave every training set a model like

@@ -63,6 +63,10 @@ class ConfoundedProblem(KernelProblem):
         E = super().scatter(fitted)
         return E + self.of_confounds.explained if self.removed else E
 
+    def residual(self, fitted: Fitted) -> Array:
+        own = super().residual(fitted)
+        return own + self.regression.part(self.of_confounds) if self.removed else own
+
     def scatters(self, mus: np.ndarray) -> Array:
         E = super().scatters(mus)
         return E + self.of_confounds.explained if self.removed else E
@@ -223,6 +227,9 @@ class ResidualDualProblem(ConfoundedProblem):
 
     def scatter(self, fitted: Fitted) -> Array:
         return Problem.scatter(self, fitted)
+
+    def residual(self, fitted: Fitted) -> Array:
+        return fitted.residual
 
     def scatters(self, mus: np.ndarray) -> Array:
         return Problem.scatters(self, mus)

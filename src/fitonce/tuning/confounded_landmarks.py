@@ -41,6 +41,9 @@ class ConfoundedLandmarks(Problem):
     def scatter(self, fitted: Fitted) -> Array:
         return self.inner.scatter(fitted)
 
+    def residual(self, fitted: Fitted) -> Array:
+        return self.inner.residual(fitted)
+
     def scatters(self, mus: np.ndarray) -> Array:
         return self.inner.scatters(mus)
 

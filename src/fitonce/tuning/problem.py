@@ -179,6 +179,10 @@ class Problem:
         """E = Yᵀ(I - H)Y (t, t) of a fit."""
         return fitted.Y.T @ fitted.residual
 
+    def residual(self, fitted: Fitted) -> Array:
+        """(I - H)Y (n, t) of a fit."""
+        return fitted.residual
+
     def scatters(self, mus: np.ndarray) -> Array:
         """E for every mu (m, t, t)."""
         return self.smoother.residual_scatter(self.projected, mus)

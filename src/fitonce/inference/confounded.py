@@ -1,0 +1,168 @@
+r"""Permutations that leave the association of labels and confounds as it is.
+
+Labels that move freely lose their association with the confounds, and a test of them finds the
+confounds. What may move depends on what the confounds are.
+
+- Discrete (categories): labels move within their levels. Exact.
+- Numbers, regression: with ŷ the least-squares fit of y on the confounds, y* = ŷ + π(y - ŷ)
+  (Freedman & Lane 1983). Approximate: residuals are exchangeable only nearly.
+- Numbers, classes: labels are drawn given a model q(y | c) of the classes, a logistic regression on
+  the confounds (Berrett, Wang, Barber & Samworth 2020). A permutation π has the probability
+  ∝ Π_i q(y_π(i) | c_i); steps of a Markov chain swap labels of random pairs of rows,
+
+      P(swap i, j) = w/(1 + w),      w = q(y_j|c_i) q(y_i|c_j) / (q(y_i|c_i) q(y_j|c_j)).
+
+  From the observed labels a chain leads to a hub, and from there one to each drawn labelling, so
+  that the observed one is as good as any of them. Exact if q is right, approximate where it is
+  estimated.
+
+Approximate tests keep the folds where they are: fixed ones that ignore y, else labels move within
+the folds.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from ..core.confounds import ConfoundRegression
+from ..core.doubt import depth_inside_package
+from ..estimators.confounding import coding_of, discrete_levels
+from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
+
+STEPS = 50  # of the Markov chain between the hub and a labelling, as its authors use
+MANY = 10**12  # labellings: never all of them
+LEVELS = "within levels of the confounds"
+RESIDUALS = "residuals given the confounds (Freedman-Lane, approximate)"
+CONDITIONAL = "given a model of the classes by the confounds (approximate)"
+ALLOWED = (None, "within", "rows")
+FEW = 5  # rows for each level, or each coefficient of the model, below which tests are weak
+
+
+@dataclass(frozen=True)
+class Confounded:
+    """What confounds make of a permutation test.
+
+    `levels` (n,) where they are discrete; else `base` (n, t), to which permuted residuals are
+    added, or the logarithms `log_q` (n, c) of the probabilities of the classes.
+    """
+
+    name: str
+    levels: np.ndarray | None = None
+    base: np.ndarray | None = None
+    log_q: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, confounds: Any, y: np.ndarray, labels: np.ndarray, classifier: bool) -> Confounded:
+        levels = discrete_levels(confounds, len(y))
+        if levels is not None:
+            return cls(LEVELS, levels=levels)
+        C = coding_of(confounds, len(y))[1]
+        if classifier:
+            return cls(CONDITIONAL, log_q=_log_probabilities(C, labels))
+        numbers = y.astype(np.float64).reshape(len(y), -1)
+        regression = ConfoundRegression.of(C, None)
+        return cls(RESIDUALS, base=regression.Q0 @ regression.fit(numbers).beta)
+
+    @property
+    def approximate(self) -> bool:
+        return self.levels is None
+
+    def check(self, exchange: str | None, permute: str | None) -> None:
+        """Refuse what would tear labels and confounds apart; say what is approximate."""
+        if exchange not in ALLOWED:
+            raise ValueError(
+                f"exchange={exchange!r} does not keep the association of labels and confounds: "
+                'with confounds labels move among rows ("rows"), or within groups ("within").'
+            )
+        if not self.approximate:
+            return
+        if permute == "cosets":
+            raise ValueError(
+                'permute="cosets" moves folds and labels of any two rows, got confounds that are '
+                'numbers: use permute=None, "within-folds" or "free", or cut the confounds into '
+                "categories."
+            )
+        warnings.warn(
+            f"confounds that are numbers make this test approximate: it permutes {self.name}. Its "
+            "level depends on how well a linear model describes the confounds; see the guide on "
+            "confounds for simulations. Categories (age groups) make it exact.",
+            ValidityWarning,
+            stacklevel=depth_inside_package(),
+        )
+
+    def exchange(
+        self, labels: np.ndarray, groups: np.ndarray | None, atoms: np.ndarray | None
+    ) -> Exchange | None:
+        """How class labels move; None where the usual exchange serves."""
+        if self.log_q is None:
+            return None
+        return ConditionalExchange(labels, blocks_of(len(labels), groups, atoms), self.log_q)
+
+
+def _log_probabilities(C: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """log q (n, c) by a logistic regression with a little shrinkage, on standardised columns."""
+    Z = StandardScaler().fit_transform(C)
+    model = LogisticRegression(C=10.0, max_iter=1000).fit(Z, labels)
+    return np.asarray(model.predict_log_proba(Z))
+
+
+@dataclass(frozen=True)
+class ConditionalExchange(Exchange):
+    """Labels given their probabilities at each row, log q (n, c); they move within blocks."""
+
+    labels: np.ndarray
+    blocks: Sequence[np.ndarray]
+    log_q: np.ndarray
+
+    @cached_property
+    def _hub(self) -> np.ndarray:
+        return self._walked(np.arange(len(self.labels)), np.random.RandomState(0))
+
+    def draw(self, rng: np.random.RandomState) -> Rearrangement:
+        return Rearrangement(self._walked(self._hub, rng))
+
+    def _walked(self, start: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+        """The indices after `STEPS` steps, each of which may swap every row with one other."""
+        indices = start.copy()
+        for _ in range(STEPS):
+            for block in self.blocks:
+                order = rng.permutation(block)
+                half = len(order) // 2
+                one, other = order[:half], order[half : 2 * half]
+                mine, theirs = self.labels[indices[one]], self.labels[indices[other]]
+                gain = self.log_q[one, theirs] + self.log_q[other, mine]
+                gain = gain - self.log_q[one, mine] - self.log_q[other, theirs]
+                swap = np.log(rng.uniform(size=half)) < -np.logaddexp(0.0, -gain)
+                i, j = one[swap], other[swap]
+                indices[i], indices[j] = indices[j], indices[i]
+        return indices
+
+    @property
+    def count(self) -> int:
+        return MANY if any(len(np.unique(self.labels[b])) > 1 for b in self.blocks) else 1
+
+    def others(self) -> Iterator[Rearrangement]:
+        raise ValueError(
+            "labellings given a model of the confounds have unequal probabilities: they are "
+            "drawn, not listed. Use exact=False."
+        )
+
+    def keeping(self, atoms: np.ndarray) -> ConditionalExchange:
+        parts = [
+            block[part] for block in self.blocks for part in blocks_of(len(block), atoms[block])
+        ]
+        return ConditionalExchange(self.labels, parts, self.log_q)
+
+    def stays(self, kept: Exchange, targets: np.ndarray) -> float:
+        return 0.0 if kept is self else 1.0
+
+
+__all__ = ["Confounded"]

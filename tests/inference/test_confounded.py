@@ -1,0 +1,124 @@
+"""Permutations with confounds: what moves, and scores equal to those of literal fits."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, cross_val_score
+from fitonce.crossval.routes import RefitWarning
+from fitonce.inference import permutation_test_score
+from fitonce.inference.confounded import ConditionalExchange
+from fitonce.inference.evaluation import Evaluation
+from fitonce.inference.exchange import ValidityWarning
+from fitonce.inference.question import Question
+
+N = 36
+rng = np.random.default_rng(0)
+SITE = np.array(["a", "b", "c"])[rng.permutation(N) % 3]
+AGE = rng.normal(50, 10, N)
+X = rng.normal(size=(N, 3)) + 0.1 * (AGE - 50)[:, None] + (SITE == "a")[:, None]
+Y = X[:, 0] + 0.1 * AGE + rng.normal(size=N)
+CLASSES = np.digitize(Y, np.quantile(Y, [0.35, 0.7]))
+TABLE = pd.DataFrame({"age": AGE, "site": SITE})
+MODELS = {
+    "fisher": KernelFisherDiscriminant(gamma=0.2, alpha=0.5),
+    "svc, include": LeastSquaresSVC(gamma=0.2, alpha=0.5, confounding="include"),
+    "dual": KernelFisherDiscriminant(gamma=0.2, alpha=0.5, penalty="dual", cv=KFold(2)),
+    "columns": KernelFisherDiscriminant(gamma=0.2, alpha=0.5, confounding="columns"),
+    "landmarks": LeastSquaresSVC(gamma=0.2, alpha=0.5, landmarks=X[:8]),
+    "tuned": make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=[0.1, 5.0])),
+    "ridge": KernelRidge(0.5, gamma=0.2),
+}
+
+
+@pytest.mark.parametrize("confounds", ["site", "both"])
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::fitonce.inference.exchange.ValidityWarning")
+def test_null_scores_equal_those_of_literal_fits(name, confounds, monkeypatch):
+    y = Y if name == "ridge" else CLASSES
+    given = {"params": {"confounds": SITE if confounds == "site" else TABLE}}
+    options = {"cv": 3, "n_permutations": 6, "random_state": 1, "exact": False, **given}
+    test = permutation_test_score(MODELS[name], X, y, **options)
+    np.testing.assert_allclose(
+        test.score, cross_val_score(MODELS[name], X, y, cv=3, **given).mean(), rtol=1e-9
+    )
+    if name != "dual":
+        assert test.route.name == "per-fold"
+    monkeypatch.setattr(Evaluation, "_trained_engine", lambda *args: None)
+    with pytest.warns(RefitWarning):
+        literal = permutation_test_score(MODELS[name], X, y, **options)
+    np.testing.assert_allclose(
+        test.permutation_scores, literal.permutation_scores, rtol=1e-8, atol=1e-10
+    )
+
+
+def test_a_site_left_out_with_sites_removed():
+    test = permutation_test_score(
+        MODELS["fisher"],
+        X,
+        CLASSES,
+        groups=SITE,
+        cv=LeaveOneGroupOut(),
+        n_permutations=9,
+        params={"confounds": SITE},
+    )
+    assert 0 < test.pvalue <= 1 and np.isfinite(test.permutation_scores).all()
+
+
+def test_labels_move_within_levels_and_residuals_around_the_fit():
+    question = Question.of(MODELS["fisher"], X, CLASSES, None, 3, None, None, SITE)
+    for _ in range(5):
+        moved = CLASSES[question.exchange.draw(np.random.RandomState(_)).indices]
+        for level in "abc":
+            np.testing.assert_array_equal(
+                np.bincount(moved[level == SITE]), np.bincount(CLASSES[level == SITE])
+            )
+    with pytest.warns(ValidityWarning, match="approximate"):
+        question = Question.of(MODELS["ridge"], X, Y, None, 3, None, None, TABLE)
+    C = np.column_stack([AGE, *(level == SITE for level in "abc")])
+    fitted = LinearRegression().fit(C, Y).predict(C)
+    drawn = question.exchange.draw(np.random.RandomState(0))
+    np.testing.assert_allclose(
+        question.permuted(drawn), fitted + (Y - fitted)[drawn.indices], rtol=1e-9
+    )
+
+
+def test_the_chain_draws_labellings_by_their_probability():
+    """Of four rows, all labellings with their probabilities, against 4,000 draws."""
+    labels = np.array([0, 0, 1, 2])
+    q = np.random.default_rng(3).dirichlet(np.ones(3), size=4)
+    exchange = ConditionalExchange(labels, [np.arange(4)], np.log(q))
+    exact: dict[tuple[int, ...], float] = {}
+    for order in permutations(range(4)):
+        drawn = tuple(labels[list(order)].tolist())
+        exact[drawn] = float(np.prod(q[np.arange(4), list(drawn)]))
+    total = sum(exact.values())
+    random, draws = np.random.RandomState(0), 4000
+    counts = dict.fromkeys(exact, 0)
+    for _ in range(draws):
+        counts[tuple(labels[exchange.draw(random).indices].tolist())] += 1
+    expected = np.array([exact[key] / total for key in exact])
+    found = np.array([counts[key] / draws for key in exact])
+    assert np.all(np.abs(found - expected) < 4.5 * np.sqrt(expected * (1 - expected) / draws))
+
+
+@pytest.mark.filterwarnings("ignore::fitonce.inference.exchange.ValidityWarning")
+def test_what_tears_labels_and_confounds_apart_is_refused():
+    with pytest.raises(ValueError, match="does not keep the association"):
+        Question.of(MODELS["fisher"], X, CLASSES, None, 3, None, "shift", SITE)
+    with pytest.raises(ValueError, match="cosets"):
+        Question.of(MODELS["fisher"], X, CLASSES, None, 3, "cosets", None, TABLE)
+    conditional = Question.of(
+        MODELS["fisher"], X, CLASSES, None, StratifiedKFold(3), None, None, AGE
+    )
+    assert conditional.mode == "within-folds"
+    with pytest.raises(ValueError, match="unequal probabilities"):
+        next(conditional.exchange.others())
