@@ -23,17 +23,17 @@ from collections.abc import Callable, Iterator
 import common
 import numpy as np
 import scipy.special
+from accuracy_sets import DECIDING as OF_ACCURACY
 from sklearn import datasets as sets
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import GridSearchCV
-from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from small_sets import KEEL, Parts, Rows, drawn, keel, made, raetsch, standardized
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.datasets import (
     RAETSCH,
-    fetch_raetsch,
     make_checkerboard,
     make_threenorm,
     make_torus,
@@ -46,44 +46,10 @@ ESTIMATORS = {
     "KernelFisherDiscriminant": KernelFisherDiscriminant,
     "LeastSquaresSVC": LeastSquaresSVC,
 }
-FIRST, TEST_ROWS, AT_LEAST = 1000, 2000, 3
 GRID = {"C": 10.0 ** np.arange(-1, 4), "gamma": 8.0 ** np.arange(-3, 1)}
-
-Rows = tuple[np.ndarray, np.ndarray]
-Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 # ---- data ----------------------------------------------------------------------------------------
-
-
-def drawn(load: Callable[[], Rows], n_train: int) -> Callable[[int], Split]:
-    """Training rows drawn from a set, at least three of each class; the others are tested."""
-
-    def split(number: int) -> Split:
-        X, y = load()
-        order = np.random.default_rng([2001, FIRST + number]).permutation(len(y))
-        places = [np.flatnonzero(y[order] == label)[:AT_LEAST] for label in np.unique(y)]
-        if min(np.sum(y[order[:n_train]] == label) for label in np.unique(y)) < AT_LEAST:
-            first = np.concatenate(places)
-            order = np.concatenate([order[first], np.delete(order, first)])
-        train, test = order[:n_train], order[n_train : n_train + TEST_ROWS]
-        return X[train], y[train], X[test], y[test]
-
-    return split
-
-
-def made(make: Callable[[int, int], Rows], n_train: int) -> Callable[[int], Split]:
-    """Training and test rows from a generator of (rows, seed)."""
-
-    def split(number: int) -> Split:
-        X, y = make(n_train + TEST_ROWS, FIRST + number)
-        return X[:n_train], y[:n_train], X[n_train:], y[n_train:]
-
-    return split
-
-
-def raetsch(name: str) -> Callable[[], Rows]:
-    return lambda: (lambda found: (found.data, found.target))(fetch_raetsch(name))
 
 
 def classification(n: int, seed: int, **options: object) -> Rows:
@@ -94,7 +60,7 @@ RARE = {"n_features": 12, "n_informative": 4, "weights": [0.88], "class_sep": 1.
 FOUR = {"n_features": 10, "n_informative": 5, "n_classes": 4, "n_clusters_per_class": 1}
 FAR = {"n_features": 6, "n_informative": 3, "n_redundant": 0, "class_sep": 2.5, "flip_y": 0.0}
 
-SETS: dict[str, Callable[[int], Split]] = {
+SETS: dict[str, Callable[[int], Parts]] = {
     **{name: drawn(raetsch(name), (60, 100)[i % 2]) for i, name in enumerate(RAETSCH)},
     "iris": drawn(lambda: sets.load_iris(return_X_y=True), 75),
     "wine": drawn(lambda: sets.load_wine(return_X_y=True), 60),
@@ -119,6 +85,18 @@ SETS: dict[str, Callable[[int], Split]] = {
     "separable": made(lambda n, seed: classification(n, seed, n_clusters_per_class=1, **FAR), 60),
 }
 DECIDING = [name for place, name in enumerate(SETS) if place // 2 % 2 == 0]
+
+
+def of_keel(name: str) -> Callable[[int], Parts]:
+    """60 training rows of two classes, 100 of more."""
+    table = keel(name)
+    return drawn(lambda: (table.X, table.y), 60 if len(np.unique(table.y)) == 2 else 100)
+
+
+SETS |= {
+    name: lambda number, name=name: of_keel(name)(number) for name in sorted(sum(KEEL.values(), ()))
+}
+DECIDING += [name for name in SETS if name in OF_ACCURACY and name in sum(KEEL.values(), ())]
 
 
 # ---- variants ------------------------------------------------------------------------------------
@@ -177,13 +155,17 @@ def measures(p: np.ndarray, labels: np.ndarray) -> list[float]:
     ]
 
 
+def levels_of(name: str, X: np.ndarray) -> np.ndarray:
+    in_keel = name in sum(KEEL.values(), ())
+    return keel(name).levels if in_keel else np.zeros(X.shape[1], bool)
+
+
 def evaluate(name: str, splits: int) -> dict[str, list[list[float]]]:
     """For every variant, the measures of each split."""
     found: dict[str, list[list[float]]] = {}
     for number in range(splits):
         X, y, X_test, y_test = SETS[name](number)
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
+        X, X_test = standardized(X, X_test, levels_of(name, X))
         labels = np.searchsorted(np.unique(y), y_test)
         given = [*peers(X, y, X_test)]
         for estimator in ESTIMATORS:
