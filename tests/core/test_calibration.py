@@ -57,7 +57,10 @@ def floored(p: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def minimised(
     decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, offsets: bool
 ) -> tuple[float, np.ndarray]:
-    """β and class offsets of the least cross-entropy, by a general optimiser."""
+    """β and class offsets of the least cross-entropy, by a general optimiser.
+
+    That of the probabilities as they are predicted, floor included, where there are no offsets.
+    """
     scores = columns(decision)
     c = scores.shape[1]
     scale = scores.std()
@@ -67,11 +70,9 @@ def minimised(
         return theta[0] / scale * scores + np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
 
     def loss(theta: np.ndarray) -> float:
-        return float(
-            -weights
-            @ np.sum(targets * scipy.special.log_softmax(logits(theta), axis=1), axis=1)
-            / weights.sum()
-        )
+        p = scipy.special.softmax(logits(theta), axis=1)
+        log_p = np.log(p if offsets else floored(p, weights))
+        return float(-weights @ np.sum(targets * log_p, axis=1) / weights.sum())
 
     start = np.append(1.0, np.zeros(c - 1 if offsets else 0))
     theta = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-9}).x

@@ -16,9 +16,14 @@ from fitonce.core.calibration import (
 
 
 def log_loss(
-    scores: np.ndarray, labels: np.ndarray, beta: float, weights: np.ndarray | None = None
+    scores: np.ndarray,
+    labels: np.ndarray,
+    beta: float,
+    weights: np.ndarray | None = None,
+    floored: bool = True,
 ) -> float:
-    """Cross-entropy with targets (n + 1)/(n + 2) for the own class of n rows.
+    """Cross-entropy with targets (n + 1)/(n + 2) for the own class of n rows, of probabilities
+    mixed with a share of 1/(2(n + 1)) that all classes have alike.
 
     Classes without a score take no part.
     """
@@ -29,11 +34,12 @@ def log_loss(
     targets = np.where(np.arange(c) == labels[:, None], n + 1.0, 1.0 / (c - 1.0)) / (n + 2.0)
     targets = np.where(np.isfinite(logits), targets, 0.0)
     targets /= targets.sum(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        terms = np.where(np.isfinite(logits), targets * logits, 0.0)
-    return float(
-        np.average(scipy.special.logsumexp(logits, axis=1) - terms.sum(axis=1), weights=weights)
-    )
+    log_p = scipy.special.log_softmax(logits, axis=1)
+    if floored:
+        share = 0.5 / (n + 1.0)
+        log_p = np.log((1.0 - share) * np.exp(log_p) + share / c)
+    terms = np.where(np.isfinite(logits), targets * np.where(targets > 0, log_p, 0.0), 0.0)
+    return float(np.average(-terms.sum(axis=1), weights=weights))
 
 
 def inverse_temperature(
@@ -57,19 +63,38 @@ def noisy_scores(columns: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 def test_inverse_temperature_minimises_the_log_loss(columns, weighted):
     scores, labels = noisy_scores(columns)
     weights = np.random.default_rng(8).uniform(0.1, 4.0, size=len(labels)) if weighted else None
-    best = scipy.optimize.minimize_scalar(
-        lambda t: log_loss(scores, labels, np.exp(t), weights),
-        bounds=(-8, 8),
-        method="bounded",
-        options={"xatol": 1e-10},
+    best, plain = (
+        scipy.optimize.minimize_scalar(
+            lambda t, floored=floored: log_loss(scores, labels, np.exp(t), weights, floored),
+            bounds=(-8, 8),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        for floored in (True, False)
     )
     beta = inverse_temperature(scores, labels, weights)
     batched = inverse_temperatures(
         class_scores(scores)[None], labels, np.ones(len(labels)) if weights is None else weights
     )
-    assert np.log(batched) == pytest.approx([np.log(beta)], abs=1e-5)
+    assert np.log(batched) == pytest.approx([plain.x], abs=1e-6)
     assert np.log(beta) == pytest.approx(best.x, abs=1e-6)
     assert log_loss(scores, labels, beta, weights) <= best.fun + 1e-15
+
+
+def test_one_row_far_on_the_wrong_side_does_not_make_all_probabilities_vague():
+    labels = np.arange(60) % 2
+    scores = np.linspace(1.0, 3.0, 60) * (2.0 * labels - 1.0)
+    expected = probabilities(scores, inverse_temperature(scores, labels, None))
+    spoilt = scores.copy()
+    spoilt[7] *= -40.0  # one of sixty
+    found = calibrate(spoilt, labels, np.ones(60), offsets=False)
+    plain = inverse_temperatures(class_scores(spoilt)[None], labels, np.ones(60))[0]
+    others = np.arange(60) != 7
+    right = probabilities(spoilt, found.beta, found.floor)[others, labels[others]]
+    assert np.mean(right) > 0.95 * np.mean(expected[others, labels[others]])
+    assert np.mean(probabilities(spoilt, plain)[others, labels[others]]) < 0.75
+    around = [log_loss(spoilt, labels, factor * found.beta) for factor in (0.99, 1.0, 1.01)]
+    assert around[1] < min(around[0], around[2])
 
 
 def test_inverse_temperature_is_finite_for_separable_scores_and_flat_for_useless_ones():

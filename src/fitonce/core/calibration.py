@@ -14,6 +14,7 @@ import scipy.special
 FLAT = float(np.exp(-10.0))  # differences of logits at which all classes are equally probable
 TINY = float(np.finfo(float).tiny)
 NEWTON_STEPS = 60
+SMALL_STEP = 1e-5  # of log β, below which rounding decides which of two losses is smaller
 
 
 def class_scores(decision: np.ndarray) -> np.ndarray:
@@ -150,7 +151,63 @@ def calibrate(
     b = np.zeros(c)
     if offsets:
         beta, b = _with_offsets(beta, scores, labels, weights)
+    else:
+        beta = _through_floor(beta, scores, labels, weights, floor)
     return Temperature(beta, b, floor)
+
+
+def _through_floor(
+    beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, floor: float
+) -> float:
+    """From the β of the plain softmax to that of the probabilities as they are predicted.
+
+    Those are p = φ + (1 - cφ) q with the floor φ and q = softmax(β s). A row far on the wrong side
+    costs the plain softmax without bound, and one such row can make all probabilities vague; p
+    says that there may be a few. With θ = log β, u = β s, m = Σ_j q_j u_j and v = Σ_j q_j (u_j -
+    m)²
+
+        q′_j = q_j (u_j - m)
+        q″_j = q_j ((u_j - m)² + u_j - m - v),
+
+    which Newton's method takes downhill from the β given. That is a lower bound: rows on the wrong
+    side, which pull β down, weigh less.
+    """
+    centred = scores - np.max(scores, axis=1, keepdims=True)
+    finite = np.where(np.isfinite(centred), centred, 0.0)
+    share = 1.0 - scores.shape[1] * floor
+    targets = _of_present(soft_targets(labels, weights, scores.shape[1]), scores, axis=1)
+    targets = targets * (weights / weights.sum())[:, None]
+
+    def derivatives(theta: float) -> tuple[float, float, float]:
+        u = np.exp(theta) * finite
+        q = np.where(np.isfinite(centred), np.exp(u), 0.0)
+        q /= np.sum(q, axis=1, keepdims=True)
+        apart = u - np.sum(q * u, axis=1, keepdims=True)
+        spread = np.sum(q * apart**2, axis=1, keepdims=True)
+        p = floor + share * q
+        first = share * q * apart / p
+        second = share * q * (apart**2 + apart - spread) / p
+        loss = -np.sum(targets * np.log(p))
+        return (
+            float(loss),
+            float(-np.sum(targets * first)),
+            float(np.sum(targets * (first**2 - second))),
+        )
+
+    lower = theta = float(np.log(beta))
+    loss, slope, curvature = derivatives(theta)
+    for _ in range(NEWTON_STEPS):
+        step = -slope / curvature if curvature > 0 else -np.sign(slope)
+        after = max(lower, theta + float(np.clip(step, -1.0, 1.0)))
+        found = derivatives(after)
+        while found[0] > loss and abs(after - theta) > SMALL_STEP:
+            after = 0.5 * (theta + after)
+            found = derivatives(after)
+        moved, theta = abs(after - theta), after
+        loss, slope, curvature = found
+        if moved < 1e-13:
+            break
+    return float(np.exp(theta))
 
 
 def _with_offsets(
