@@ -24,6 +24,8 @@ MODELS = {
     "KernelFisherDiscriminant": "kernel Fisher discriminant",
     "LeastSquaresSVC": "least-squares support vector machine",
     "KernelRidge": "kernel ridge regression",
+    "KernelCommitteeClassifier": "committee of kernel Fisher discriminants",
+    "KernelCommitteeRegressor": "committee of kernel ridge models",
 }
 LONGER = {
     "roc_auc": "area under the ROC curve",

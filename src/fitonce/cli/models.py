@@ -6,6 +6,7 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from ..estimators import (
+    KernelCommitteeClassifier,
+    KernelCommitteeRegressor,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+)
 from .columns import TableDesign
 from .errors import UserError, one_of
 from .features import Feature
@@ -35,12 +42,22 @@ MODELS: dict[str, dict[str, Any]] = {
 # older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
+COMMITTEES: dict[str, Any] = {
+    "classification": KernelCommitteeClassifier,
+    "regression": KernelCommitteeRegressor,
+}
+EFFORTS = ("fast", "default", "best")
 KERNELS = ("auto", "rbf", "linear", "poly", "laplacian", "cosine")
 
 
 def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
     """The estimator for a table, and what is to be said about it."""
     allowed = MODELS[design.task]
+    effort = one_of(settings.effort, "effort", EFFORTS)
+    if effort == "best":
+        _check_alone(settings)
+        if len(design.y) <= LANDMARKS_ABOVE:
+            return pipeline_of(design, COMMITTEES[design.task]()), merged_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
@@ -58,7 +75,21 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
     model = allowed[name](**chosen)
+    if effort == "best":
+        notes.append(f"--effort best is for at most {LANDMARKS_ABOVE:,} rows: one model instead")
     return pipeline_of(design, model), [*notes, *merged_categories(design)]
+
+
+def _check_alone(settings: Settings) -> None:
+    """A committee chooses for itself what other settings would say of one model."""
+    usual = vars(replace(Settings(), effort=settings.effort))
+    free = ("effort", "landmarks")
+    given = [name for name in usual if name not in free and vars(settings)[name] != usual[name]]
+    if given:
+        raise UserError(
+            f"--effort best tries kernels, widths and regularisation by itself and cannot go with "
+            f"--{given[0]}: leave one of the two out."
+        )
 
 
 def pipeline_of(design: TableDesign, model: Any) -> Pipeline:

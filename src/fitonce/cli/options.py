@@ -138,6 +138,13 @@ class Request:
 class Settings:
     """What the user may choose about a model; None leaves it to the program."""
 
+    effort: Annotated[
+        str,
+        model_option(
+            "fast: one kernel, rbf; default; best: a committee of models with different kernels, "
+            "weighed by their held-out probabilities (at most 2,000 rows)."
+        ),
+    ] = "default"
     model: Annotated[
         str | None, model_option("fisher (default) or lssvm for classes, ridge for numbers.")
     ] = None

@@ -68,7 +68,8 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[An
 def fitted_rows(estimator: Any, parts: TableDesign) -> TableDesign:
     """All rows, or as many as a model without landmarks can hold at once."""
     most = MOST_NUMBERS // max(parts.X.width, 1)
-    return parts if estimator[-1].landmarks is not None else parts.sample(most, 0)
+    landmarks = getattr(estimator[-1], "landmarks", None)
+    return parts if landmarks is not None else parts.sample(most, 0)
 
 
 def write_page(

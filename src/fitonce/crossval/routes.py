@@ -18,7 +18,7 @@ import sklearn
 from sklearn.base import clone
 
 from ..core.arrays import namespace, to_numpy
-from ..estimators.fitted import final_step, is_model
+from ..estimators.fitted import final_step, is_committee, is_model
 from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
@@ -68,8 +68,11 @@ def choose_route(
     """The cheapest route for this estimator, these fit parameters and these scorers."""
     if not is_model(estimator):
         last = final_step(estimator)
-        if last is not estimator and (is_model(last) or isinstance(last, ReducedTraining)):
+        ours = is_model(last) or is_committee(last) or isinstance(last, ReducedTraining)
+        if last is not estimator and ours:
             return Route("per-fold", "preprocessing is refitted on each training set")
+        if is_committee(estimator):
+            return Route("per-fold", "members and their weights are found on each training set")
         if isinstance(estimator, ReducedTraining):
             return Route("per-fold", "rows are averaged or drawn on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")

@@ -18,6 +18,7 @@ from typing import Any
 
 _HOMES = {
     "CalibrationDisplay": "calibration",
+    "CommitteeDisplay": "committee",
     "CoverageDisplay": "intervals",
     "CriterionMapDisplay": "tuning",
     "DifferenceDisplay": "comparison",

@@ -42,10 +42,13 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told of the search: a context for each step of it, a function for each trial."""
+    """Who is told of the search: a context for each step of it, a function for each trial, and one
+    that may look at its decomposition, where that is in this process.
+    """
 
     task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
     tried: Callable[[Trial], None] = lambda trial: None
+    evaluated: Callable[[Evaluated], None] = lambda evaluated: None
 
 
 @dataclass(frozen=True)
@@ -334,6 +337,7 @@ class _Best:
         with self.watch.task(_name(parameters)):
             evaluated = evaluate(parameters)
         self.watch.tried(evaluated.trial)
+        self.watch.evaluated(evaluated)
         return evaluated
 
     def _better(self, evaluated: Evaluated) -> Trial:
