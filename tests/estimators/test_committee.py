@@ -135,7 +135,8 @@ def test_cross_val_predict_is_scikit_learns(case: str, method: str) -> None:
     random = np.random.default_rng(0)
     params: dict[str, Any] = {}
     if "weights" in rows:
-        params["sample_weight"] = random.integers(0, 3, len(y)).astype(float)
+        params["sample_weight"] = random.integers(1, 3, len(y)).astype(float)
+        params["sample_weight"][::8] = 0.0
     groups = None
     if "groups" in rows:
         params["groups"] = groups = np.arange(len(y)) % 6
