@@ -29,6 +29,7 @@ from ..estimators.fitted import final_step, first_member, is_committee, is_model
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
+from ..kernels import families
 from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES
@@ -94,6 +95,8 @@ def quick(estimator: Any) -> Any:
         for name, value in tuned.items()
         if isinstance(given.get(name), str) and given[name] in ("tune", "ard")
     }
+    if isinstance(families(given.get("kernel")), tuple):
+        changes |= {"kernel": families(given["kernel"])[0]}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
     if "landmarks" in given:

@@ -24,6 +24,7 @@ from ..estimators import (
     KernelRidge,
     LeastSquaresSVC,
 )
+from ..kernels import PARAMETERS
 from .columns import TableDesign
 from .errors import UserError, one_of
 from .features import Feature
@@ -41,13 +42,14 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 # older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels that a table does not need
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
 COMMITTEES: dict[str, Any] = {
     "classification": KernelCommitteeClassifier,
     "regression": KernelCommitteeRegressor,
 }
 EFFORTS = ("fast", "default", "best")
-KERNELS = ("auto", "rbf", "linear", "poly", "laplacian", "cosine")
+KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT))
 
 
 def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
@@ -64,7 +66,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
             f"--model {name} is not for {design.task}: use {' or '.join(allowed)}, or --task to "
             "say what the target is."
         )
-    kernel = one_of(settings.kernel, "kernel", KERNELS)
+    kernel = kernel_named(settings.kernel)
     chosen: dict[str, Any] = {
         "kernel": "rbf" if kernel == "auto" else kernel,
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
@@ -90,6 +92,20 @@ def _check_alone(settings: Settings) -> None:
             f"--effort best tries kernels, widths and regularisation by itself and cannot go with "
             f"--{given[0]}: leave one of the two out."
         )
+
+
+def kernel_named(text: str) -> str | list[str]:
+    """The kernel of an option; a list where several are named with commas."""
+    names = [one_of(name.strip(), "kernel", KERNELS) for name in text.split(",")]
+    if len(names) == 1:
+        return names[0]
+    words = [name for name in names if name in ("auto", "tune")]
+    if words:
+        raise UserError(
+            f"--kernel {words[0]} stands by itself, got {text!r}: name the kernels to choose from, "
+            "with commas."
+        )
+    return names
 
 
 def pipeline_of(design: TableDesign, model: Any) -> Pipeline:
@@ -137,7 +153,7 @@ def merged_categories(design: TableDesign) -> list[str]:
     return notes
 
 
-def _landmarks(text: str, kernel: str, n_rows: int) -> tuple[int | None, list[str]]:
+def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:
     """How many landmarks, None for every row.
 
     More rows than `LANDMARKS_ABOVE` get some unless told otherwise; a linear kernel needs none.

@@ -151,7 +151,8 @@ class Settings:
     kernel: Annotated[
         str,
         model_option(
-            "rbf, linear, poly, laplacian, cosine or auto: rbf, and for more than 2,000 rows the "
+            "rbf, exponential, matern32, matern52, laplacian, linear, poly or cosine; tune, or "
+            "several with commas, to have one chosen; auto: rbf, and for more than 2,000 rows the "
             "better of linear and rbf."
         ),
     ] = "auto"
@@ -185,7 +186,8 @@ class Settings:
     def tuned(self) -> list[str]:
         """What the training rows decide."""
         names = ("gamma", "alpha", "penalty")
-        return [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+        found = [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+        return ["kernel", *found] if self.kernel == "tune" or "," in self.kernel else found
 
     def __str__(self) -> str:
         usual = vars(Settings())

@@ -12,7 +12,7 @@ import numpy as np
 from ..assessment import choice_of, compare_assessments, significance
 from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
-from ..assessment.words import MODELS, listed
+from ..assessment.words import MODELS, kernel_text, listed
 from ..core.doubt import caught_warnings
 from ..estimators.fitted import is_committee
 from ..io.contents import skops_io
@@ -76,7 +76,7 @@ def opened(
 def _named(model: Any) -> str:
     """A model in a few words."""
     words = MODELS[type(model).__name__]
-    return words if is_committee(model) else f"{words}, {model.kernel} kernel"
+    return words if is_committee(model) else f"{words}, {kernel_text(model.kernel)}"
 
 
 def fit_table(

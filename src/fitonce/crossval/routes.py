@@ -22,7 +22,7 @@ from ..estimators.fitted import final_step, is_committee, is_model
 from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
-from ..kernels import PARAMETERS, asymmetry, largest_entry
+from ..kernels import PARAMETERS, asymmetry, families, largest_entry
 from ..sums import KernelSum
 from ..tuning.scorers import SCORER
 from ..tuning.specification import is_option
@@ -100,7 +100,10 @@ def _dependence_on_rows(estimator: Any) -> str | None:
         return "landmarks are chosen on each training set"
     if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
         return estimator.kernel.dependence
-    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
+    kernel = families(estimator.kernel)
+    if isinstance(kernel, tuple):
+        return "the kernel is chosen on each training set"
+    used = PARAMETERS.get(kernel, ()) if isinstance(kernel, str) else ()
     for name in (*used, "penalty"):
         value = getattr(estimator, name)
         if is_option(value, "tune", "scale", "ard"):

@@ -28,7 +28,7 @@ from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Evaluate, Search, Trial, described
+from .search import Branch, Evaluate, Search, Trial, described
 from .specification import Specification
 from .walk import Stages, search
 from .weights import search_sum
@@ -103,7 +103,7 @@ class Tuner:
         if data.block is not None:
             return averaged_problem(data, kernel, penalty, spec.fit_intercept)
         # a decomposition overwrites a precomputed kernel: all but a single one get a copy
-        if kernel.precomputed and len(spec.others()) > 1:
+        if kernel.precomputed and len(self.branches()) > 1:
             data = replace(data, X=data.X + 0.0)
         with check_fits(data.X, kernel, penalty, mu):
             if data.confounds is not None:
@@ -230,8 +230,9 @@ class Tuner:
         sampled = None if self.drawn is None else len(self.drawn.rows)
         return Evaluated(Trial(parameters or {}, alphas, losses, sampled), problem, path)
 
-    def lattice(self) -> GammaLattice | None:
-        return self.specification.gamma_lattice(self.data)
+    def branches(self) -> list[Branch]:
+        """What is tuned beside alpha."""
+        return self.specification.branches(self.data)
 
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
@@ -253,10 +254,9 @@ class Tuner:
         return self._found(self._one_by_one, stages).winner
 
     def _found(self, evaluate: Evaluate, stages: Stages | None) -> Search:
-        spec = self.specification
-        if spec.tunes_sum:
+        if self.specification.tunes_sum:
             return search_sum(self, evaluate, stages)
-        return search(evaluate, spec.others(), self.lattice(), stages)
+        return search(evaluate, self.branches(), stages)
 
     def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
         return [self.evaluate(parameters).trial for parameters in several]
@@ -266,8 +266,8 @@ class Tuner:
 
     def search(self, n_jobs: int | None = None, watch: Watch | None = None) -> Tuned:
         """Everything that is to be tuned; the winner's decomposition comes along."""
-        others, lattice, sample = self.specification.others(), self.lattice(), self.sample()
-        alone = lattice is None and len(others) == 1
+        branches, sample = self.branches(), self.sample()
+        alone = len(branches) == 1 and branches[0].lattice is None
         several = not alone and effective_n_jobs(n_jobs) > 1
         best = _Best(self, Watch() if watch is None else watch, n_jobs if several else None)
         evaluate = best.side_by_side if several else best.one_by_one
@@ -391,6 +391,7 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
         trial.parameters["gamma"]
         for trial in tuned.found.trials
         if np.ndim(trial.parameters.get("gamma", [])) == 0
+        and trial.parameters.get("kernel") == winner.parameters.get("kernel")
     ]
     gamma = winner.parameters.get("gamma", np.nan)
     at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
