@@ -178,7 +178,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if labels.classes is not None:
             self.classes_ = labels.classes
         if isinstance(self.kernel, KernelSum):
-            self.kernel_ = self.kernel.decided(cast(SummedKernel, kernel))
+            self.kernel_: Any = self.kernel.decided(cast(SummedKernel, kernel))
             return
         self.kernel_ = kernel.function
         self._used |= {"kernel": kernel.function}
