@@ -223,6 +223,7 @@ class TrainedEngine:
     """
 
     route = "per-fold"
+    like = np.empty(0)  # labels are looked at one by one, on the host
 
     def __init__(
         self,

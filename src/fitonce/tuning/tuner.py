@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..core.arrays import NotPositiveDefiniteError, to_numpy
-from ..core.criteria import HeldOutScores
+from ..core.criteria import ANYWHERE, HeldOutScores
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
@@ -155,8 +155,8 @@ class Tuner:
         return fit_losses(criterion.given, problem, path)
 
     def scores(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> HeldOutScores:
-        """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of
-        all rows.
+        """Held-out outputs of every candidate, on the host if the criterion needs them there;
+        discriminants on the axes of the fit of all rows.
         """
         data = self.data
         predicted, rows, fold = problem.held_out_targets(alphas, self.deletions, path)
@@ -164,8 +164,9 @@ class Tuner:
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         codes = None if data.codes is None else data.codes[rows]
+        stays = self.specification.criterion.name in ANYWHERE
         return HeldOutScores(
-            to_numpy(predicted),
+            predicted if stays else to_numpy(predicted),
             data.targets[rows],
             weights,
             fold,
