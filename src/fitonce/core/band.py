@@ -46,7 +46,7 @@ from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
 STRIPS, LEAST_STRIP = 8, 4096  # of columns, where symmetry saves work; and columns of one
-PANELS_TOGETHER = 4  # where their reflections are multiplied to Q
+PANELS_TOGETHER = 8  # where their reflections are multiplied to Q
 DIRECT = 512  # rows up to which the largest eigenvalue comes from all of them
 KRYLOV_COLUMNS, KRYLOV_STEPS = 16, 12
 
