@@ -56,12 +56,12 @@ class HeldOutScores:
         decision = None if self.decision is None else self.decision[which]
         separation = None if self.separation is None else self.separation[which]
         return replace(
-            self, predicted=self.predicted[which], decision=decision, separation=separation
+            self, predicted=self.predicted[which, ...], decision=decision, separation=separation
         )
 
     def __len__(self) -> int:
         """How many candidates there are."""
-        return len(self.predicted)
+        return int(self.predicted.shape[0])
 
     def output(self, j: int) -> np.ndarray:
         """What the model of candidate j gives, in the shape of scikit-learn's estimators."""
