@@ -1,19 +1,93 @@
-"""Tests that need optional packages are skipped or failed before they start."""
+"""Which tests run.
+
+Tests that need optional packages are left out where these are missing, and fail before they start
+where FITONCE_REQUIRE asks for them. Of a test marked `pairwise` those combinations of parameters
+run that together hold every pair of levels; `--every-combination` runs all of them. `--each 3`
+keeps three cases of every parametrized test.
+"""
 
 from __future__ import annotations
 
-import shutil
+import itertools
 
 import pytest
 
-from optional import OPTIONAL, missing, require
+from optional import OPTIONAL, missing, required, unavailable
 
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold no doctests
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--each",
+        type=int,
+        metavar="N",
+        help="at most N cases of every parametrized test, spread over its list",
+    )
+    parser.addoption(
+        "--every-combination", action="store_true", help="tests marked pairwise run in full"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out, rather than skip one by one, what needs a package that is not here."""
+    for name in OPTIONAL:
+        marked = {item for item in items if item.get_closest_marker(name)}
+        if marked and not required(name) and unavailable(name):
+            leave_out(config, items, marked)
+    if not config.getoption("--every-combination"):
+        marked = [item for item in items if item.get_closest_marker("pairwise")]
+        repeats = (set(cases) - covering(cases) for cases in by_function(marked))
+        leave_out(config, items, set().union(*repeats))
+    if most := config.getoption("--each"):
+        repeats = (
+            set(cases) - {cases[i] for i in spread(len(cases), most)}
+            for cases in by_function(items)
+        )
+        leave_out(config, items, set().union(*repeats))
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], these: set[pytest.Item]) -> None:
+    if these:
+        config.hook.pytest_deselected(items=[item for item in items if item in these])
+        items[:] = [item for item in items if item not in these]
+
+
+def by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    """The cases of each parametrized test together."""
+    functions: dict[tuple[object, str], list[pytest.Item]] = {}
+    for item in items:
+        key = (item.parent, getattr(item, "originalname", item.name))
+        functions.setdefault(key, []).append(item)
+    return list(functions.values())
+
+
+def covering(cases: list[pytest.Item]) -> set[pytest.Item]:
+    """Few of the cases, in which every pair of levels of two parameters occurs that occurs in all.
+
+    Greedy, so not the fewest, and always the same.
+    """
+    # the values of parameters need not be hashable; those of one level are one object
+    levels = {
+        case: [(name, id(value)) for name, value in case.callspec.params.items()] for case in cases
+    }
+    pairs = {case: set(itertools.combinations(row, 2)) for case, row in levels.items()}
+    uncovered = set().union(*pairs.values())
+    kept: set[pytest.Item] = set() if uncovered else set(cases)
+    while uncovered:
+        best = max(cases, key=lambda case: len(pairs[case] & uncovered))
+        kept.add(best)
+        uncovered -= pairs[best]
+    return kept
+
+
+def spread(n: int, most: int) -> list[int]:
+    if n <= most:
+        return list(range(n))
+    return [round(i * (n - 1) / max(most - 1, 1)) for i in range(most)]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for name in OPTIONAL:
-        if item.get_closest_marker(name):
-            require(name)
-    if item.get_closest_marker("browser") and shutil.which("chromium") is None:
-        missing("browser", "there is no chromium on the PATH")
+        if item.get_closest_marker(name) and (reason := unavailable(name)):
+            missing(name, reason)

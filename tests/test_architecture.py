@@ -16,7 +16,6 @@ PACKAGE = Path(fitonce.__file__).parent
 LAYERS = (  # each may import those before it
     "datasets",
     "core",
-    "radial",
     "distances",
     "kernels",
     "sums",

@@ -7,7 +7,6 @@ Building the site itself is a part of .ci/run, with warnings as errors; these te
 from __future__ import annotations
 
 import importlib
-import json
 import re
 import sys
 from pathlib import Path
@@ -218,9 +217,44 @@ def test_marks_are_whole_and_no_line_begins_with_a_figure(page):
 
 
 def test_every_result_names_a_script_that_exists():
-    for path in sorted((ROOT / "benchmarks" / "results").glob("*.json")):
-        script = json.loads(path.read_text(encoding="utf-8"))["script"].split()[0]
-        assert (ROOT / script).is_file(), f"{path.name} names {script}"
+    for name, found in load("provenance").results().items():
+        script = found["script"].split()[0]
+        assert (ROOT / script).is_file(), f"{name}.json names {script}"
+
+
+def test_no_result_is_older_than_its_script():
+    assert load("provenance").outdated(scripts_only=True) == [], (
+        "run the script again, or benchmarks/provenance.py --note NAME WHY"
+    )
+
+
+def test_a_change_of_code_is_noticed_and_a_change_of_words_is_not():
+    provenance = load("provenance")
+    text = '"""What it does."""\n\n\ndef f(x):\n    """Twice."""\n    return 2 * x  # doubled\n'
+    words = text.replace("Twice", "Doubled").replace("  # doubled", "")
+    assert provenance.digest(words) == provenance.digest(text)
+    assert provenance.digest(text.replace("2 *", "3 *")) != provenance.digest(text)
+    found = provenance.results()["fit_vs_eigh"]
+    script = "benchmarks/fit_vs_eigh.py"
+    changed = {**found, "inputs": {**found["inputs"], script: "0"}}
+    assert script in provenance.changed(changed)
+    noted = {"inputs": {script: provenance.inputs(script)[script]}}
+    assert script not in provenance.changed(changed, noted)
+
+
+def test_every_measured_figure_is_written_from_a_result():
+    assert load("_quoted").unsupported() == []
+
+
+def test_a_measured_figure_without_a_result_is_noticed():
+    quoted = load("_quoted").quoted
+    text = "It took 3.2 s.\n\n```text\n4 s\n```\n\n<!-- figure: x -->5 s<!-- / --> and `6 s`\n"
+    assert list(quoted(text)) == ["3.2 s"]
+    assert list(quoted("12 times faster, 7 % of the rows, 1.5 GiB, n = 12")) == [
+        "12 times faster",
+        "7 %",
+        "1.5 GiB",
+    ]
 
 
 def test_the_side_bar_has_every_page_of_the_index():

@@ -46,6 +46,7 @@ def test_householder_is_an_orthogonal_factorisation(kind, xp):
     np.testing.assert_array_equal(np.tril(np.asarray(R), -1), 0.0)
 
 
+@pytest.mark.pairwise
 @every_namespace
 @pytest.mark.parametrize(
     "kind", ["full", "zero", "diagonal", "constant", "apart", "rank one", "graded"]

@@ -43,6 +43,7 @@ def norm_of(case: Case, width: int, asarray=np.array) -> BandNorm:
     return BandNorm.of_kernel(asarray(case.scaled_K.copy()), asarray(case.Q0), width)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("width", [4, 7, 64])
 @every_kernel_and_setting
 def test_every_answer_is_that_of_the_eigenvalue_form(kind, setting, width):

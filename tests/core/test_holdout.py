@@ -172,6 +172,7 @@ def setup(
     return model, Refits(model, case)
 
 
+@pytest.mark.pairwise
 @with_and_without_weights
 @every_bias
 @every_model
@@ -199,6 +200,7 @@ def deletions(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
     return [*zip(folds, tested, strict=True), (most, np.array([3, 11]))]
 
 
+@pytest.mark.pairwise
 @with_and_without_weights
 @every_bias
 @every_model
@@ -236,6 +238,7 @@ def test_sets_of_rows_leave_as_if_they_had_never_been(name, kernel, intercept, w
             )
 
 
+@pytest.mark.pairwise
 @with_and_without_weights
 @every_bias
 @every_model
@@ -253,6 +256,7 @@ def test_nested_deletion_is_a_refit_without_the_set_and_each_other_row(
         case.close(got, expected, mu, np.abs(case.Y).max())
 
 
+@pytest.mark.pairwise
 @with_and_without_weights
 @every_bias
 @every_model
@@ -303,6 +307,7 @@ def test_folds_are_the_same_however_many_share_a_pass(name, monkeypatch):
     np.testing.assert_allclose(alone, together, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.pairwise
 @with_and_without_weights
 @every_bias
 @pytest.mark.parametrize("dense_up_to", [0, 500], ids=["thin", "dense"])

@@ -76,6 +76,7 @@ def row_by_row(problem: Problem, readout: Readout, n: int) -> np.ndarray:
     return np.concatenate(outputs)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("readout", READOUTS, ids=str)
 @pytest.mark.parametrize("norm", NORMS)

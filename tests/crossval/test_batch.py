@@ -49,6 +49,7 @@ def fits(monkeypatch):
     return counted
 
 
+@pytest.mark.pairwise
 @every_splitter
 @classifiers
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -63,6 +64,7 @@ def test_scores_of_labels_are_scikit_learns(model, cv, n_classes, scoring):
         assert_same_outcome("cross_val_score", model, X, labels, cv=cv, scoring=scoring)
 
 
+@pytest.mark.pairwise
 @every_splitter
 @pytest.mark.parametrize("n_targets", [1, 2])
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ def by_refits(model, X, y, weights=None, groups=None):
     return np.sum(pairs * above) / pairs.sum(), wins
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("estimator", ESTIMATORS)

@@ -38,6 +38,7 @@ MODELS = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("kernel", MODELS)
 @pytest.mark.parametrize("kind", ["binary", "repeated", "zero", "apart"])

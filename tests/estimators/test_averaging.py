@@ -33,6 +33,7 @@ from fitonce.estimators.averaging import draw_blocks
 from fitonce.estimators.reduced import shares
 from fitonce.rows import open_rows
 from reference import assert_close
+from sklearn_checks import with_checks
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 PENALTIES = ("function", "dual")
@@ -145,6 +146,7 @@ def settings():
 every_setting = pytest.mark.parametrize(("estimator", "intercept"), list(settings()))
 
 
+@pytest.mark.pairwise
 @every_setting
 @every_penalty
 @every_kernel
@@ -164,6 +166,7 @@ def test_the_model_of_averages(estimator, intercept, penalty, kernel, weighted):
         )
 
 
+@pytest.mark.pairwise
 @every_setting
 @every_penalty
 @every_kernel
@@ -504,8 +507,6 @@ def test_subsampling_keeps_the_shares_of_the_classes():
 
 
 try:
-    from sklearn.utils.estimator_checks import parametrize_with_checks
-
     INSTANCES = [
         KernelAveraging(
             KernelFisherDiscriminant(gamma="scale", alpha=[0.1, 1.0]), n_average=2, random_state=0
@@ -528,10 +529,8 @@ try:
             for kind in ("dense", "sparse")
         }
 
-    @parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
+    @with_checks(INSTANCES, expected_failures)
     def test_estimator_check(estimator, check):
-        if "array_api" in check.func.__name__:
-            pytest.skip("array-API checks run elsewhere")
         check(estimator)
 
 except RuntimeError:  # scikit-learn 1.6 with SciPy 1.14 and later

@@ -108,6 +108,7 @@ def solver(penalty: str) -> reference.Fit:
 # ---- the models are what they are defined to be --------------------------------------------------
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_penalty
 @pytest.mark.parametrize("weighted", [False, True])
@@ -196,6 +197,7 @@ def test_penalised_bias_is_a_constant_feature(estimator, penalty):
 # ---- held-out outputs ----------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @every_penalty
 @two_and_three
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "sigmoid"])
@@ -234,6 +236,7 @@ def splits_of(cv, estimator, X, y) -> list[tuple[np.ndarray, np.ndarray]]:
     ]
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize("cv", SPLITTERS)
 @pytest.mark.parametrize("weighted", [False, True])

@@ -555,6 +555,7 @@ def test_constant_columns(estimator, kernel):
     assert np.isfinite(output(estimator(kernel=kernel).fit(padded, y), padded)).all()
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("value", [0.1, 3.0, -1e6])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly", "laplacian", "cosine"])
 @pytest.mark.parametrize("n", [11, 24])  # how rounding falls depends on n

@@ -95,10 +95,14 @@ CASES = {
     "large mu": (HEAVY, noise()),
     "large mu, unbalanced": (LSSVM, noise(n=60, share=0.3)),
 }
+HARDEST = "large mu, unbalanced"
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("mode", "case"),
+    [("cosets", case) for case in CASES]
+    + [(mode, case) for mode in MODES if mode != "cosets" for case in ("balanced", HARDEST)],
+)
 def test_modes(mode: str, case: str) -> None:
     """Accuracy never rejects too often.
 
@@ -390,7 +394,7 @@ def test_exact_enumeration(exchange: str, simulate: Simulation) -> None:
 # ---- tuning inside, early stopping ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["cosets", "within-folds", "free"])
+@pytest.mark.parametrize("mode", ["cosets", "within-folds"])
 def test_tuning_inside(mode: str) -> None:
     model = KernelFisherDiscriminant("linear", alpha=[0.1, 10.0, 1000.0], criterion="squared_error")
     p = pvalues(

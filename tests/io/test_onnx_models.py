@@ -46,6 +46,7 @@ CLASSIFIERS = {
 # ---- agreement -----------------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", CLASSIFIERS)

@@ -34,6 +34,7 @@ from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 from problems import row_weights, rows_for
 from reference import assert_close
+from sklearn_checks import with_checks
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
@@ -142,6 +143,7 @@ def make(
     return estimator(kernel=kernel, **settings, **options)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, intercept, weighted):
@@ -162,6 +164,7 @@ def test_the_model_solves_its_normal_equations(estimator, kernel, penalty, inter
             )
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("estimator", "kernel", "penalty", "intercept"), list(cases()))
 @pytest.mark.parametrize("weighted", [False, True])
 def test_leave_one_out_equals_the_normal_equations_without_the_row(
@@ -191,6 +194,7 @@ SPLITTERS = {
 GROUPS = np.arange(N) % 7
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("cv", SPLITTERS)
@@ -294,6 +298,7 @@ def test_defaults_tune_gamma_and_alpha(estimator, penalty, kernel):
 # ---- all rows as landmarks -----------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @every_estimator
 @pytest.mark.parametrize("intercept", [True, False, "penalized"])
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -345,6 +350,7 @@ def refit_without_own_landmarks(model, X, y, train, weights=None):
     return other.fit(X[train], y[train], sample_weight=None if weights is None else weights[train])
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("weighted", [False, True])
@@ -993,8 +999,6 @@ def test_sklearn_searches_see_the_parameter():
 
 
 try:
-    from sklearn.utils.estimator_checks import parametrize_with_checks
-
     INSTANCES = [
         KernelFisherDiscriminant(landmarks=20, gamma="scale", random_state=0),
         LeastSquaresSVC(
@@ -1019,10 +1023,8 @@ try:
             if drawn
         }
 
-    @parametrize_with_checks(INSTANCES, expected_failed_checks=expected_failures)
+    @with_checks(INSTANCES, expected_failures)
     def test_estimator_check(estimator, check):
-        if "array_api" in check.func.__name__:
-            pytest.skip("array-API checks run elsewhere")
         check(estimator)
 
 except RuntimeError:  # scikit-learn 1.6 with SciPy 1.14 and later

@@ -92,6 +92,7 @@ def main_output(model: Any, X: np.ndarray) -> np.ndarray:
     return np.asarray(read(X))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("splitter", SPLITTERS)
 @pytest.mark.parametrize("case", MODELS)
@@ -136,6 +137,7 @@ def never_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TrainedHere, "__call__", refuse)
 
 
+@pytest.mark.pairwise
 @pytest.mark.usefixtures("never_alone")
 @pytest.mark.parametrize("scoring", [None, "other", "roc_auc"])
 @pytest.mark.parametrize("case", MODELS)

@@ -49,13 +49,22 @@ from fitonce.report.tables import Column
 pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
 
 
+WITH_ALL_STOPS = {
+    "test_the_size_is_stated_and_bounded",
+    "test_a_thousand_rows_take_at_most_two_megabytes",
+    "test_stops_without_a_model_are_gaps",
+}
 FIGURES_ONLY = {"kind", "alphas", "gammas", "factors", "chosen", "errors"}
 
 
-@pytest.fixture
-def few_stops(monkeypatch):
-    """Three values of gamma and five of alpha: what is tested is what they show."""
-    monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
+@pytest.fixture(autouse=True)
+def few_stops(request, monkeypatch):
+    """Three values of gamma and five of alpha: what is tested is what they show.
+
+    `assessed` and the tests named here have pages with all stops.
+    """
+    if request.node.name not in WITH_ALL_STOPS:
+        monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
 
 
 @pytest.fixture(scope="module")
@@ -330,7 +339,7 @@ def test_a_thousand_rows_take_at_most_two_megabytes(tmp_path):
     assert len(data["factors"]) >= 5 and len(data["alphas"]) >= 25
 
 
-def test_progress_is_told(few_stops, tmp_path):
+def test_progress_is_told(tmp_path):
     X, y = make_blobs(30, centers=2, random_state=0)
     calls = []
     write_report(
@@ -415,7 +424,7 @@ def refit(model, X, y, alpha, gamma, **keywords):
 
 
 @pytest.mark.parametrize("kind", ["fisher", "classes", "weights", "groups", "random cv", "ridge"])
-def test_the_table_has_what_the_library_computes(kind, few_stops, tmp_path):
+def test_the_table_has_what_the_library_computes(kind, tmp_path):
     """Another fit for every stop, by other names of the same numbers: scikit-learn's scores."""
     X, y = load_wine(return_X_y=True)
     X, keywords = StandardScaler().fit_transform(X)[::2], {}
@@ -529,7 +538,7 @@ def test_an_interrupted_write_leaves_the_old_page(wine, tmp_path, monkeypatch):
     assert target.read_text(encoding="utf-8") == "old" and list(tmp_path.iterdir()) == [target]
 
 
-def test_a_model_from_a_file_has_the_same_explorer(few_stops, tmp_path):
+def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     weights, groups = 1.0 + np.arange(len(y)) % 2, np.arange(len(y)) // 5
@@ -571,7 +580,7 @@ def test_a_model_from_a_file_has_the_same_explorer(few_stops, tmp_path):
         "strings",
     ],
 )
-def test_every_kind_of_model_has_a_page(kind, few_stops, tmp_path):
+def test_every_kind_of_model_has_a_page(kind, tmp_path):
     X, y = load_breast_cancer(return_X_y=True)
     X, y = StandardScaler().fit_transform(X[:60])[:, :5], y[:60]
     keywords = {}
@@ -649,7 +658,7 @@ def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
 
 
-def test_many_rows_have_the_chosen_gamma_only(few_stops, monkeypatch, tmp_path):
+def test_many_rows_have_the_chosen_gamma_only(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.DECOMPOSE_UP_TO", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)
@@ -678,7 +687,7 @@ def test_the_first_sentence_says_what_is_predicted_from_what(wine, tmp_path):
     assert "identifier" not in text_of(hidden.read_text("utf-8"))  # notes may quote values
 
 
-def test_a_series_names_its_target(few_stops, tmp_path):
+def test_a_series_names_its_target(tmp_path):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X[:60], y[:60].rename("progression")
     X.iloc[3, 2] = X.iloc[7, 1] = np.nan
@@ -690,7 +699,7 @@ def test_a_series_names_its_target(few_stops, tmp_path):
     assert "Predicting progression from 10 columns." in text_of(private.read_text("utf-8"))
 
 
-def test_a_page_about_a_sample_says_so(few_stops, tmp_path):
+def test_a_page_about_a_sample_says_so(tmp_path):
     X, y = make_blobs(60, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)
     origin = Origin("galaxies", n_rows=1_000_000)
@@ -710,7 +719,7 @@ def test_margin_and_prediction_are_of_one_model(assessed):
         assert margin == pytest.approx(decision[own][0] - decision[~own].max(), rel=1e-3)
 
 
-def test_a_regression_has_one_r2(few_stops, tmp_path):
+def test_a_regression_has_one_r2(tmp_path):
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:50], y[:50]
     model = fitonce.KernelRidge(gamma=1.0, alpha=0.1).fit(X, y)
@@ -780,7 +789,7 @@ def test_columns_that_cannot_be_shuffled():
     assert importance(Subject.of(fisher(gamma=0.1, alpha=0.1).fit(single, y), single, y)) is None
 
 
-def test_without_data_no_parameter_gives_rows_away(few_stops, tmp_path):
+def test_without_data_no_parameter_gives_rows_away(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
     points = X[:6] + 0.123456
@@ -803,7 +812,7 @@ def test_without_data_no_parameter_gives_rows_away(few_stops, tmp_path):
     assert "scale=0.25" in page and "alpha=[0.1, 0.2]" in page
 
 
-def test_half_characters_in_labels_do_not_stop_it(few_stops, tmp_path):
+def test_half_characters_in_labels_do_not_stop_it(tmp_path):
     X, y = make_blobs(45, centers=3, cluster_std=3.0, random_state=0)
     labels = np.array(["a\ud800b", "a\ud801b", "ok"])[y]
     labels[0] = "c\ud802"  # a class of one row, of which the assessment warns
