@@ -37,11 +37,13 @@ def interleaved(
 
 
 def write(script: str, results: dict[str, Any]) -> Path:
-    """Results as JSON, naming the script that made them, the versions and the threads.
+    """Results as JSON, naming the script that made them, the versions, the threads and the hashes
+    of the code (provenance.py).
 
     Written atomically.
     """
     import numpy
+    import provenance
     import scipy
     import sklearn
 
@@ -57,6 +59,7 @@ def write(script: str, results: dict[str, Any]) -> Path:
         },
         "threads": os.environ["OMP_NUM_THREADS"],
         **results,
+        "inputs": provenance.inputs(f"benchmarks/{Path(script).name}"),
     }
     temporary = path.with_suffix(".tmp")
     temporary.write_text(json.dumps(record, indent=2) + "\n")

@@ -190,7 +190,7 @@ def positions() -> str:
         f"{found['permutations']:,} permutations"
     )
     times = table([what, "time", "times faster"], rows)
-    names = {"scores": "scores at all times", "generalization": "generalisation over time"}
+    names = {"scores": "scores at all times", "generalization": "generalization over time"}
     without = [
         [
             names[name],
@@ -468,6 +468,38 @@ def score_intervals() -> str:
     return made_by(table(["rows", "data (accuracy)", *methods], cells.values()), "score_intervals")
 
 
+def report_pages() -> str:
+    shown = [(150, 2, 12), (1000, 2, 12), (1000, 2, 2), (1000, 5, 12), (2000, 2, 12)]
+    pages = {
+        (page["rows"], page["classes"], page["features"]): page
+        for page in result("report_page")["pages"]
+    }
+    rows = []
+    for key in shown:
+        page = pages[key]
+        features = f"{key[2]} (with boundaries)" if key[2] == 2 else str(key[2])
+        seconds = [f"{page[what]:.1f} s" for what in ("explorer", "page", "fit")]
+        size = f"{page['megabytes']:.1f} MB"
+        rows.append([f"{key[0]:,}", key[1], features, page["stops"], size, *seconds])
+    header = ["rows", "classes", "features", "stops", "page", "explorer", "whole page", "fit"]
+    return made_by(table(header, rows), "report_page")
+
+
+def newcomers() -> str:
+    names = {"accuracy": "accuracy", "r2": "R²"}
+    rows = [
+        [
+            name.replace("_", " "),
+            f"{one['rows']:,} × {one['columns']:,}",
+            names[one["score"]],
+            *(f"{one['scores'][who]:.3f}" for who in ("fitonce", "svm", "forest")),
+        ]
+        for name, one in result("newcomer")["tables"].items()
+    ]
+    header = ["table", "size", "score", "fitonce", "SVM", "forest"]
+    return made_by(table(header, rows), "newcomer")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
@@ -493,6 +525,8 @@ TABLES: dict[str, Callable[[], str]] = {
         pair_times,
         calibration,
         score_intervals,
+        report_pages,
+        newcomers,
     )
 }
 
@@ -528,7 +562,43 @@ def tuned_shortfall() -> str:
     return f"{100 * max(lost):.1f}"
 
 
+def rejected(design: str) -> str:
+    """How often noise is rejected where labels move over fixed folds, over the numbers of rows."""
+    rates = [100 * rate["free"] for rate in result("permutation_level")[design].values()]
+    return f"{min(rates):.0f} to {max(rates):.0f} %"
+
+
+def rejected_together() -> str:
+    """The same where labels and folds move together: the largest of all."""
+    found = result("permutation_level")
+    designs = ("alternating labels",)
+    rates = [rate["cosets"] for design in designs for rate in found[design].values()]
+    return f"{100 * max(rates):.0f} %"
+
+
+def times_faster(what: str) -> str:
+    return f"{result('positions')['processor'][f'{what}_times_faster']:.0f}"
+
+
+def resplit_slower() -> str:
+    seconds = result("positions")["processor"]["seconds"]
+    return f"{seconds['resplit'] / seconds['cosets']:.0f}"
+
+
+def interval_shortfall(n: int) -> str:
+    """By how many percentage points intervals of nominally 95 % fall short, least and most."""
+    rows = [row for row in result("score_intervals")["rows"] if row["n"] == n]
+    lost = [100 * (0.95 - row["coverage"]) for row in rows]
+    return f"{min(lost):.0f} to {max(lost):.0f}"
+
+
 FIGURES: dict[str, Callable[[], str]] = {
+    "rejected_alternating": lambda: rejected("alternating labels"),
+    "rejected_together": rejected_together,
+    "scores_faster": lambda: times_faster("scores"),
+    "generalization_faster": lambda: times_faster("generalization"),
+    "resplit_slower": resplit_slower,
+    "interval_shortfall_50": lambda: interval_shortfall(50),
     "score_draws": lambda: str(result("score_intervals")["draws"]),
     "coverage_draws": lambda: str(result("coverage")["draws"]),
     "coverage_rows": lambda: str(result("coverage")["n"]),
@@ -543,7 +613,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
         **result("gpu")["landmarks"]["1000000"]
     ),
-    "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
     "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),
