@@ -22,8 +22,6 @@ __all__ = [
     "Difference",
     "GaussianProcess",
     "KernelAveraging",
-    "KernelCommitteeClassifier",
-    "KernelCommitteeRegressor",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "KernelShares",

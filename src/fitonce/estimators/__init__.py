@@ -4,7 +4,6 @@ from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
 from .accumulation import Accumulation
 from .averaging import KernelAveraging
-from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fisher import KernelFisherDiscriminant
 from .reduced import Subsampling
 from .ridge import KernelRidge
@@ -15,8 +14,6 @@ __all__ = [
     "Accumulation",
     "GaussianProcess",
     "KernelAveraging",
-    "KernelCommitteeClassifier",
-    "KernelCommitteeRegressor",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "LeastSquaresSVC",

@@ -32,7 +32,6 @@ from .parameters import (
     check_kernel_parameters,
     check_landmark_parameters,
     check_options,
-    is_precomputed,
     used,
 )
 from .progress import CallbackSupportMixin, FitTasks
@@ -178,11 +177,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if labels.classes is not None:
             self.classes_ = labels.classes
         if isinstance(self.kernel, KernelSum):
-            self.kernel_: Any = self.kernel.decided(cast(SummedKernel, kernel))
-            return
-        self.kernel_ = kernel.function
-        self._used |= {"kernel": kernel.function}
-        if not callable(kernel.function):
+            self.kernel_ = self.kernel.decided(cast(SummedKernel, kernel))
+        elif not callable(self.kernel):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
@@ -386,8 +382,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = is_precomputed(self.kernel)
-        tags.input_tags.sparse = not is_precomputed(self.kernel)
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = self.kernel != "precomputed"
         tags.array_api_support = True
         return tags
 

@@ -330,14 +330,12 @@ def own_score(subject: Subject) -> float:
 
 
 def chosen_values(model: Any) -> list[str]:
-    """The chosen kernel, where there were several, gamma, where there is one, and alpha."""
+    """The chosen gamma, where there is one, and alpha."""
     alpha, gamma = f"alpha = {rounded(float(model.alpha_))}", getattr(model, "gamma_", None)
-    kernel = [f"kernel = {model.kernel_}"] if "kernel" in model.best_params_ else []
     if gamma is None:
-        return [*kernel, alpha]
+        return [alpha]
     several = np.ndim(gamma) > 0
-    width = "one gamma per feature" if several else f"gamma = {rounded(float(gamma))}"
-    return [*kernel, width, alpha]
+    return ["one gamma per feature" if several else f"gamma = {rounded(float(gamma))}", alpha]
 
 
 def _check_assessment(assessment: Any, y: np.ndarray) -> None:

@@ -20,21 +20,6 @@ Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Branch:
-    """Values of the parameters that are not gamma or alpha, and the gammas to be tried with them;
-    None where there is nothing to try.
-    """
-
-    other: Parameters
-    lattice: GammaLattice | None
-
-    @property
-    def kernel(self) -> Any:
-        """Which of several kernels; None where there is one."""
-        return self.other.get("kernel")
-
-
-@dataclass(frozen=True)
 class Trial:
     """One decomposition.
 
@@ -109,8 +94,7 @@ class Search:
         scores = best - np.concatenate([trial.losses for trial in self.trials])
         lengths = [len(trial.alphas) for trial in self.trials]
         rows = np.repeat([trial.sampled or n_samples for trial in self.trials], lengths)
-        names = dict.fromkeys(name for entry in params for name in entry)
-        columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in names}
+        columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in params[0]}
         return {
             **columns,
             "params": params,
@@ -129,18 +113,15 @@ def _ranks(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray:
-    """Values as scikit-learn's masked arrays, masked where a kernel has no such parameter.
+    """Values as scikit-learn's masked arrays.
 
     Of objects where one of them is a vector of widths.
     """
-    missing = [value is None for value in values]
-    if any(np.ndim(value) for value in values):
-        column = np.empty(len(values), dtype=object)
-        column[:] = values
-        return np.ma.masked_array(column, missing) if any(missing) else np.ma.masked_array(column)
-    if not any(missing):
+    if all(np.ndim(value) == 0 for value in values):
         return np.ma.masked_array(values)
-    return np.ma.masked_array([np.nan if value is None else value for value in values], missing)
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return np.ma.masked_array(column)
 
 
 def described(parameters: Parameters) -> str:
