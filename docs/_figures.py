@@ -613,6 +613,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
         **result("gpu")["landmarks"]["1000000"]
     ),
+    "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
     "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),

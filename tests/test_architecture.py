@@ -16,6 +16,7 @@ PACKAGE = Path(fitonce.__file__).parent
 LAYERS = (  # each may import those before it
     "datasets",
     "core",
+    "radial",
     "distances",
     "kernels",
     "sums",

@@ -22,6 +22,8 @@ __all__ = [
     "Difference",
     "GaussianProcess",
     "KernelAveraging",
+    "KernelCommitteeClassifier",
+    "KernelCommitteeRegressor",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "KernelShares",

@@ -1,6 +1,4 @@
-r"""Kernels of distances, with the digits that float64 can keep.
-
-    rbf  exp(-γ‖x - y‖²)          laplacian  exp(-γ‖x - y‖₁)
+r"""Kernels of distances (`radial.py` has their formulas), with the digits that float64 can keep.
 
 **Rows far from the origin.** ‖x - y‖² = ‖x‖² + ‖y‖² - 2x·y loses what ‖x‖² is larger than the
 distance. Distances stay when all rows are moved, so they are moved by the medians of some points,
@@ -8,6 +6,9 @@ which outliers do not pull away.
 
 **Very smooth kernels.** Where all values are close to one, their differences are what counts.
 exp(z) rounds them to eps, exp(z) - 1 to eps·|z|. With a free bias the model is the same.
+
+**Rows close to each other.** The root of a distance that was lost in rounding is 1e-8 and not 0,
+and a kernel of ‖x - y‖ sees it. Pairs that are close beside their own size are subtracted instead.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from array_api_compat import device
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
 from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, take, to_numpy
+from .core.spectrum import row_blocks
+from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 
-DISTANCES = ("rbf", "laplacian")
 NEAR_ONE = float(np.log(2.0))  # values that all exceed one half are taken less one
 MEDIAN_OF = 101  # rows, from the first to the last
+CLOSE = 1e-6  # squared distances below this share of the squared norms are made of differences
+ROWS = 1024  # of a matrix that are worked on at a time
+PAIR_ELEMENTS = 1 << 21  # entries of differences made at a time
 FULL = 0.9  # of the entries of a sparse column, from which it is moved like a dense one
 
 
@@ -45,18 +50,58 @@ def distance_kernel(name: str, gamma: Any, points: Array, constant: bool) -> Poi
     may be a vector for rbf, one for each feature.
     """
     scale, width = (np.sqrt(gamma), 1.0) if np.ndim(gamma) else (None, float(gamma))
-    centre = _centre(points, scale) if name == "rbf" else None
-    moved = _moved(points, scale, centre)
-    shifted = constant and width * _widest(name, moved) < NEAR_ONE
+    radial = RADIAL[name]
+    distances = DistancesTo(radial.distance, points, scale)
+    shifted = constant and width * distances.widest < NEAR_ONE
+    profile = radial.less_one if shifted else radial.value
 
     def kernel(X: Array) -> Array:
-        A = moved if X is points else _moved(X, scale, centre)
-        if is_numpy(A) or sp.issparse(A):
-            return _on_host(name, A, moved, width, shifted)
-        compute = _squared_exponential if name == "rbf" else _absolute_exponential
-        return compute(A, moved, width, shifted)
+        K = distances(X)
+        for rows in row_blocks(K.shape[0], ROWS):
+            K[rows, :] = profile(width * K[rows, :])
+        return K
 
     return PointKernel(kernel, float(shifted))
+
+
+def log_gamma_slope(name: str, gamma: float, X: Array) -> Array:
+    """∂k/∂log γ = z φ'(z) of every two rows."""
+    radial = RADIAL[name]
+    slope = DistancesTo(radial.distance, X)(X)
+    for rows in row_blocks(slope.shape[0], ROWS):
+        z = gamma * slope[rows, :]
+        slope[rows, :] = z * radial.slope(z)
+    return slope
+
+
+class DistancesTo:
+    """Distances of rows from some points, "squared", "euclidean" or "manhattan": a new float64
+    matrix each time.
+    """
+
+    def __init__(self, kind: str, points: Array, scale: np.ndarray | None = None) -> None:
+        self.kind, self.points, self.scale = kind, points, scale
+        self.centre = None if kind == MANHATTAN else _centre(points, scale)
+        self.moved = _moved(points, scale, self.centre)
+
+    def __call__(self, X: Array) -> Array:
+        A = self.moved if X is self.points else _moved(X, self.scale, self.centre)
+        host = is_numpy(A) or sp.issparse(A)
+        if self.kind == MANHATTAN:
+            D = manhattan_distances(A, self.moved) if host else _manhattan(A, self.moved)
+        else:
+            squared = _squared_on_host if host else _squared
+            D = squared(A, self.moved)
+            if self.kind == EUCLIDEAN:
+                _subtract_close_pairs(D, A, self.moved)
+                D = _roots(D)
+        return np.ascontiguousarray(D, dtype=np.float64) if host else D
+
+    @property
+    def widest(self) -> float:
+        """A bound of the distances between points."""
+        widest = _widest(self.kind == MANHATTAN, self.moved)
+        return float(np.sqrt(widest)) if self.kind == EUCLIDEAN else widest
 
 
 def off_origin(X: Any) -> Any:
@@ -100,53 +145,88 @@ def _moved(X: Array, scale: np.ndarray | None, centre: np.ndarray | None) -> Arr
     return sp.hstack([others, sp.csr_matrix(X[:, full].toarray() - centre[full])], format="csr")
 
 
-def _widest(name: str, points: Array) -> float:
-    """A bound of the distances between points, squared for rbf: from twice the largest norm."""
+def _widest(manhattan: bool, points: Array) -> float:
+    """A bound of the L1 or squared distances between points: from twice the largest norm."""
     if points.shape[0] == 0:
         return np.inf
     if sp.issparse(points):
-        sizes = points.multiply(points) if name == "rbf" else abs(points)
+        sizes = abs(points) if manhattan else points.multiply(points)
         largest = float(sizes.sum(axis=1).max())
     else:
         xp = namespace(points)
-        if name == "laplacian":
+        if manhattan:
             points = points - points[:1, :]
-        sizes = points**2 if name == "rbf" else xp.abs(points)
+        sizes = xp.abs(points) if manhattan else points**2
         largest = float(xp.max(xp.sum(sizes, axis=1)))
-    return 4.0 * largest if name == "rbf" else 2.0 * largest
+    return 2.0 * largest if manhattan else 4.0 * largest
 
 
-def _on_host(name: str, A: Any, B: Any, gamma: float, shifted: bool) -> np.ndarray:
-    D = euclidean_distances(A, B, squared=True) if name == "rbf" else manhattan_distances(A, B)
-    D = np.ascontiguousarray(D, dtype=np.float64)
-    D *= -gamma
-    return np.asarray(np.expm1(D, out=D) if shifted else np.exp(D, out=D))
+def _squared_on_host(A: Any, B: Any) -> np.ndarray:
+    return np.asarray(euclidean_distances(A, B, squared=True))
 
 
-def _squared_exponential(X: Array, Y: Array, gamma: float, shifted: bool) -> Array:
-    """exp(-γ(‖x‖² + ‖y‖² - 2x·y)), less one where shifted, in place.
-
-    One matrix of memory, which on a device is what limits the number of rows.
-    """
+def _squared(X: Array, Y: Array) -> Array:
+    """‖x‖² + ‖y‖² - 2x·y, in place: on a device memory limits the number of rows."""
     xp = namespace(X)
-    exp = xp.expm1 if shifted else xp.exp
-    K = X @ Y.T
-    K *= -2.0
-    K += xp.sum(X**2, axis=1)[:, None]
-    K += xp.sum(Y**2, axis=1)[None, :]
-    for start in range(0, K.shape[0], 1024):
-        rows = slice(start, min(start + 1024, K.shape[0]))
+    D = X @ Y.T
+    D *= -2.0
+    D += xp.sum(X**2, axis=1)[:, None]
+    D += xp.sum(Y**2, axis=1)[None, :]
+    for rows in row_blocks(D.shape[0], ROWS):
         if X is Y:  # a row has no distance from itself
-            D = K[rows, rows]
-            K[rows, rows] = D - xp.linalg.diagonal(D) * eye_like(D.shape[0], D)
-        squared = K[rows, :]
-        K[rows, :] = exp(-gamma * xp.where(squared > 0, squared, xp.zeros_like(squared)))
-    return K
+            own = D[rows, rows]
+            D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
+        squared = D[rows, :]
+        D[rows, :] = xp.where(squared > 0, squared, xp.zeros_like(squared))
+    return D
 
 
-def _absolute_exponential(X: Array, Y: Array, gamma: float, shifted: bool) -> Array:
+def _roots(D: Array) -> Array:
+    xp = namespace(D)
+    for rows in row_blocks(D.shape[0], ROWS):
+        D[rows, :] = xp.sqrt(D[rows, :])
+    return D
+
+
+def _subtract_close_pairs(D: Array, A: Any, B: Any) -> None:
+    """Squared distances that rounding may have taken, from differences."""
+    a, b = _sizes(A), _sizes(B)
+    xp = namespace(D)
+    step = max(1, PAIR_ELEMENTS // max(A.shape[1], 1))
+    for rows in row_blocks(D.shape[0], ROWS):
+        squared = D[rows, :]
+        close = squared <= CLOSE * (a[rows, None] + b[None, :])
+        first, second = xp.nonzero(close)
+        parts = row_blocks(first.shape[0], step)
+        if parts:
+            pairs = ((first[part] + rows.start, second[part]) for part in parts)
+            found = xp.concat([_sizes(_rows(A, i) - _rows(B, j)) for i, j in pairs], axis=0)
+            D[rows, :] = _filled(squared, close, found)
+
+
+def _filled(values: Array, where: Array, found: Array) -> Array:
+    """Some values replaced, in their order, by operations that every array library has."""
+    xp = namespace(values)
+    marked = xp.reshape(where, (-1,))
+    order = xp.cumulative_sum(xp.astype(marked, xp.int64)) - 1
+    found = xp.take(found, xp.where(order < 0, xp.zeros_like(order), order), axis=0)
+    return xp.where(where, xp.reshape(found, values.shape), values)
+
+
+def _rows(X: Any, numbers: Array) -> Any:
+    return X[numbers] if sp.issparse(X) else namespace(X).take(X, numbers, axis=0)
+
+
+def _sizes(X: Any) -> Array:
+    """Squared norms (n,)."""
+    if sp.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return namespace(X).sum(X**2, axis=1)
+
+
+def _manhattan(X: Array, Y: Array) -> Array:
     xp = namespace(X)
     distance = xp.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=device(X))
     for feature in range(X.shape[1]):
         distance = distance + xp.abs(X[:, feature][:, None] - Y[:, feature][None, :])
-    return (xp.expm1 if shifted else xp.exp)(-gamma * distance)
+    return distance

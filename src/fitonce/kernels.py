@@ -18,7 +18,8 @@ from .core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 from .core.doubt import warn_constant
 from .core.rows import dense_like, is_rows
 from .core.spectrum import row_blocks
-from .distances import DISTANCES, PointKernel, distance_kernel
+from .distances import PointKernel, distance_kernel, log_gamma_slope
+from .radial import MANHATTAN, RADIAL, SQUARED
 
 PARAMETERS: dict[str, tuple[str, ...]] = {
     "linear": (),
@@ -26,10 +27,15 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
     "poly": ("gamma", "degree", "coef0"),
     "polynomial": ("gamma", "degree", "coef0"),
     "laplacian": ("gamma",),
+    "exponential": ("gamma",),
+    "matern32": ("gamma",),
+    "matern52": ("gamma",),
     "cosine": (),
     "sigmoid": ("gamma", "coef0"),
     "precomputed": (),
 }
+# what kernel="tune" compares: together at most about four times the work of rbf alone
+FAMILIES = ("rbf", "exponential", "laplacian", "linear", "poly")
 EPSILON = float(np.finfo(np.float64).eps)
 SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
 OVERFLOW = (
@@ -39,12 +45,24 @@ OVERFLOW = (
 )
 
 
+def families(kernel: Any) -> Any:
+    """What stands for the kernels to choose from: a tuple of names for "tune" and for a list; a
+    single kernel as it is.
+    """
+    if isinstance(kernel, str) and kernel == "tune":
+        return FAMILIES
+    if not isinstance(kernel, (list, tuple)):
+        return kernel
+    names = tuple(dict.fromkeys(kernel))
+    return names[0] if len(names) == 1 else names
+
+
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with all its parameters decided: a name scikit-learn knows, or a callable on
-    matrices.
+    """A kernel with all its parameters decided: a name, or a callable on matrices.
 
-    `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `poly` (gamma x·x' +
+    `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `exponential` exp(-gamma ‖x-x'‖),
+    `matern32` and `matern52` are Matérn's with a length scale of 1/gamma, `poly` (gamma x·x' +
     coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖).
     """
 
@@ -58,7 +76,7 @@ class Kernel:
     @property
     def definite(self) -> bool:
         """Whether its matrices are known to have no negative eigenvalues."""
-        return self.function in ("linear", "rbf", "laplacian", "cosine")
+        return self.function in ("linear", "cosine", *RADIAL)
 
     @property
     def linear(self) -> bool:
@@ -82,7 +100,7 @@ class Kernel:
         """
         if self.precomputed:
             raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
-        if isinstance(self.function, str) and self.function in DISTANCES:
+        if isinstance(self.function, str) and self.function in RADIAL:
             return distance_kernel(self.function, self.parameters["gamma"], Y, constant)
         return PointKernel(lambda X: self._of(X, Y))
 
@@ -100,6 +118,10 @@ class Kernel:
         xp = namespace(dense_like(X))
         blocks = [self(part, part) for part in (X[rows, :] for rows in row_blocks(X.shape[0], 32))]
         return xp.concat([xp.linalg.diagonal(block) for block in blocks], axis=0)
+
+    def log_gamma_slope(self, X: Array) -> Array:
+        """∂k/∂log γ of every two rows, for kernels of a distance."""
+        return log_gamma_slope(str(self.function), float(self.parameters["gamma"]), X)
 
     @property
     def anisotropic(self) -> bool:
@@ -168,15 +190,17 @@ def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
 def central_gamma(name: str, X: Array, weights: np.ndarray | None) -> float:
     """The gamma around which candidates are placed: one over the size of what it multiplies.
 
-    That is the mean squared distance of two rows for `rbf`, about their mean L1 distance for
-    `laplacian`, and the mean squared norm of a row for `poly` and `sigmoid`; means over the
-    weighted rows, so that weight 2 equals a repeated row.
+    That is the mean squared distance of two rows for `rbf`, its root for kernels of the distance
+    itself, about their mean L1 distance for `laplacian`, and the mean squared norm of a row for
+    `poly` and `sigmoid`; means over the weighted rows, so that weight 2 equals a repeated row.
     """
     means, variances = _moments(X, weights)
-    if name == "rbf":
-        return _reciprocal(2.0 * float(np.sum(variances)))
-    if name == "laplacian":
+    kind = RADIAL[name].distance if name in RADIAL else None
+    if kind == MANHATTAN:
         return _reciprocal(float(np.sum(np.sqrt(variances))))
+    if kind is not None:
+        squared = 2.0 * float(np.sum(variances))
+        return _reciprocal(squared if kind == SQUARED else float(np.sqrt(squared)))
     return _reciprocal(float(np.sum(variances + means**2)))
 
 

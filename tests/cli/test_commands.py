@@ -333,3 +333,23 @@ def test_datasets(folder):
     assert frame["y"].to_list() == y.tolist()
     assert pl.read_csv(io.StringIO(run("datasets", "iris").stdout)).columns[-1] == "species"
     says(run("datasets", "nothing"), "there is no data set 'nothing'")
+
+
+@pytest.mark.parametrize(("target", "drop"), [("label", "price"), ("price", "label")])
+def test_best_effort_fits_a_committee_and_predicts_with_it(folder, target, drop):
+    options = ("--drop", drop, "--folds", 2, "--permutations", 0, "--effort", "best")
+    result = run("fit", "good.csv", "-t", target, *options)
+    assert result.exit_code == 0, result.output
+    assert "Committee: " in result.stdout and "no page" in result.output
+    model = fitonce.load("good-fitonce.skops")
+    assert read_metadata("good-fitonce.skops")["members"] == model[-1].describe()
+    parts = design(read_table("good.csv"), target, drop=[drop])
+    predicted = run("predict", "good-fitonce.skops", "good.csv")
+    found = pl.read_csv(io.StringIO(predicted.stdout))["prediction"]
+    expected = model.predict(parts.X)
+    assert [str(label) for label in found] == [str(label) for label in expected.tolist()]
+
+
+def test_best_effort_leaves_no_choice_to_others(folder):
+    result = run("fit", "good.csv", "-t", "label", "--effort", "best", "--kernel", "linear")
+    says(result, "--effort best", "--kernel")

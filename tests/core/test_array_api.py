@@ -27,6 +27,8 @@ KERNELS = {
     "rbf": {"gamma": 0.3},
     "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0},
     "laplacian": {"gamma": 0.2},
+    "exponential": {"gamma": 0.3},
+    "matern52": {"gamma": 0.3},
     "cosine": {},
     "sigmoid": {"gamma": 0.02, "coef0": 0.0},
     "precomputed": {},

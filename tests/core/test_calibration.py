@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.core.calibration import even_odds
 from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
-from fitonce.estimators.classifier import isotonic_steps
+from fitonce.estimators.probability import isotonic_steps
 
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 CALIBRATIONS = ("temperature", "sigmoid", "isotonic", None)

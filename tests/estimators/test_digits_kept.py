@@ -41,7 +41,7 @@ def test_wine_as_it_comes_agrees_with_refits():
     assert deviation(KernelFisherDiscriminant(gamma=2.9e-11, alpha=2.9e-11), X, y) < 1e-6
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern52"])
 def test_very_smooth_kernels_against_many_digits(kernel, data):
     X, y = data
     gamma = alpha = 1e-9
@@ -58,8 +58,12 @@ def exact_ridge(kernel, X, y, new, gamma, alpha) -> list[float]:
 
     def k(a, b):
         steps = [mp.mpf(float(u)) - mp.mpf(float(v)) for u, v in zip(a, b, strict=True)]
-        size = sum(d**2 for d in steps) if kernel == "rbf" else sum(abs(d) for d in steps)
-        return mp.exp(-mp.mpf(gamma) * size)
+        squared = sum(d**2 for d in steps)
+        if kernel == "matern52":
+            u = mp.sqrt(5 * squared) * mp.mpf(gamma)
+            return (1 + u + u**2 / 3) * mp.exp(-u)
+        sizes = {"rbf": squared, "exponential": mp.sqrt(squared)}
+        return mp.exp(-mp.mpf(gamma) * sizes.get(kernel, sum(abs(d) for d in steps)))
 
     A = mp.matrix(n + 1, n + 1)
     for i in range(n):
@@ -71,7 +75,7 @@ def exact_ridge(kernel, X, y, new, gamma, alpha) -> list[float]:
 
 
 @pytest.mark.parametrize("offset", [1e4, 1e7])
-@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern32"])
 def test_distances_do_not_mind_where_the_rows_lie(kernel, offset, data):
     X, y = data
     X = np.round(X * 2**20) / 2**20  # the same rows, moved without rounding

@@ -44,6 +44,7 @@ from sklearn.preprocessing import StandardScaler
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning
 from fitonce.inference import PermutationTest, ValidityWarning, permutation_test_score
 from fitonce.inference import run as run_module
+from fitonce.inference.keys import Keys
 from fitonce.inference.result import Sequential
 from fitonce.inference.units import make_exchange
 from fitonce.inference.validity import atoms_of, ignores_y
@@ -600,8 +601,10 @@ def test_sign_flips_of_numbers_end_to_end() -> None:
         KernelRidge(gamma=0.1, alpha=1.0), X, y, cv=KFold(3), exchange="sign", n_permutations=3
     )
     rng = np.random.RandomState(0)
+    keys = Keys(int(rng.randint(2**31)) << 32 | int(rng.randint(2**31)))
     for number in range(3):
-        flipped = y * np.where(rng.randint(2, size=N) == 1, -1.0, 1.0)
+        own = np.random.RandomState(int(keys.at(np.array([number]))[0]) % 2**32)
+        flipped = y * np.where(own.randint(2, size=N) == 1, -1.0, 1.0)
         expected = sklearn.model_selection.cross_val_score(
             KernelRidge(gamma=0.1, alpha=1.0), X, flipped, cv=KFold(3)
         ).mean()

@@ -10,6 +10,9 @@ KERNELS = {
     "linear": {"alpha": 0.1},
     "poly": {"gamma": 0.1, "degree": 3, "coef0": 1.0, "alpha": 1.0},
     "laplacian": {"gamma": 0.2, "alpha": 0.1},
+    "exponential": {"gamma": 0.3, "alpha": 0.1},
+    "matern32": {"gamma": 0.3, "alpha": 0.1},
+    "matern52": {"gamma": 0.3, "alpha": 0.1},
     "cosine": {"alpha": 0.1},
     "sigmoid": {"gamma": 0.02, "coef0": 0.1, "alpha": 1.0, "penalty": "dual"},
 }

@@ -22,7 +22,7 @@ from fitonce.datasets import make_torus, make_waveform3
 from fitonce.estimators.setup import folds_of, setup_of
 from fitonce.inference.factors import kept_targets
 from fitonce.inference.trained import TrainedFold
-from fitonce.tuning import GammaLattice, Trial, search, tuner
+from fitonce.tuning import Branch, GammaLattice, Trial, search, tuner
 from fitonce.tuning import sample as sampling
 from fitonce.tuning.sample import sample_of
 from fitonce.tuning.walk import Stages
@@ -147,9 +147,9 @@ def test_the_walk_ends_where_a_full_search_ends(bottom: int, shift: int) -> None
     def probe(p: dict[str, Any], alpha: float) -> Trial:
         return Trial(p, np.array([alpha]), on_all(p["gamma"], np.array([alpha])))
 
-    full = search(columns, [{}], lattice).winner
+    full = search(columns, [Branch({}, lattice)]).winner
     log.clear()
-    staged = search(columns, [{}], lattice, Stages(sample, probe))
+    staged = search(columns, [Branch({}, lattice)], Stages(sample, probe))
     assert staged.winner.parameters == full.parameters
     assert staged.winner.alpha == full.alpha
     assert len(log) == 2  # where the sample ends, and where the walk does
@@ -166,8 +166,8 @@ def test_a_sample_that_cannot_be_judged_is_left_aside() -> None:
     def refuse(several: list[dict[str, Any]]) -> list[Trial]:
         raise ValueError("one class only")
 
-    result = search(columns, [{}], lattice, Stages(refuse, None))  # type: ignore[arg-type]
-    assert result.winner.parameters == search(columns, [{}], lattice).winner.parameters
+    result = search(columns, [Branch({}, lattice)], Stages(refuse, None))  # type: ignore[arg-type]
+    assert result.winner.parameters == search(columns, [Branch({}, lattice)]).winner.parameters
 
 
 # ---- fits ----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of, held_out_output
 from fitonce.kernels import scale_gamma
-from fitonce.tuning import GammaLattice, Search, Trial, search
+from fitonce.tuning import Branch, GammaLattice, Search, Trial, search
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 CLASSIFIERS = ESTIMATORS[:2]
@@ -558,7 +558,9 @@ def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> 
             np.array([1.0 + (np.log2(parameters["gamma"]) - 3 - bottom) ** 2]),
         )
 
-    result = search(lambda several: [evaluate(parameters) for parameters in several], [{}], lattice)
+    result = search(
+        lambda several: [evaluate(parameters) for parameters in several], [Branch({}, lattice)]
+    )
     assert np.log2(result.winner.parameters["gamma"]) - 3 == found
     assert (
         len({trial.parameters["gamma"] for trial in result.trials})
@@ -593,8 +595,7 @@ def test_noise_free_targets_warn_that_the_window_of_alphas_ended() -> None:
 def test_flat_loss_ends_the_walk_after_one_step_with_the_smoothest_kernel() -> None:
     result = search(
         lambda several: [Trial(p, np.ones(1), np.ones(1)) for p in several],
-        [{}],
-        GammaLattice.around(1.0),
+        [Branch({}, GammaLattice.around(1.0))],
     )
     tried = sorted(trial.parameters["gamma"] for trial in result.trials)
     assert result.winner.parameters["gamma"] == tried[0] >= 2.0**-9

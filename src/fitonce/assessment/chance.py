@@ -23,11 +23,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
-from ..estimators.fitted import final_step, is_model
+from ..estimators.fitted import final_step, first_member, is_committee, is_model
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
+from ..kernels import families
 from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES
@@ -71,12 +73,19 @@ def most_rows(data: AssessedRows) -> int:
 
 
 def quick(estimator: Any) -> Any:
-    """The estimator with a kernel width that does not see labels and alpha by squared error.
+    """The estimator with a kernel width that does not see labels and alpha by squared error; of a
+    committee its first member.
 
     Itself where nothing is tuned that way.
     """
     other = clone(estimator)
     model = final_step(other)
+    if is_committee(model):
+        model = clone(first_member(model))
+        if isinstance(other, Pipeline):
+            other.steps[-1] = (other.steps[-1][0], model)
+        else:
+            other = model
     if not is_model(model):
         return other
     tuned: dict[str, Any] = {"gamma": "scale", "degree": 3, "coef0": 1, "penalty": "function"}
@@ -86,6 +95,8 @@ def quick(estimator: Any) -> Any:
         for name, value in tuned.items()
         if isinstance(given.get(name), str) and given[name] in ("tune", "ard")
     }
+    if isinstance(families(given.get("kernel")), tuple):
+        changes |= {"kernel": families(given["kernel"])[0]}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
     if "landmarks" in given:

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows, subset
-from ..estimators.fitted import final_step, is_model
+from ..estimators.fitted import final_step, takes_groups
 from ..estimators.validation import is_foreign_array
 
 KINDS = {  # of splitters, by whether there are classes and groups
@@ -112,7 +112,7 @@ def _fit_params(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Weights, and for our own estimators groups, under the names that fit knows them by."""
     model = final_step(estimator)
     prefix = "" if model is estimator else f"{estimator.steps[-1][0]}__"
-    known = ("sample_weight", "groups") if is_model(model) else ("sample_weight",)
+    known = ("sample_weight", "groups") if takes_groups(model) else ("sample_weight",)
     return {prefix + name: values for name, values in given.items() if name in known}
 
 

@@ -25,7 +25,7 @@ from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.routes import choose_route
 from ..crossval.stand_in import StandIn
 from ..estimators.fitted import final_step, is_model
-from ..kernels import PARAMETERS
+from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
@@ -106,8 +106,13 @@ def choice_of(estimator: Any) -> dict[str, Any]:
     return {
         name: on_host(getattr(model, f"{name}_")).tolist()
         for name in CHOSEN
-        if is_model(model) and hasattr(model, f"{name}_")
+        if is_model(model) and hasattr(model, f"{name}_") and _is_open(model, name)
     }
+
+
+def _is_open(model: Any, name: str) -> bool:
+    """A kernel is a choice only where there were several."""
+    return name != "kernel" or isinstance(families(model.kernel), tuple)
 
 
 def chooses(estimator: Any, X: Any) -> bool:

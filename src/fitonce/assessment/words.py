@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels import families
+
 SCORES = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -24,6 +26,8 @@ MODELS = {
     "KernelFisherDiscriminant": "kernel Fisher discriminant",
     "LeastSquaresSVC": "least-squares support vector machine",
     "KernelRidge": "kernel ridge regression",
+    "KernelCommitteeClassifier": "committee of kernel Fisher discriminants",
+    "KernelCommitteeRegressor": "committee of kernel ridge models",
 }
 LONGER = {
     "roc_auc": "area under the ROC curve",
@@ -123,12 +127,20 @@ def _described(value: Any) -> str:
     return shortened(getattr(value, "__name__", type(value).__name__))
 
 
+def kernel_text(kernel: Any) -> str:
+    """A kernel, or that one of several is chosen."""
+    found = families(kernel)
+    if not isinstance(found, tuple):
+        return f"{found} kernel"
+    return f"the best of the kernels {listed(found, len(found))}"
+
+
 def spread(values: Sequence[Any]) -> str:
     """Values with how often each occurred, or their range where they are many."""
     counts = Counter(chosen_value(value) for value in values)
     if len(counts) == 1:
         return f"{next(iter(counts))} in all {len(values)}"
-    if len(counts) > 4:
+    if len(counts) > 4 and not any(isinstance(value, str) for value in values):
         low, middle, high = (chosen_value(f(values)) for f in (np.min, np.median, np.max))
         return f"{low} to {high}, median {middle}"
     return ", ".join(f"{value} ({count} of {len(values)})" for value, count in counts.most_common())

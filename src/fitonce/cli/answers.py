@@ -173,6 +173,12 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
     return Group(*lines)
 
 
+def members(text: str) -> RenderableType:
+    """Who is in a committee, with what weight."""
+    head, *lines = text.splitlines()
+    return Group(Text.assemble(("Committee: ", "bold"), head), *(Text(f"  {one}") for one in lines))
+
+
 def side_by_side(
     screen: Screen, scored: Sequence[tuple[str, str]], comparison: Comparison
 ) -> RenderableType:

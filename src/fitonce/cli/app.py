@@ -179,7 +179,8 @@ def compare(
     models: Annotated[
         str,
         model_option(
-            "Two or more of rbf, linear, poly, laplacian, cosine, forest and baseline, with commas."
+            "Two or more of tune (the kernel is chosen), rbf, exponential, matern32, matern52, "
+            "laplacian, linear, poly, cosine, forest and baseline, with commas."
         ),
     ] = "rbf,linear,forest",
     check: Check = REPEATED,

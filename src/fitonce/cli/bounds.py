@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..core.doubt import caught_warnings
+from ..estimators.fitted import is_committee
 from .columns import TableDesign
 from .errors import UserError
 
@@ -46,6 +47,11 @@ def bounds(
 
     `refit` fits the estimator in place on its own table and returns that table's rows.
     """
+    if is_committee(estimator[-1]):
+        raise UserError(
+            "--interval is for single models, and this is a committee: fit it with --effort "
+            "default."
+        )
     before = _outputs(estimator, X)
     with caught_warnings():
         refit(estimator)

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from ..assessment import Assessment
 from ..core.doubt import caught_warnings
 from ..core.progress import say
-from ..estimators.fitted import is_model
+from ..estimators.fitted import takes_groups
 from .columns import TableDesign
 from .models import N_LANDMARKS, pipeline, pipeline_of
 from .options import Settings
@@ -139,7 +139,7 @@ def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: 
 def fit(estimator: Any, parts: TableDesign) -> None:
     """Fit a pipeline with the groups and weights that its last step takes."""
     given = {"sample_weight": parts.weights}
-    if is_model(estimator[-1]):
+    if takes_groups(estimator[-1]):
         given["groups"] = parts.groups
     named = {f"model__{name}": v for name, v in given.items() if v is not None}
     estimator.fit(parts.X, parts.y, **named)

@@ -6,6 +6,7 @@ Preprocessing and model in one pipeline, refitted inside every fold.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from ..estimators import (
+    KernelCommitteeClassifier,
+    KernelCommitteeRegressor,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+)
+from ..kernels import PARAMETERS
 from .columns import TableDesign
 from .errors import UserError, one_of
 from .features import Feature
@@ -34,20 +42,31 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 # older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels that a table does not need
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
-KERNELS = ("auto", "rbf", "linear", "poly", "laplacian", "cosine")
+COMMITTEES: dict[str, Any] = {
+    "classification": KernelCommitteeClassifier,
+    "regression": KernelCommitteeRegressor,
+}
+EFFORTS = ("fast", "default", "best")
+KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT))
 
 
 def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
     """The estimator for a table, and what is to be said about it."""
     allowed = MODELS[design.task]
+    effort = one_of(settings.effort, "effort", EFFORTS)
+    if effort == "best":
+        _check_alone(settings)
+        if len(design.y) <= LANDMARKS_ABOVE:
+            return pipeline_of(design, COMMITTEES[design.task]()), merged_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
             f"--model {name} is not for {design.task}: use {' or '.join(allowed)}, or --task to "
             "say what the target is."
         )
-    kernel = one_of(settings.kernel, "kernel", KERNELS)
+    kernel = kernel_named(settings.kernel)
     chosen: dict[str, Any] = {
         "kernel": "rbf" if kernel == "auto" else kernel,
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
@@ -58,7 +77,35 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
     model = allowed[name](**chosen)
+    if effort == "best":
+        notes.append(f"--effort best is for at most {LANDMARKS_ABOVE:,} rows: one model instead")
     return pipeline_of(design, model), [*notes, *merged_categories(design)]
+
+
+def _check_alone(settings: Settings) -> None:
+    """A committee chooses for itself what other settings would say of one model."""
+    usual = vars(replace(Settings(), effort=settings.effort))
+    free = ("effort", "landmarks")
+    given = [name for name in usual if name not in free and vars(settings)[name] != usual[name]]
+    if given:
+        raise UserError(
+            f"--effort best tries kernels, widths and regularisation by itself and cannot go with "
+            f"--{given[0]}: leave one of the two out."
+        )
+
+
+def kernel_named(text: str) -> str | list[str]:
+    """The kernel of an option; a list where several are named with commas."""
+    names = [one_of(name.strip(), "kernel", KERNELS) for name in text.split(",")]
+    if len(names) == 1:
+        return names[0]
+    words = [name for name in names if name in ("auto", "tune")]
+    if words:
+        raise UserError(
+            f"--kernel {words[0]} stands by itself, got {text!r}: name the kernels to choose from, "
+            "with commas."
+        )
+    return names
 
 
 def pipeline_of(design: TableDesign, model: Any) -> Pipeline:
@@ -106,7 +153,7 @@ def merged_categories(design: TableDesign) -> list[str]:
     return notes
 
 
-def _landmarks(text: str, kernel: str, n_rows: int) -> tuple[int | None, list[str]]:
+def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:
     """How many landmarks, None for every row.
 
     More rows than `LANDMARKS_ABOVE` get some unless told otherwise; a linear kernel needs none.

@@ -138,13 +138,21 @@ class Request:
 class Settings:
     """What the user may choose about a model; None leaves it to the program."""
 
+    effort: Annotated[
+        str,
+        model_option(
+            "fast: one kernel, rbf; default; best: a committee of models with different kernels, "
+            "weighed by their held-out probabilities (at most 2,000 rows)."
+        ),
+    ] = "default"
     model: Annotated[
         str | None, model_option("fisher (default) or lssvm for classes, ridge for numbers.")
     ] = None
     kernel: Annotated[
         str,
         model_option(
-            "rbf, linear, poly, laplacian, cosine or auto: rbf, and for more than 2,000 rows the "
+            "rbf, exponential, matern32, matern52, laplacian, linear, poly or cosine; tune, or "
+            "several with commas, to have one chosen; auto: rbf, and for more than 2,000 rows the "
             "better of linear and rbf."
         ),
     ] = "auto"
@@ -178,7 +186,8 @@ class Settings:
     def tuned(self) -> list[str]:
         """What the training rows decide."""
         names = ("gamma", "alpha", "penalty")
-        return [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+        found = [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+        return ["kernel", *found] if self.kernel == "tune" or "," in self.kernel else found
 
     def __str__(self) -> str:
         usual = vars(Settings())

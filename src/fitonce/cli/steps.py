@@ -48,7 +48,7 @@ def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
 
 
 def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[Any, list[str]]:
-    """Fit on all rows, with the kernel width that a sample chooses where there is one.
+    """Fit on all rows, with the kernel that a sample chooses where there is one.
 
     Returns the model of the assessed rows, which is the same where these are all, and what was
     warned of.
@@ -58,9 +58,9 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[An
         if judged is not parts:
             shown = clone(estimator)
             fit(shown, judged)
-            gamma = getattr(shown[-1], "gamma_", None)
-            if gamma is not None:
-                estimator.set_params(model__gamma=gamma)
+            names = ("kernel", "gamma", "degree", "coef0")
+            kernel = {n: getattr(shown[-1], f"{n}_") for n in names if hasattr(shown[-1], f"{n}_")}
+            estimator.set_params(**{f"model__{name}": value for name, value in kernel.items()})
         fit(estimator, fitted_rows(estimator, parts))
     return shown, [message for message, _ in warned(caught)]
 
@@ -68,7 +68,8 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[An
 def fitted_rows(estimator: Any, parts: TableDesign) -> TableDesign:
     """All rows, or as many as a model without landmarks can hold at once."""
     most = MOST_NUMBERS // max(parts.X.width, 1)
-    return parts if estimator[-1].landmarks is not None else parts.sample(most, 0)
+    landmarks = getattr(estimator[-1], "landmarks", None)
+    return parts if landmarks is not None else parts.sample(most, 0)
 
 
 def write_page(

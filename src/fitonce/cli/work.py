@@ -12,8 +12,9 @@ import numpy as np
 from ..assessment import choice_of, compare_assessments, significance
 from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
-from ..assessment.words import MODELS, listed
+from ..assessment.words import MODELS, kernel_text, listed
 from ..core.doubt import caught_warnings
+from ..estimators.fitted import is_committee
 from ..io.contents import skops_io
 from ..io.saving import save
 from . import answers, contest
@@ -27,6 +28,7 @@ from .tables import STDIN, Table, make_folder, places, stem_of
 
 Source = Callable[[], Table]
 MOST_CLASSES = 5  # named in the first lines
+MOST_MEMBERS = 8  # of a committee, named on the screen
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,17 @@ def opened(
         with screen.bars(), threads_for(parts):
             found, settings = contest.on_a_sample(parts, judged, settings, seed)
     estimator, said = pipeline(parts, settings, seed)
-    kernel = f"{MODELS[type(estimator[-1]).__name__]}, {estimator[-1].kernel} kernel"
-    screen.show(answers.remarks([f"model: {kernel}", *said]))
+    screen.show(answers.remarks([f"model: {_named(estimator[-1])}", *said]))
     if parts.hints:
         screen.show(answers.warned(parts.hints))
     notes = [*parts.notes, *sampling, *said, *parts.hints]
     return Opened(table, parts, judged, settings, estimator, notes, found)
+
+
+def _named(model: Any) -> str:
+    """A model in a few words."""
+    words = MODELS[type(model).__name__]
+    return words if is_committee(model) else f"{words}, {kernel_text(model.kernel)}"
 
 
 def fit_table(
@@ -95,6 +102,10 @@ def fit_table(
     warnings = warnings_of([*answer.warnings, *texts], answer, rivals)
     tuned = work.settings.tuned
     screen.show(*answers.answer_parts(screen, answer, rivals, choice, tuned, warnings))
+    committee = is_committee(estimator[-1])
+    members = {"members": estimator[-1].describe()} if committee else {}
+    if committee:
+        screen.show(answers.members(estimator[-1].describe(MOST_MEMBERS)), "")
     metadata = {
         **parts.identity,
         "table": work.title,
@@ -103,10 +114,13 @@ def fit_table(
         "chosen": choice,
         "assessment": answer.to_dict(),
         "comparison": rivals.summary,
+        **members,
     }
     make_folder(model_file)
     files = {"model": str(save(estimator, model_file, metadata=metadata))}
-    if results.page:
+    if results.page and committee:
+        screen.aside("no page: it shows one model, and a committee is many")
+    elif results.page:
         try:
             with screen.bars() as bars:
                 bars(0, 0, "writing the page")

@@ -38,11 +38,8 @@ def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
     otherwise.
     """
     xp = namespace(like)
-    values = (
-        to_numpy(values)
-        if not isinstance(values, np.ndarray) and hasattr(values, "shape")
-        else values
-    )
+    if hasattr(values, "shape") and type(values) is not type(like):
+        values = to_numpy(values)
     return xp.asarray(values, dtype=xp.float64 if dtype is None else dtype, device=device(like))
 
 
@@ -104,6 +101,14 @@ def to_numpy(A: Any) -> np.ndarray:
 def eye_like(n: int, like: Array) -> Array:
     xp = namespace(like)
     return xp.eye(n, dtype=like.dtype, device=device(like))
+
+
+def sorted_rows(A: Array) -> Array:
+    """Every row in ascending order; A may be destroyed."""
+    if is_numpy(A):
+        A.sort(axis=-1)
+        return A
+    return A.sort(dim=-1).values if is_torch_array(A) else namespace(A).sort(A, axis=-1)
 
 
 def add_to_diagonal(A: Array, value: float) -> None:
@@ -195,28 +200,6 @@ def triangular_solve(L: Array, B: Array, transposed: bool = False) -> Array:
     if is_torch_array(L):
         return xp.linalg.solve_triangular(L.T if transposed else L, B, upper=transposed)
     return xp.linalg.solve(L.T if transposed else L, B)
-
-
-def spd_inverse_overwriting(A: Array) -> Array:
-    """A⁻¹ of a symmetric positive definite matrix, which may be destroyed; NotPositiveDefiniteError
-    where it is not one.
-
-    Cholesky and inversion of the factor: n³ operations, all in matrix products, against about 9 n³
-    slower ones of eigh.
-    """
-    if not is_numpy(A):
-        cholesky_overwriting(A)
-        return namespace(A).linalg.inv(A)
-    factor, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=0)
-    if failed:
-        raise NotPositiveDefiniteError
-    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
-    for start in range(0, inverse.shape[0], 256):  # mirror the lower triangle
-        stop = min(start + 256, inverse.shape[0])
-        inverse[start:stop, stop:] = inverse[stop:, start:stop].T
-        block = inverse[start:stop, start:stop]
-        block[...] = np.tril(block) + np.tril(block, -1).T
-    return inverse
 
 
 def subtract_product(A: Array, B: Array, C: Array) -> None:

@@ -45,9 +45,10 @@ from .arrays import (
 from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
-PANELS_TOGETHER = 4  # where their reflections are multiplied to Q
+STRIPS, LEAST_STRIP = 8, 4096  # of columns, where symmetry saves work; and columns of one
+PANELS_TOGETHER = 8  # where their reflections are multiplied to Q
 DIRECT = 512  # rows up to which the largest eigenvalue comes from all of them
-KRYLOV_COLUMNS, KRYLOV_STEPS = 8, 24
+KRYLOV_COLUMNS, KRYLOV_STEPS = 16, 12
 
 
 @dataclass(frozen=True)
@@ -170,17 +171,19 @@ def band_of(A: Array, width: int = WIDTH) -> Band:
 
         A ← A - X Vᵀ - V Xᵀ,   X = AVS - ½V(SᵀVᵀAVS)
 
-    and V waits where the panel was. The last two blocks need no reflections. Cost: 2n³, and 4/3 n³
-    for Q.
+    and V waits where the panel was. Columns come in strips, and of the trailing matrix only what
+    lies on and below a strip's diagonal block is kept up to date. The last two blocks need no
+    reflections. Cost: 4/3 n³ and n³/3 for each strip's share above the diagonal, and 4/3 n³ for Q.
     """
     n = A.shape[0]
+    strips = _strips(n, width)
     diagonal, below, scales = [], [], []
     for start in range(0, n, width):
         stop = min(start + width, n)
         diagonal.append(_symmetric(A[start:stop, start:stop]))
         if n - stop > width:
             V, scale, R = householder(A[stop:, start:stop])
-            _reflect_both_sides(A[stop:, stop:], V, reflection_factor(V, scale))
+            _reflect_both_sides(A, strips, stop, V, reflection_factor(V, scale))
             A[stop:, start:stop] = V
             below.append(R)
             scales.append(scale)
@@ -190,12 +193,34 @@ def band_of(A: Array, width: int = WIDTH) -> Band:
     return Band(A, diagonal, below)
 
 
-def _reflect_both_sides(A: Array, V: Array, S: Array) -> None:
-    """A ← (I - VSVᵀ)ᵀ A (I - VSVᵀ), in place."""
+def _strips(n: int, width: int) -> list[slice]:
+    """Columns in a few strips of whole panels: narrow enough to leave out most of what symmetry
+    gives, wide enough for products at full speed.
+    """
+    step = max(width, -(-n // (STRIPS * width)) * width, LEAST_STRIP // width * width)
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def _reflect_both_sides(A: Array, strips: list[slice], first: int, V: Array, S: Array) -> None:
+    """A ← (I - VSVᵀ)ᵀ A (I - VSVᵀ) from row and column `first` on, in place.
+
+    The blocks of the lower strips stand for those above them, too.
+    """
     xp = namespace(A)
-    X = A @ (V @ S)
+    kept = [slice(max(first, strip.start), strip.stop) for strip in strips if strip.stop > first]
+    VS = V @ S
+    X = zeros_like_shape(tuple(V.shape), V)
+    for strip in kept:
+        columns, rest = slice(strip.start - first, strip.stop - first), strip.stop - first
+        X[columns, :] += A[strip, strip] @ VS[columns, :]
+        if rest < V.shape[0]:
+            X[rest:, :] += A[strip.stop :, strip] @ VS[columns, :]
+            X[columns, :] += A[strip.stop :, strip].T @ VS[rest:, :]
     X = X - 0.5 * (V @ (S.T @ (V.T @ X)))
-    subtract_product(A, xp.concat([X, V], axis=1), xp.concat([V, X], axis=1).T)
+    left, right = xp.concat([X, V], axis=1), xp.concat([V, X], axis=1)
+    for strip in kept:
+        columns = slice(strip.start - first, strip.stop - first)
+        subtract_product(A[strip.start :, strip], left[columns.start :, :], right[columns, :].T)
 
 
 def _accumulate(A: Array, width: int, scales: list[Array]) -> None:

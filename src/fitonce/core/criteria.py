@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.special
 
+from .arrays import asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
 
 
@@ -19,7 +20,8 @@ from .calibration import inverse_temperatures, least_probability, mixed
 class HeldOutScores:
     """Held-out outputs of m candidates at k tested rows, and the truth.
 
-    `predicted` (m, k, t) are targets, `decision` (m, k, c) class scores (None for regression),
+    `predicted` (m, k, t) are targets (on the host, or for the criteria named in `ANYWHERE` where
+    they were computed), `decision` (m, k, c) class scores (None for regression),
     `separation` (m, c, c) half the squared distance between class centroids on the discriminant
     axes, or 2 where classes are coded ±1: in units of it, the margin of a row at its class centroid
     is one. `class_names` are all classes, tested here or not.
@@ -54,12 +56,12 @@ class HeldOutScores:
         decision = None if self.decision is None else self.decision[which]
         separation = None if self.separation is None else self.separation[which]
         return replace(
-            self, predicted=self.predicted[which], decision=decision, separation=separation
+            self, predicted=self.predicted[which, ...], decision=decision, separation=separation
         )
 
     def __len__(self) -> int:
         """How many candidates there are."""
-        return len(self.predicted)
+        return int(self.predicted.shape[0])
 
     def output(self, j: int) -> np.ndarray:
         """What the model of candidate j gives, in the shape of scikit-learn's estimators."""
@@ -93,8 +95,11 @@ class HeldOutScores:
 
 
 def squared_error(scores: HeldOutScores) -> np.ndarray:
-    """Mean squared error of the held-out targets (PRESS / n)."""
-    return scores.mean(np.mean((scores.targets - scores.predicted) ** 2, axis=2))
+    """Mean squared error of the held-out targets (PRESS / n), where the predictions live."""
+    predicted, xp = scores.predicted, namespace(scores.predicted)
+    squares = xp.mean((asarray_like(scores.targets, predicted) - predicted) ** 2, axis=2)
+    w = asarray_like(scores.weights / scores.weights.sum(), predicted)
+    return to_numpy(squares @ w)
 
 
 def r2(scores: HeldOutScores) -> np.ndarray:
@@ -210,6 +215,7 @@ LOSSES: dict[str, Loss] = {
     loss.__name__: loss for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2)
 }
 CLASSIFICATION = (*(name for name in LOSSES if name != "r2"), "smoothed_error")
+ANYWHERE = ("squared_error",)  # that are computed where the predictions live
 OF_THE_FIT = ("gcv", "loo_log_density", "marginal_likelihood")  # see `likelihood`
 REGRESSION = ("squared_error", "r2", *OF_THE_FIT)
 

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver, to_numpy
+from .blocked import symmetric_product
 from .spectrum import machine_epsilon
 
 
@@ -55,7 +56,7 @@ class Moments:
             weight=total,
             sum_Z=xp.sum(weighted_Z, axis=-2),
             sum_Y=xp.sum(weighted_Y, axis=0),
-            ZZ=xp.matrix_transpose(weighted_Z) @ Z,
+            ZZ=symmetric_product(weighted_Z, Z),
             ZY=xp.matrix_transpose(weighted_Z) @ Y,
             YY=weighted_Y.T @ Y,
         )

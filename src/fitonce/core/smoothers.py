@@ -23,12 +23,12 @@ from .arrays import (
     asarray_like,
     eye_like,
     namespace,
-    spd_inverse_overwriting,
     spd_solver,
     square_block,
     take,
     to_numpy,
 )
+from .blocked import spd_inverse_overwriting
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Solver, Targets, delete_each
 from .jets import HeldOutJets, Jet
 from .smoothing import Smoothing

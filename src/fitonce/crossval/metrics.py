@@ -16,10 +16,11 @@ import numpy as np
 import scipy.special
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.readout import predicted_codes
 from ..core.ties import levelled, run_starts, settled
 
+FEW_CLASSES = 8  # up to which a confusion matrix is counted on a device, cell by cell
 TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not break a tie
 
 
@@ -37,7 +38,7 @@ class Outputs:
     accuracy: Array | None = None
 
 
-def size_of_targets(P: Array, truth: np.ndarray | None) -> Array:
+def size_of_targets(P: Array, truth: Array | None) -> Array:
     """The size (B, k, t) of predicted targets (B, k, t, m) and of their truth (B, k, m) or
     (B, k, t, m), which is one for classes (None).
     """
@@ -45,8 +46,9 @@ def size_of_targets(P: Array, truth: np.ndarray | None) -> Array:
     size = xp.maximum(xp.max(P, axis=-1), -xp.min(P, axis=-1))
     if truth is None:
         return xp.maximum(size, xp.ones_like(size))
-    largest = np.max(np.abs(truth), axis=-1).reshape(*size.shape[:2], -1)
-    return xp.maximum(size, asarray_like(largest, size))
+    truth = asarray_like(truth, P) if is_numpy(truth) else truth
+    largest = xp.reshape(xp.max(xp.abs(truth), axis=-1), (*size.shape[:2], -1))
+    return xp.maximum(size, largest)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Scored:
 
     @property
     def truth(self) -> np.ndarray:
-        return np.asarray(self.outputs.truth)
+        return to_numpy(self.outputs.truth)
 
     @property
     def binary(self) -> bool:
@@ -95,19 +97,27 @@ class Scored:
         return predicted_codes(values, self.binary, asarray_like(self.accuracy, values))
 
     @property
-    def predicted_targets(self) -> np.ndarray:
-        """Predicted numbers (B, k, t, m)."""
-        return self.values if self.values.ndim == 4 else self.values[:, :, None, :]
+    def predicted_targets(self) -> Array:
+        """Predicted numbers (B, k, t, m), where the outputs live."""
+        values = self.outputs.values if self.on_device else self.values
+        return values if values.ndim == 4 else values[:, :, None, :]
 
     @cached_property
-    def errors(self) -> np.ndarray:
-        """Targets minus predictions (B, k, t, m)."""
-        return np.asarray(self.truth - self.predicted_targets)
+    def targets(self) -> Array:
+        """True numbers (B, k, t, m), where the outputs live."""
+        return self.seen() if self.on_device else self.truth
+
+    @cached_property
+    def errors(self) -> Array:
+        """Targets minus predictions (B, k, t, m), where the outputs live."""
+        return self.targets - self.predicted_targets
 
     @cached_property
     def confusion(self) -> np.ndarray:
         """Counts (B, k, c, c) of true by predicted class."""
         c = self.n_classes or 0
+        if self.on_device and c <= FEW_CLASSES:
+            return self._compared()
         B, k = self.truth.shape[:2]
         cell = (
             np.arange(B * k, dtype=np.intp).reshape(B, k, 1) * (c * c)
@@ -115,6 +125,29 @@ class Scored:
             + self.predicted
         )
         return np.bincount(cell.ravel(), minlength=B * k * c * c).reshape(B, k, c, c)
+
+    def _compared(self) -> np.ndarray:
+        """The same where the outputs live, one comparison for each cell."""
+        codes, c = self.codes, self.n_classes or 0
+        xp = namespace(codes)
+        truth = self.seen(codes.dtype)
+        cells = [
+            xp.sum(xp.astype((truth == i) & (codes == j), xp.int64), axis=2)
+            for i in range(c)
+            for j in range(c)
+        ]
+        return to_numpy(xp.stack(cells, axis=2)).reshape(*codes.shape[:2], c, c)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether outputs live elsewhere than on the host: metrics are then made there, so that
+        only (B, k) numbers travel.
+        """
+        return not is_numpy(self.outputs.values)
+
+    def seen(self, dtype: Any = None) -> Array:
+        """The truth where the outputs live."""
+        return asarray_like(self.outputs.truth, self.outputs.values, dtype=dtype)
 
     @cached_property
     def per_class(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -127,14 +160,14 @@ class Scored:
 
 
 def accuracy(scored: Scored) -> np.ndarray:
-    """The share of hits; counted where the outputs live, so that only (B, k) numbers travel."""
+    """The share of hits."""
     truth = scored.outputs.truth
-    if isinstance(scored.outputs.values, np.ndarray):
+    if not scored.on_device:
         return np.asarray(np.count_nonzero(scored.predicted == truth, axis=2) / truth.shape[2])
     codes = scored.codes
     xp = namespace(codes)
-    hits = codes == xp.asarray(truth, dtype=codes.dtype, device=codes.device)
-    return np.asarray(to_numpy(xp.sum(xp.astype(hits, xp.int64), axis=2)) / truth.shape[2])
+    hits = xp.astype(codes == scored.seen(codes.dtype), xp.int64)
+    return np.asarray(to_numpy(xp.sum(hits, axis=2)) / truth.shape[2])
 
 
 def balanced_accuracy(scored: Scored) -> np.ndarray:
@@ -179,6 +212,13 @@ def roc_auc(scored: Scored) -> np.ndarray:
 
     NaN where a fold holds one class.
     """
+    if scored.on_device:
+        return _area(*_rank_sums_there(scored))
+    return _area(_rank_sums(scored), np.count_nonzero(scored.truth, axis=2), scored.truth.shape[2])
+
+
+def _rank_sums(scored: Scored) -> np.ndarray:
+    """Rank sums (B, k) of the positives; tied values have the mean of their ranks."""
     values, truth = scored.values, scored.truth
     m = values.shape[2]
     ranked = np.take_along_axis(values, scored.order, axis=2)
@@ -188,7 +228,35 @@ def roc_auc(scored: Scored) -> np.ndarray:
     tied = ~np.all(apart, axis=2)
     if tied.any():
         rank_sum[tied] = np.sum(positive[tied] * _mid_ranks(apart[tied]), axis=1)
-    n1 = np.count_nonzero(truth, axis=2)
+    return np.asarray(rank_sum)
+
+
+def _rank_sums_there(scored: Scored) -> tuple[np.ndarray, np.ndarray, int]:
+    """Rank sums of the positives and their numbers (B, k), where the outputs live, and the number
+    of rows. Folds in which values are too close to be told apart go to the host.
+    """
+    values, xp = scored.outputs.values, namespace(scored.outputs.values)
+    B, k, m = map(int, values.shape)
+    order = xp.argsort(values, axis=2)
+    ranked = xp.take_along_axis(values, order, axis=2)
+    accuracy = asarray_like(scored.accuracy, values)
+    close = ranked[:, :, 1:] - ranked[:, :, :-1] <= accuracy[:, :, None]
+    truth = scored.seen()
+    positive = xp.take_along_axis(truth, order, axis=2)
+    rank_sum = np.array(to_numpy(positive @ asarray_like(np.arange(1.0, m + 1.0), values)))
+    tied = np.flatnonzero(to_numpy(xp.any(close, axis=2)).ravel())
+    if len(tied):
+        close_ones = Outputs(
+            to_numpy(take(xp.reshape(values, (B * k, 1, m)), tied)),
+            to_numpy(take(xp.reshape(truth, (B * k, 1, m)), tied)),
+            scored.accuracy.reshape(-1, 1)[tied],
+        )
+        rank_sum.reshape(-1)[tied] = _rank_sums(Scored(close_ones, scored.n_classes))[:, 0]
+    return rank_sum, to_numpy(xp.sum(truth, axis=2)), m
+
+
+def _area(rank_sum: np.ndarray, n1: np.ndarray, m: int) -> np.ndarray:
+    """The area under the curve from the rank sums of n1 of m values, (B, k)."""
     pairs = n1 * (m - n1)
     if np.any(pairs == 0):
         message = "Only one class is present in y_true. ROC AUC score is not defined in that case."
@@ -238,23 +306,30 @@ def r2(scored: Scored) -> np.ndarray:
             stacklevel=2,
         )
         return np.full(scored.truth.shape[:2], np.nan)
-    residual = np.sum(scored.errors**2, axis=3)
-    spread = np.sum((scored.truth - scored.truth.mean(axis=3, keepdims=True)) ** 2, axis=3)
+    xp = namespace(scored.errors)
+    residual = to_numpy(xp.sum(scored.errors**2, axis=3))
+    spread = to_numpy(xp.sum(_centred(scored.targets) ** 2, axis=3))
     with np.errstate(invalid="ignore", divide="ignore"):
         score = np.where(spread > 0, 1.0 - residual / spread, residual == 0)
     return np.asarray(score.mean(axis=2))
 
 
 def neg_mean_squared_error(scored: Scored) -> np.ndarray:
-    return np.asarray(-np.mean(scored.errors**2, axis=(2, 3)))
+    return -to_numpy(namespace(scored.errors).mean(scored.errors**2, axis=(2, 3)))
 
 
 def neg_root_mean_squared_error(scored: Scored) -> np.ndarray:
-    return np.asarray(-np.sqrt(np.mean(scored.errors**2, axis=3)).mean(axis=2))
+    squares = to_numpy(namespace(scored.errors).mean(scored.errors**2, axis=3))
+    return np.asarray(-np.sqrt(squares).mean(axis=2))
 
 
 def neg_mean_absolute_error(scored: Scored) -> np.ndarray:
-    return np.asarray(-np.mean(np.abs(scored.errors), axis=(2, 3)))
+    xp = namespace(scored.errors)
+    return -to_numpy(xp.mean(xp.abs(scored.errors), axis=(2, 3)))
+
+
+def _centred(A: Array) -> Array:
+    return A - namespace(A).mean(A, axis=3, keepdims=True)
 
 
 def correlation(scored: Scored) -> np.ndarray:
@@ -262,14 +337,18 @@ def correlation(scored: Scored) -> np.ndarray:
 
     NaN where either is constant.
     """
-    both = (scored.predicted_targets, scored.truth)
+    xp = namespace(scored.errors)
     # equal numbers less their mean are not always zero
     predicted, truth = (
-        np.where(np.ptp(A, axis=3, keepdims=True) == 0, 0.0, A - A.mean(axis=3, keepdims=True))
-        for A in both
+        xp.where(
+            xp.max(A, axis=3, keepdims=True) == xp.min(A, axis=3, keepdims=True),
+            xp.zeros_like(A),
+            _centred(A),
+        )
+        for A in (scored.predicted_targets, scored.targets)
     )
-    product = np.sum(predicted * truth, axis=3)
-    norms = np.sqrt(np.sum(predicted**2, axis=3) * np.sum(truth**2, axis=3))
+    product = to_numpy(xp.sum(predicted * truth, axis=3))
+    norms = np.sqrt(to_numpy(xp.sum(predicted**2, axis=3) * xp.sum(truth**2, axis=3)))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.where(norms > 0, product / norms, np.nan).mean(axis=2))
 
@@ -313,7 +392,8 @@ def pooled(runs: list[Outputs]) -> list[Outputs]:
     if all(run.accuracy is not None for run in runs):
         by_run = [xp.max(run.accuracy, axis=1, keepdims=True) for run in runs]
         accuracy = xp.max(xp.stack(by_run), axis=0)
-    return [Outputs(xp.concat(values, axis=-1), np.concatenate(truth, axis=-1), accuracy)]
+    seen = namespace(truth[0]).concat(truth, axis=-1)
+    return [Outputs(xp.concat(values, axis=-1), seen, accuracy)]
 
 
 def vectorised(name: Any, classes: np.ndarray | None, *, has_posterior: bool) -> Metric | None:

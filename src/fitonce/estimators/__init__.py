@@ -4,6 +4,7 @@ from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
 from .accumulation import Accumulation
 from .averaging import KernelAveraging
+from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fisher import KernelFisherDiscriminant
 from .reduced import Subsampling
 from .ridge import KernelRidge
@@ -14,6 +15,8 @@ __all__ = [
     "Accumulation",
     "GaussianProcess",
     "KernelAveraging",
+    "KernelCommitteeClassifier",
+    "KernelCommitteeRegressor",
     "KernelFisherDiscriminant",
     "KernelRidge",
     "LeastSquaresSVC",

@@ -105,6 +105,11 @@ class Accumulation:
 
     def _refuse_what_needs_rows(self) -> None:
         model = self.model
+        if self.specification.chooses_kernel:
+            raise ValueError(
+                f"kernel must be a single one here, got {model.kernel!r}: choosing it needs the "
+                "rows themselves."
+            )
         tuned = [
             name
             for name in (*self.specification.used, "penalty")

@@ -32,6 +32,7 @@ from .parameters import (
     check_kernel_parameters,
     check_landmark_parameters,
     check_options,
+    is_precomputed,
     used,
 )
 from .progress import CallbackSupportMixin, FitTasks
@@ -177,8 +178,11 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if labels.classes is not None:
             self.classes_ = labels.classes
         if isinstance(self.kernel, KernelSum):
-            self.kernel_ = self.kernel.decided(cast(SummedKernel, kernel))
-        elif not callable(self.kernel):
+            self.kernel_: Any = self.kernel.decided(cast(SummedKernel, kernel))
+            return
+        self.kernel_ = kernel.function
+        self._used |= {"kernel": kernel.function}
+        if not callable(kernel.function):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
@@ -382,8 +386,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        tags.input_tags.sparse = not is_precomputed(self.kernel)
         tags.array_api_support = True
         return tags
 

@@ -6,24 +6,17 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.calibration import (
-    calibrate,
-    even_odds,
-    mixed,
-    probabilities,
-    top_label_isotonic,
-)
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
 from .confounding import check_no_confounds
 from .parameters import check_options, used
+from .probability import Calibration, by_output, fit_calibration
 from .progress import with_callbacks
 from .record import record_of
 from .uncertain import class_sets
@@ -31,18 +24,6 @@ from .uncertain import class_sets
 
 def _gives_probabilities(estimator: Any) -> bool:
     return estimator.default_temperature is not None or used(estimator, "calibration") is not None
-
-
-def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1
-    by half a row's worth.
-    """
-    usable = np.isfinite(scores)
-    fit = IsotonicRegression(out_of_bounds="clip").fit(
-        scores[usable], positive[usable].astype(float), weights[usable]
-    )
-    least = 0.5 / (weights[usable].sum() + 1.0)
-    return np.stack([fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)])
 
 
 class KernelClassifier(ClassifierMixin, KernelModel):
@@ -121,12 +102,11 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             if self.default_temperature is not None:
                 self.temperature_ = self.default_temperature
             return
-        decision, labels, weights = self._known_decisions()
-        fitted = calibrate(decision, labels, weights, offsets=self.calibration != "temperature")
-        self.temperature_, self.floor_ = 1.0 / fitted.beta, fitted.floor
-        self._move_threshold(fitted.offsets / fitted.beta)
-        if self.calibration == "isotonic":
-            self._fit_isotonic(*self._known_decisions())
+        found = fit_calibration(self.calibration, *self._known_decisions())
+        self.temperature_, self.floor_ = 1.0 / found.beta, found.floor
+        self._move_threshold(found.shift)
+        if found.steps is not None:
+            self.isotonic_ = asarray_like(found.steps, self.held_out_decision_)
 
     def _known_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Held-out decisions, class numbers and weights of the rows whose class is known."""
@@ -138,29 +118,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         labels = np.searchsorted(self.classes_, y[known])
         return to_numpy(self.held_out_decision_)[known], labels, weights[known]
 
-    def _fit_isotonic(self, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> None:
-        """Two classes: steps from the decision to the probability, the threshold moved to even
-        odds; more: steps of the top label's.
-        """
-        if decision.ndim == 1:
-            steps = isotonic_steps(decision, labels == 1, weights)
-            threshold = even_odds(steps)
-            self._move_threshold(np.array([0.0, -threshold]))
-            steps = steps - np.array([[threshold], [0.0]])
-        else:
-            usable = np.isfinite(decision).all(axis=1)
-            p = probabilities(decision[usable], 1.0 / self.temperature_)
-            hit = p.argmax(axis=1) == labels[usable]
-            steps = isotonic_steps(p.max(axis=1), hit, weights[usable])
-        self.isotonic_ = asarray_like(steps, self.held_out_decision_)
-
     def _move_threshold(self, shift: np.ndarray) -> None:
         """Decisions become those of the calibrated classes, held-out ones too."""
         if not np.any(shift):
             return
-        by_output = float(shift[1] - shift[0]) if len(shift) == 2 else shift
-        self._shift = self._shift + by_output
-        moved = by_output if len(shift) == 2 else asarray_like(shift, self.intercept_)
+        change: Any = by_output(shift)
+        change = float(change) if change.ndim == 0 else change
+        self._shift = self._shift + change
+        moved = change if np.ndim(change) == 0 else asarray_like(change, self.intercept_)
         self.intercept_ = self.intercept_ + moved
         self.held_out_decision_ = self.held_out_decision_ + moved
 
@@ -262,14 +227,10 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
         decision = self._predicted(X, method, confounds)
-        host = to_numpy(decision)
+        # decisions have been moved already
+        shift = np.zeros(len(self.classes_))
         isotonic = used(self, "calibration") == "isotonic"
-        if isotonic and host.ndim == 1:
-            p = np.interp(host, *to_numpy(self.isotonic_))
-            result = np.column_stack([1.0 - p, p])
-        elif isotonic:
-            p = probabilities(host, 1.0 / self.temperature_)
-            result = mixed(top_label_isotonic(p, to_numpy(self.isotonic_)), self.floor_)
-        else:
-            result = probabilities(host, 1.0 / self.temperature_, self.floor_)
+        steps = to_numpy(self.isotonic_) if isotonic else None
+        fitted = Calibration(1.0 / self.temperature_, shift, self.floor_, steps)
+        result = fitted.probabilities(to_numpy(decision))
         return result if isinstance(decision, np.ndarray) else asarray_like(result, decision)

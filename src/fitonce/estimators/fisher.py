@@ -30,12 +30,16 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     Parameters
     ----------
-    kernel : str, callable or KernelSum, default="rbf"
-        "linear", "rbf", "poly", "laplacian", "cosine", "sigmoid", "precomputed", or a callable
-        ``kernel(X, Y)`` that returns the matrix of all pairs; each entry must depend on its two
-        rows only. Several kernels with weights are a `fitonce.KernelSum`.
+    kernel : str, list of str, callable or KernelSum, default="rbf"
+        "linear", "rbf", "laplacian", "exponential", "matern32", "matern52", "poly", "cosine",
+        "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns the matrix of all
+        pairs; each entry must depend on its two rows only. A list of names is one of candidates,
+        compared by `criterion`, each with its own widths; "tune" compares "rbf", "exponential",
+        "laplacian", "linear" and "poly". Landmarks are chosen by the first of them. Several kernels
+        with weights are a `fitonce.KernelSum`.
     gamma : float, array (n_features,), "tune", "ard", "scale", "auto" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)). "tune" chooses a
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); 1/length scale of
+        "exponential" (exp(-gamma ‖x-x'‖)) and of the Matérn kernels. "tune" chooses a
         power of two by held-out predictions, with one decomposition for each value tried. An array
         (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
         tunes a common value and then one per feature, by gradient of the leave-one-out squared
@@ -126,8 +130,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     alpha_, gamma_, degree_, coef0_, penalty_
         The values used; the parameters of the kernel where it has them. gamma_ is an array where
         there is one per feature.
-    kernel_ : KernelSum
-        Of several kernels, the sum with all weights and widths as numbers.
+    kernel_ : str, callable or KernelSum
+        The kernel that was chosen, or the one given; a sum with all weights and widths as numbers.
     X_fit_ : array of shape (n_samples, n_features)
         The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
         for precomputed kernels.

@@ -16,6 +16,7 @@ from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
+from .combining import KernelCommittee
 from .parameters import used
 from .record import record_of
 
@@ -28,6 +29,21 @@ def final_step(estimator: Any) -> Any:
 def is_model(estimator: Any) -> bool:
     """Whether this is one of fitonce's own estimators."""
     return isinstance(estimator, KernelModel)
+
+
+def is_committee(estimator: Any) -> bool:
+    """Whether this is one of fitonce's committees."""
+    return isinstance(estimator, KernelCommittee)
+
+
+def takes_groups(estimator: Any) -> bool:
+    """Whether `fit` keeps groups together in its own held-out values."""
+    return is_model(estimator) or is_committee(estimator)
+
+
+def first_member(committee: Any) -> Any:
+    """The first estimator of a committee, as given."""
+    return committee.estimators()[0]
 
 
 def model_of(estimator: Any, why: str = "displays read its held-out values") -> Any:
@@ -98,10 +114,12 @@ def held_out_projection(model: Any) -> np.ndarray:
 __all__ = [
     "criterion_of",
     "final_step",
+    "first_member",
     "fitted_kernel",
     "held_out_output",
     "held_out_projection",
     "is_binary",
+    "is_committee",
     "is_model",
     "is_regressor",
     "model_of",
@@ -109,6 +127,7 @@ __all__ = [
     "record_of",
     "rows_for",
     "solution_of",
+    "takes_groups",
     "trained_columns",
     "uncalibrated",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.criteria import LOSSES
-from ..kernels import PARAMETERS
+from ..kernels import PARAMETERS, families
+from ..radial import RADIAL
 from ..sums import KernelSum
 from ..tuning.criterion import is_scorer_name
 
@@ -76,26 +77,21 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
 
 
 def check_kernel_parameters(estimator: Any) -> None:
-    kernel = estimator.kernel
-    if isinstance(kernel, KernelSum):
-        _check_sum(estimator, kernel)
+    if isinstance(estimator.kernel, KernelSum):
+        _check_sum(estimator, estimator.kernel)
         return
-    if not callable(kernel) and not (isinstance(kernel, str) and kernel in PARAMETERS):
-        raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, PARAMETERS))} or a callable kernel(X, Y) "
-            f"-> matrix, or a KernelSum, got {kernel!r} instead."
-        )
-    used = () if callable(kernel) else PARAMETERS[kernel]
-    if "gamma" in used:
-        _check_gamma(estimator.gamma, kernel)
-    for name in ("degree", "coef0"):
-        value = getattr(estimator, name)
-        tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
-        if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
-            raise ValueError(
-                f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
-                f"{value!r} instead."
-            )
+    for kernel in _checked_families(estimator.kernel):
+        used = PARAMETERS[kernel] if isinstance(kernel, str) else ()
+        if "gamma" in used:
+            _check_gamma(estimator.gamma, kernel)
+        for name in ("degree", "coef0"):
+            value = getattr(estimator, name)
+            tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
+            if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
+                raise ValueError(
+                    f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
+                    f"{value!r} instead."
+                )
     if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
         raise TypeError(
             f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead."
@@ -121,8 +117,36 @@ def _check_sum(estimator: Any, kernel: KernelSum) -> None:
         )
 
 
+def _checked_families(kernel: Any) -> tuple[Any, ...]:
+    """The kernels that a parameter names: one, or those among which one is chosen."""
+    several = isinstance(kernel, (list, tuple))
+    if several and not kernel:
+        raise ValueError("kernel must name at least one kernel, got an empty list instead.")
+    if several and not all(isinstance(name, str) for name in kernel):
+        raise TypeError(
+            f"a list of kernels must be one of names, got {kernel!r} instead: functions are "
+            "compared by GridSearchCV, or by their best_score_."
+        )
+    found = families(kernel)
+    for name in found if isinstance(found, tuple) else (found,):
+        if not callable(name) and not (isinstance(name, str) and name in PARAMETERS):
+            raise ValueError(
+                f"kernel must be one of {', '.join(map(repr, PARAMETERS))}, a callable "
+                'kernel(X, Y) -> matrix, a KernelSum or, for a choice among several, "tune" or a '
+                f"list of names, got {name!r} instead."
+            )
+    if not isinstance(found, tuple):
+        return (found,)
+    if "precomputed" in found:
+        raise ValueError(
+            "kernels are compared on rows, got 'precomputed' among them instead, for which X is "
+            "a kernel matrix: fit it by itself and compare best_score_."
+        )
+    return found
+
+
 def _check_gamma(gamma: Any, kernel: str) -> None:
-    positive = kernel in ("rbf", "laplacian")
+    positive = kernel in RADIAL
     if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
         return
     if kernel == "rbf" and (isinstance(gamma, str) and gamma == "ard"):

@@ -14,6 +14,7 @@ from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
+from ..kernels import families
 from ..landmarks.choice import landmarks_for
 from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
@@ -130,7 +131,7 @@ def specification_of(estimator: Any, n_classes: int) -> Specification:
             estimator.n_features_in_, getattr(estimator, "feature_names_in_", None)
         )
     return Specification(
-        kernel=kernel,
+        kernel=families(kernel),
         kernel_params=estimator.kernel_params,
         gamma=estimator.gamma,
         degree=estimator.degree,

@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.rows import Rows, is_rows
+from ..kernels import families
 from ..rows.dask import DaskRows, gathered, is_dask
 from .parameters import as_numbers, is_precomputed, used
 
@@ -116,8 +117,8 @@ def check_fit_data(
         X,
         y,
         accept_sparse=_accept_sparse(is_precomputed(estimator.kernel)),
-        accept_large_sparse=estimator.kernel
-        != "laplacian",  # scikit-learn's L1 distances take 32-bit indices only
+        # scikit-learn's L1 distances take 32-bit indices only
+        accept_large_sparse="laplacian" not in np.atleast_1d(families(estimator.kernel)),
         dtype=np.float64,
         copy=not _stays_where_it_is(estimator, X),
         ensure_min_samples=2,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numbers
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -57,6 +58,19 @@ class Verification:
         verdict = "✓ Passed" if self.passed else "✗ Failed" if self.n_refits else "Not compared"
         colour = "#00704f" if self.passed else "#a8400b"
         return f'<div><strong style="color: {colour}">{verdict}</strong>: {escape(str(self))}</div>'
+
+
+def worst_of(checked: Sequence[Verification]) -> Verification:
+    """Several verifications as one: the deviation that is largest beside its tolerance, all
+    refits, the worst digits.
+    """
+    worst = max(checked, key=lambda one: one.max_deviation / one.tolerance)
+    return replace(
+        worst,
+        n_refits=sum(one.n_refits for one in checked),
+        conditioning=max(one.conditioning for one in checked),
+        smallest_one_minus_leverage=min(one.smallest_one_minus_leverage for one in checked),
+    )
 
 
 def compare_with_refits(

@@ -29,6 +29,7 @@ from ..core.arrays import (
     take,
     to_numpy,
 )
+from ..core.blocked import spd_solve_stack
 from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs, size_of_targets
@@ -74,24 +75,24 @@ class SharedEngine:
         """
         rows = max(len(layout.order), self.n_samples)
         each = 8 * rows * (6 * self.readout.n_targets + 4) * len(self.maps)
-        if not is_numpy(self.like):
-            return max(1, self.max_bytes // each)
+        if not is_numpy(self.like):  # a device is fast in large steps: as much as two matrices take
+            return max(1, max(self.max_bytes, 16 * self.n_samples**2) // each)
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
         return max(1, min(in_cache, min(BLOCK_BYTES, self.max_bytes) // each))
 
     # ---- fixed folds -----------------------------------------------------------------------------
 
-    def fixed(self, layout: Layout, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+    def fixed(self, layout: Layout, values: Array, sizes: np.ndarray | None) -> list[Outputs]:
         """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds, given the
         class sizes (B, k, c) of their training sets.
         """
-        order, truth = layout.order, values[..., layout.order]
+        order, truth = layout.order, _in_order(values, layout.order)
         in_order = self._prepare(layout)
         if in_order:
             fits, total = self._fits(truth, self._laid_out, order)
         else:
             fits, total = self._fits(values, self._laid_out)
-            fits = [namespace(A).take(A, index_like(order, A), axis=2) for A in fits]
+            fits = [_in_order(A, order) for A in fits]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         for run in layout.runs:
             self._hold_out(layout, run, fits[1:], held_out)
@@ -141,7 +142,7 @@ class SharedEngine:
     # ---- folds that differ -----------------------------------------------------------------------
 
     def each(
-        self, layouts: Sequence[Layout], values: np.ndarray, sizes: np.ndarray | None
+        self, layouts: Sequence[Layout], values: Array, sizes: np.ndarray | None
     ) -> list[Outputs]:
         """Outputs by run for labellings whose folds lie at different places but have the same
         shapes.
@@ -152,16 +153,12 @@ class SharedEngine:
         everywhere, total = self._fits(values, self.maps)
         xp = namespace(everywhere[0])
         shared = _consecutive(layouts)
-        fits = [
-            xp.concat(
-                [
-                    xp.take(A[part, ...], index_like(layout.order, A), axis=2)
-                    for layout, part in shared
-                ],
-                axis=0,
-            )
-            for A in everywhere
-        ]
+
+        def in_order(A: Array) -> Array:
+            parts = [_in_order(A[part, ...], layout.order) for layout, part in shared]
+            return xp.concat(parts, axis=0)
+
+        fits = [in_order(A) for A in everywhere]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
         in_runs = len(self.maps) == 1 and self.maps[0].dense is not None
         solve = self._solve_runs if in_runs else self._solve_folds
@@ -171,8 +168,7 @@ class SharedEngine:
                 [xp.reshape(A[part, ...], flat) for A in arrays] for arrays in (fits[1:], held_out)
             )
             solve(layout, given, found)
-        truth = np.concatenate([values[part][..., layout.order] for layout, part in shared])
-        return self._read(layouts, sizes, truth, fits, held_out, total)
+        return self._read(layouts, sizes, in_order(values), fits, held_out, total)
 
     def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (t, width) of the labellings with one layout from r, in place.
@@ -191,7 +187,7 @@ class SharedEngine:
                 xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0)
             )
             index = index_like(rows, dense)
-            solution = xp.linalg.solve(dense[index[:, :, None], index[:, None, :]], right)
+            solution = spd_solve_stack(dense[index[:, :, None], index[:, None, :]], right)
             rho[:, run.places] = xp.reshape(
                 xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted)
             )
@@ -208,7 +204,7 @@ class SharedEngine:
     # ---- what both share -------------------------------------------------------------------------
 
     def _fits(
-        self, values: np.ndarray, maps: list[ResidualMap], order: np.ndarray | None = None
+        self, values: Array, maps: list[ResidualMap], order: np.ndarray | None = None
     ) -> tuple[list[Array], Array | None]:
         """Targets times the roots of the row weights, with what the maps make of them, (B, t, n)
         each; and Yᵀr (B, t, t), where the readout needs it.
@@ -226,7 +222,7 @@ class SharedEngine:
         self,
         layouts: Sequence[Layout],
         sizes: np.ndarray | None,
-        truth: np.ndarray,
+        truth: Array,
         fits: list[Array],
         held_out: list[Array],
         total: Array | None,
@@ -246,8 +242,8 @@ class SharedEngine:
                     scatter = scatter + _cross(fits[2], held_out[1], run)
                 run_sizes = asarray_like(sizes[:, run.first : run.first + run.count, :], predicted)
             P = _by_fold(predicted, run)[..., : run.n_test]
-            seen = truth[..., run.places].reshape(*truth.shape[:-1], run.count, run.n_deleted)
-            seen = np.moveaxis(seen, -2, 1)[..., : run.n_test]
+            seen = _by_fold(truth if truth.ndim == 3 else truth[:, None, :], run)
+            seen = (seen if truth.ndim == 3 else seen[:, :, 0, :])[..., : run.n_test]
             unit = size_of_targets(P, None if self.readout.n_classes else seen)
             read, size = self.readout.read_kept(P, unit, scatter, run_sizes, self.definite)
             outputs.append(Outputs(read, seen, self.smoother.accuracy(self.mu) * size))
@@ -261,6 +257,13 @@ class SharedEngine:
             deleted = (len(rows) for layout in layouts for rows in layout.deleted)
             return np.array([max(deleted) < self.n_samples - 1])
         return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
+
+
+def _in_order(A: Array, order: np.ndarray) -> Array:
+    """The last axis in another order."""
+    if is_numpy(A):
+        return A[..., order]
+    return namespace(A).take(A, index_like(order, A), axis=A.ndim - 1)
 
 
 def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:

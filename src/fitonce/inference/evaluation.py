@@ -11,13 +11,15 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.arrays import to_numpy
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..crossval.metrics import Outputs
 from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
+from .draws import drawn_orders
 from .engine import SharedEngine
 from .factors import training_sizes
 from .folds import Layout
@@ -41,24 +43,34 @@ class Batch:
     question: Question
     labellings: Sequence[Labelling]
 
+    def values(self, like: Array) -> Array:
+        """Labels (B, n), or numbers (B, t, n), where `like` lives; worked out once for all engines
+        that live there.
+        """
+        place = "host" if is_numpy(like) else str(device(like))
+        if place not in self._values:
+            self._values[place] = self._made(like)
+        return self._values[place]
+
     @cached_property
-    def values(self) -> np.ndarray:
-        """Labels (B, n), or numbers (B, t, n)."""
-        rearrangements = [labelling.rearrangement for labelling in self.labellings]
-        indices = np.stack([rearrangement.indices for rearrangement in rearrangements])
+    def _values(self) -> dict[str, Array]:
+        return {}
+
+    def _made(self, like: Array) -> Array:
+        orders = drawn_orders([labelling.rearrangement for labelling in self.labellings], like)
+        xp, flat = namespace(like), (-1,)
+        B, n = orders.indices.shape
         if self.question.classifier:
-            labels = self.question.labels
-            small = np.int8 if labels.max() < 127 else np.int32
-            return np.asarray(labels.astype(small)[indices])
-        if self.question.base is not None:
-            moved = [self.question.rearranged(each) for each in rearrangements]
-            return np.ascontiguousarray(np.moveaxis(np.stack(moved), 2, 1))
-        numbers = self.question.y.astype(np.float64).reshape(self.question.n_samples, -1)
-        values = np.ascontiguousarray(np.moveaxis(numbers[indices], 2, 1))
-        for row, rearrangement in zip(values, rearrangements, strict=True):
-            if rearrangement.signs is not None:
-                row *= rearrangement.signs
-        return values
+            small = xp.int8 if self.question.labels.max() < 127 else xp.int32
+            codes = asarray_like(self.question.labels, like, dtype=small)
+            return xp.reshape(xp.take(codes, xp.reshape(orders.indices, flat), axis=0), (B, n))
+        numbers, base = self.question.y.astype(np.float64).reshape(n, -1), self.question.base
+        numbers = asarray_like(numbers if base is None else numbers - base, like)
+        moved = xp.take(numbers, xp.reshape(orders.indices, flat), axis=0)
+        values = xp.permute_dims(xp.reshape(moved, (B, n, -1)), (0, 2, 1)) + 0.0
+        if orders.signs is not None:
+            values = values * asarray_like(orders.signs, like)[:, None, :]
+        return values if base is None else values + asarray_like(base.T, like)
 
     @cached_property
     def by_shape(self) -> list[tuple[np.ndarray, list[Placement]]]:
@@ -88,8 +100,14 @@ class Batch:
         if self.question.classes is None:
             return None
         if (number, engine.route) not in self._sizes:
-            codes, n_classes = self.values[self.by_shape[number][0]], len(self.question.classes)
-            counted = training_sizes(layouts, codes, n_classes, engine.weights)
+            members, n_classes = self.by_shape[number][0], len(self.question.classes)
+            if self.question.keeps_sizes and engine.weights is None:
+                observed, codes = [_layout(self.question.observed)], self.question.labels[None]
+                counted = training_sizes(observed, codes, n_classes, None)
+                counted = np.broadcast_to(counted, (len(members), *counted.shape[1:]))
+            else:
+                codes = take(self.values(engine.like), members)
+                counted = training_sizes(layouts, codes, n_classes, engine.weights)
             self._sizes[number, engine.route] = counted
         return self._sizes[number, engine.route]
 
@@ -260,11 +278,14 @@ class Evaluation:
             chosen, sizes = members[regular], None if sizes is None else sizes[regular]
             if not len(chosen):
                 continue
+            values = batch.values(engine.like)
+            if len(chosen) < len(batch.labellings):
+                values = take(values, chosen)
             if observed:
-                yield chosen, engine.fixed(self.layout, batch.values[chosen], sizes)
+                yield chosen, engine.fixed(self.layout, values, sizes)
             elif isinstance(engine, SharedEngine):
                 kept_layouts = list(compress(layouts, regular))
-                yield chosen, engine.each(kept_layouts, batch.values[chosen], sizes)
+                yield chosen, engine.each(kept_layouts, values, sizes)
             else:
                 kept = list(compress(placements, regular))
                 yield from self._of_training_sets(engine, batch, chosen, kept, sizes)
@@ -288,7 +309,7 @@ class Evaluation:
             if len(places) > 1:
                 if placement.number != self._placed[0]:
                     self._placed = placement.number, engine.moved(placement.splits)
-                values = batch.values[members[places]]
+                values = take(batch.values(engine.like), members[places])
                 own = None if sizes is None else sizes[places]
                 yield members[places], self._placed[1].fixed(_layout(placement), values, own)
 

@@ -13,9 +13,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice, product
+from typing import Any
 
 import numpy as np
+
+from ..core.arrays import Array, asarray_like, is_numpy, namespace
+from .keys import BlockShuffle, Keys
 
 
 class ValidityWarning(UserWarning):
@@ -30,6 +35,16 @@ class Rearrangement:
     signs: np.ndarray | None = None
 
 
+@dataclass(frozen=True)
+class Orders:
+    """Many rearrangements: indices (B, n) where they were asked for, and signs (B, n) on the host
+    where there are any.
+    """
+
+    indices: Array
+    signs: np.ndarray | None = None
+
+
 class Exchange(ABC):
     """A group of rearrangements of n rows.
 
@@ -39,6 +54,13 @@ class Exchange(ABC):
     @abstractmethod
     def draw(self, rng: np.random.RandomState) -> Rearrangement:
         """One rearrangement, uniform over the group."""
+
+    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Orders:
+        """Many at once, uniform over the group, by their numbers: the same ones wherever `like`
+        lives and however they are grouped. Each from a generator of its own.
+        """
+        seeds = (keys.at(np.asarray(numbers, dtype=np.int64)) & (2**32 - 1)).tolist()
+        return stacked_orders([self.draw(np.random.RandomState(seed)) for seed in seeds], like)
 
     @property
     @abstractmethod
@@ -89,6 +111,19 @@ class LabelExchange(Exchange):
             source[block] = rng.permutation(block)
         return self._of(source)
 
+    def orders(self, keys: Keys, numbers: np.ndarray, like: Array) -> Orders:
+        if self.units is None:
+            return Orders(self._shuffle(keys, numbers, like))
+        sources = self._shuffle(keys, numbers, np.empty(0))
+        return stacked_orders([self._of(source) for source in sources], like)
+
+    @cached_property
+    def _shuffle(self) -> BlockShuffle:
+        block_of_unit = np.empty(len(self.labels), dtype=np.int64)
+        for number, block in enumerate(self.blocks):
+            block_of_unit[block] = number
+        return BlockShuffle(block_of_unit)
+
     def _of(self, source: np.ndarray) -> Rearrangement:
         if self.units is None:
             return Rearrangement(source)
@@ -98,7 +133,7 @@ class LabelExchange(Exchange):
             indices[rows] = lent if len(lent) == len(rows) else lent[0]
         return Rearrangement(indices)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return math.prod(_multinomial(self.labels[block]) for block in self.blocks)
 
@@ -227,6 +262,15 @@ class ShiftExchange(Exchange):
 
     def stays(self, kept: Exchange, targets: np.ndarray) -> float:
         return 0.0 if kept is self else 1.0
+
+
+def stacked_orders(each: Sequence[Any], like: Array) -> Orders:
+    """Rearrangements that were made on the host, where they are wanted."""
+    indices = np.stack([one.indices for one in each])
+    signs = None if each[0].signs is None else np.stack([one.signs for one in each])
+    if not is_numpy(like):
+        indices = asarray_like(indices, like, dtype=namespace(like).int64)
+    return Orders(indices, signs)
 
 
 def blocks_of(n_samples: int, *names: np.ndarray | None) -> list[np.ndarray]:

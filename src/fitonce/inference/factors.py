@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from ..core.arrays import Array, asarray_like, eye_like, is_numpy, namespace
+from ..core.arrays import (
+    Array,
+    asarray_like,
+    eye_like,
+    index_like,
+    is_numpy,
+    namespace,
+    to_numpy,
+)
 from ..core.holdout import ResidualMap, Smoother
 from ..core.readout import Readout
 from ..kernels import Kernel
@@ -55,35 +62,62 @@ def label_maps(smoother: Smoother, mu: float) -> list[ResidualMap]:
     return [ResidualMap(fitted.residual), ResidualMap(fitted.dual.T)]  # type: ignore[union-attr]
 
 
-def kept_targets(readout: Readout, values: np.ndarray, like: Array) -> Array:
+def kept_targets(readout: Readout, values: Array, like: Array) -> Array:
     """Targets (B, t, n) of labels (B, n) or numbers (B, t, n), where the data live."""
-    xp = namespace(like)
-    dtype = xp.float64 if values.dtype.kind == "f" else xp.int64
-    return readout.kept_targets(
-        values if is_numpy(like) else asarray_like(values, like, dtype=dtype)
-    )
+    if is_numpy(values) and not is_numpy(like):
+        xp = namespace(like)
+        values = asarray_like(values, like, xp.float64 if values.dtype.kind == "f" else xp.int64)
+    return readout.kept_targets(values)
 
 
 def training_sizes(
-    layouts: Sequence[Layout], codes: np.ndarray, n_classes: int, weights: np.ndarray | None
+    layouts: Sequence[Layout], codes: Array, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
-    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n).
+    """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n), which are counted
+    where they live.
 
     There is one layout for all labellings, or one each, of the same shapes.
     """
+    xp = namespace(codes)
     orders = np.stack([layout.order for layout in layouts])
-
-    def counted(codes: np.ndarray, fold: Any, k: int, weights: np.ndarray | None) -> np.ndarray:
-        cell = (np.arange(len(codes))[:, None] * k + fold) * n_classes + codes
-        each = None if weights is None else np.broadcast_to(weights, cell.shape).ravel()
-        counts = np.bincount(cell.ravel(), each, minlength=len(codes) * k * n_classes)
-        return counts.reshape(-1, k, n_classes).astype(np.float64)
-
-    gone = np.take_along_axis(codes, orders, axis=1)
+    if len(layouts) == 1:
+        gone = xp.take(codes, index_like(orders[0], codes), axis=1)
+    else:
+        gone = xp.take_along_axis(codes, index_like(orders, codes), axis=1)
     gone_weights = None if weights is None else weights[orders]
-    k = len(layouts[0].deleted)
-    everywhere = counted(codes, 0, 1, weights)
-    sizes: np.ndarray = everywhere - counted(gone, layouts[0].fold, k, gone_weights)
+    count = _counted if is_numpy(codes) else _compared
+    everywhere = count(codes, None, n_classes, weights)
+    sizes: np.ndarray = everywhere - count(gone, layouts[0], n_classes, gone_weights)
     if weights is not None:  # what rounding leaves of a class that is gone
         sizes[sizes < 1e-12 * weights.sum()] = 0.0
     return sizes
+
+
+def _counted(
+    codes: np.ndarray, layout: Layout | None, n_classes: int, weights: np.ndarray | None
+) -> np.ndarray:
+    """Counts, or sums of weights (n,) or (B, n), of classes in every fold, (B, k, c)."""
+    fold, k = (0, 1) if layout is None else (layout.fold, len(layout.deleted))
+    cell = (np.arange(len(codes))[:, None] * k + fold) * n_classes + codes
+    each = None if weights is None else np.broadcast_to(weights, cell.shape).ravel()
+    counts = np.bincount(cell.ravel(), each, minlength=len(codes) * k * n_classes)
+    return counts.reshape(-1, k, n_classes).astype(np.float64)
+
+
+def _compared(
+    codes: Array, layout: Layout | None, n_classes: int, weights: np.ndarray | None
+) -> np.ndarray:
+    """The same on a device: one comparison with each class."""
+    xp = namespace(codes)
+    runs = [(1, slice(None))] if layout is None else [(r.count, r.places) for r in layout.runs]
+    w = None if weights is None else asarray_like(np.atleast_2d(weights), codes)
+    classes = []
+    for number in range(n_classes):
+        is_there = xp.astype(codes == number, xp.float64)
+        is_there = is_there if w is None else is_there * w
+        parts = [
+            xp.sum(xp.reshape(is_there[:, places], (codes.shape[0], count, -1)), axis=2)
+            for count, places in runs
+        ]
+        classes.append(xp.concat(parts, axis=1))
+    return np.array(to_numpy(xp.stack(classes, axis=2)))

@@ -24,8 +24,10 @@ from functools import cached_property
 
 import numpy as np
 
+from .draws import Draw
 from .exchange import Exchange, Rearrangement
 from .folds import Layout
+from .keys import Keys
 from .validity import Split
 
 LEAST = 20  # placements, where one does not do
@@ -78,7 +80,7 @@ class Labelling:
     order in which the observed one has those that they stand for.
     """
 
-    rearrangement: Rearrangement
+    rearrangement: Rearrangement | Draw
     placement: Placement
     together: bool = False
 
@@ -121,18 +123,21 @@ class Cosets:
         self.sizes = placement_sizes(exchange, self.kept, targets, n_permutations + 1)
 
     def draw(self, rng: np.random.RandomState, shuffled: bool) -> Iterator[Labelling]:
+        """Labels inside a placement are drawn by their number (`Keys`), wherever they are needed;
+        the generator gives everything else.
+        """
         left = self._with_observed_first(rng)
+        keys = Keys(int(rng.randint(2**31)) << 32 | int(rng.randint(2**31)))
         order = np.repeat(np.arange(len(left)), left)
         if shuffled:
             rng.shuffle(order)
         placed: dict[int, tuple[Placement, np.ndarray | None]] = {0: (self.observed, None)}
-        for number in order.tolist():
+        for turn, number in enumerate(order.tolist()):
             if number not in placed:
                 indices = self.exchange.draw(rng).indices
                 placed[number] = self.observed.moved(number, indices), indices
             placement, sigma = placed[number]
-            tau = self.kept.draw(rng)
-            yield Labelling(tau if sigma is None else _after(tau, sigma), placement, True)
+            yield Labelling(Draw(self.kept, keys, turn, sigma), placement, True)
             left[number] -= 1
             if not left[number]:
                 del placed[number]
@@ -149,11 +154,6 @@ class Cosets:
             chosen = int(np.searchsorted(ends, rng.randint(ends[-1]), side="right"))
         others = self.sizes[:chosen] + self.sizes[chosen + 1 :]
         return [self.sizes[chosen] - 1, *others]
-
-
-def _after(tau: Rearrangement, sigma: np.ndarray) -> Rearrangement:
-    """σ∘τ: labels reordered by τ, then moved by σ. Signs, where there are any, need no σ."""
-    return Rearrangement(tau.indices[sigma], tau.signs)
 
 
 def enumerated_cosets(

@@ -17,6 +17,7 @@ from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
+from .draws import Draw
 from .exchange import Exchange, Rearrangement, numbered
 from .folds import split_rows
 from .placements import Placement
@@ -138,6 +139,20 @@ class Question:
         spread = numbers.std(axis=0)
         return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
+    @cached_property
+    def keeps_sizes(self) -> bool:
+        """Whether every labelling has the observed class sizes in every training set: folds move
+        with the labels, which otherwise stay among rows of the same folds.
+        """
+        if self.atoms is None:
+            return False
+        n_atoms = int(self.atoms.max(initial=0)) + 1
+        for train, _ in self.splits:
+            inside = np.bincount(self.atoms[train], minlength=n_atoms)
+            if np.any((inside > 0) & (inside < np.bincount(self.atoms, minlength=n_atoms))):
+                return False
+        return True
+
     @property
     def n_labellings(self) -> int:
         """How many distinct labellings there are; where the folds move with them, how many
@@ -148,7 +163,7 @@ class Question:
             return count
         return self.exchange.paired(self.atoms).count
 
-    def rearranged(self, rearrangement: Rearrangement) -> np.ndarray:
+    def rearranged(self, rearrangement: Rearrangement | Draw) -> np.ndarray:
         """Numbers (n, t) as they are under a rearrangement: of residuals, where there is a base."""
         numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
         base = 0.0 if self.base is None else self.base
@@ -157,7 +172,7 @@ class Question:
             moved = moved * rearrangement.signs[:, None]
         return np.asarray(base + moved)
 
-    def permuted(self, rearrangement: Rearrangement) -> Any:
+    def permuted(self, rearrangement: Rearrangement | Draw) -> Any:
         """y as an estimator takes it."""
         if self.base is not None:
             moved = self.rearranged(rearrangement)

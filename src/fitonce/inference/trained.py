@@ -118,9 +118,10 @@ class TrainedFold:
         spec = self.tuner.specification
         self.readout: Readout = self.setup.readout
         self.fixed: Choice | None = None  # the choice, where there is only one
-        one_kernel = len(spec.others()) == 1 and self.tuner.lattice() is None
+        (first, *more) = self.tuner.branches()
+        one_kernel = not more and first.lattice is None
         if one_kernel and spec.alphas is not None and len(spec.alphas) == 1:
-            self.fixed = key_of(spec.others()[0]), float(spec.alphas[0])
+            self.fixed = key_of(first.other), float(spec.alphas[0])
 
     def problem(self, parameters: Mapping[str, Any], sample: Tuner | None = None) -> Problem:
         """The decomposition for these kernel parameters, of all rows or of a sample.
@@ -191,9 +192,9 @@ class TrainedFold:
         one batch of products.
         """
         judged = Together(self, values, Y)
-        others, lattice = self.tuner.specification.others(), self.tuner.lattice()
+        branches = self.tuner.branches()
         return [
-            search(partial(judged.columns, b), others, lattice, judged.stages(b)).winner
+            search(partial(judged.columns, b), branches, judged.stages(b)).winner
             for b in range(len(Y))
         ]
 
@@ -222,6 +223,7 @@ class TrainedEngine:
     """
 
     route = "per-fold"
+    like = np.empty(0)  # labels are looked at one by one, on the host
 
     def __init__(
         self,

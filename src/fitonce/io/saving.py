@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.atomic import write_atomically
-from ..estimators.fitted import is_model
+from ..estimators.fitted import is_committee, is_model
 from ..sums import KernelSum
 from .contents import full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
@@ -133,8 +133,9 @@ def save(
             f"{_described(model)} instead."
         )
     for part in (model, *model.get_params().values()):
-        if is_model(part):
-            _check_no_functions(part)
+        for one in part.members or () if is_committee(part) else (part,):
+            if is_model(one):
+                _check_no_functions(one)
     archive = _archive(model, _plain_metadata(metadata))
     unknown = untrusted(_types(archive, Path(path)), trusted)
     if unknown:

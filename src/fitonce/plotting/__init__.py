@@ -18,15 +18,18 @@ from typing import Any
 
 _HOMES = {
     "CalibrationDisplay": "calibration",
+    "CommitteeDisplay": "committee",
     "CoverageDisplay": "intervals",
     "CriterionMapDisplay": "tuning",
     "DifferenceDisplay": "comparison",
     "GeneralizationDisplay": "positions",
     "InfluenceDisplay": "rows",
     "IntervalDisplay": "intervals",
+    "KernelSharesDisplay": "shares",
     "PermutationNullDisplay": "null",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",
+    "ShareMapDisplay": "shares",
     "StandardizedResidualDisplay": "intervals",
     "TimeCourseDisplay": "positions",
     "WeightsDisplay": "patterns",

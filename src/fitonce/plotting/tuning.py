@@ -14,11 +14,13 @@ NAMES = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"
 
 
 def _tried(model: Any) -> tuple[dict[str, Any], float]:
-    """Every candidate, the chosen one and what the criterion is called; and the sign that turns
-    scores into losses where the criterion is one.
+    """Every candidate of the chosen kernel, the chosen one and what the criterion is called; and
+    the sign that turns scores into losses where the criterion is one.
     """
     criterion, results = criterion_of(model), model.cv_results_
-    shown = np.flatnonzero(_shown(results))
+    kernel = model.best_params_.get("kernel")
+    of_kernel = np.array([entry.get("kernel") == kernel for entry in results["params"]])
+    shown = np.flatnonzero(_shown(results) & of_kernel)
     candidates = [results["params"][number] for number in shown]
     sign = 1.0 if criterion in ("auc", "r2") or callable(criterion) else -1.0
     name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion

@@ -330,12 +330,14 @@ def own_score(subject: Subject) -> float:
 
 
 def chosen_values(model: Any) -> list[str]:
-    """The chosen gamma, where there is one, and alpha."""
+    """The chosen kernel, where there were several, gamma, where there is one, and alpha."""
     alpha, gamma = f"alpha = {rounded(float(model.alpha_))}", getattr(model, "gamma_", None)
+    kernel = [f"kernel = {model.kernel_}"] if "kernel" in model.best_params_ else []
     if gamma is None:
-        return [alpha]
+        return [*kernel, alpha]
     several = np.ndim(gamma) > 0
-    return ["one gamma per feature" if several else f"gamma = {rounded(float(gamma))}", alpha]
+    width = "one gamma per feature" if several else f"gamma = {rounded(float(gamma))}"
+    return [*kernel, width, alpha]
 
 
 def _check_assessment(assessment: Any, y: np.ndarray) -> None:

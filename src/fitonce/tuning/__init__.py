@@ -2,11 +2,12 @@
 
 from .lattice import GammaLattice, alpha_lattice
 from .newton import NewtonStep, newton
-from .search import Search, Trial
+from .search import Branch, Search, Trial
 from .tuner import Tuned, Tuner
 from .walk import search
 
 __all__ = [
+    "Branch",
     "GammaLattice",
     "NewtonStep",
     "Search",

@@ -117,19 +117,16 @@ class SearchProgress:
     """
 
     def __init__(self, verbose: int, tuner: Any) -> None:
-        lattice, sample = tuner.lattice(), tuner.sample()
-        n_others = len(tuner.specification.others())
-        gammas = 1 if lattice is None else len(lattice.first()) + 2
-        self.verbose, self.expected, self.whole = (
-            verbose,
-            n_others * gammas,
-            1.0 * n_others * gammas,
-        )
+        branches, sample = tuner.branches(), tuner.sample()
+        trials = sum(1 if b.lattice is None else len(b.lattice.first()) + 2 for b in branches)
+        kernels = len({branch.kernel for branch in branches})  # most go no further than the sample
+        self.verbose, self.expected, self.whole = verbose, trials, 1.0 * trials
         self.sampled = 0 if sample is None else sample.data.X.shape[0]
         if self.sampled:  # then one or two decompositions of all rows, and some factorisations
             share = self.sampled / tuner.data.X.shape[0]
-            self.expected += n_others * 3
-            self.whole = n_others * (gammas * share**3 + 2.0)
+            walks = len(branches) // kernels
+            self.expected += walks * 3
+            self.whole = trials * share**3 + walks * 2.0
         self.done, self.start = 0, time.perf_counter()
         if verbose and not heard():
             data = tuner.data

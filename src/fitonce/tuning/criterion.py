@@ -63,7 +63,8 @@ class Criterion:
         """
         n_candidates, *shape = scores.predicted.shape
         step = max(1, SELECTION_ELEMENTS // max(1, int(np.prod(shape))))
-        parts = [slice(start, start + step) for start in range(0, n_candidates, step)]
+        starts = range(0, n_candidates, step)
+        parts = [slice(start, min(start + step, n_candidates)) for start in starts]
         return np.concatenate([self._of(scores.candidates(part)) for part in parts])
 
     def _of(self, scores: HeldOutScores) -> np.ndarray:

@@ -1,6 +1,6 @@
 r"""Kernel widths by gradient descent on a smooth held-out loss.
 
-For K = exp(-Σ_f γ_f d_f) (rbf: d_f squared differences; laplacian: absolute ones) the leave-one-out
+For a kernel of a distance (`radial.py`), or rbf with one γ_f for each feature, the leave-one-out
 loss E of the function norm is differentiable in every log γ_f and in log μ. With M = I - H, e_i =
 (MY)_i / M_ii, dM = -M dK M/μ and ∂E/∂e = v,
 
@@ -8,7 +8,7 @@ loss E of the function norm is differentiable in every log γ_f and in log μ. W
 
 (one product of n×n matrices), and with B = Γ∘K
 
-    isotropic:  ∂E/∂log γ = Σ Γ ∘ K log K
+    isotropic:  ∂E/∂log γ = Σ Γ ∘ ∂K/∂log γ
     one per feature (rbf):  ∂E/∂log γ_f = -2 γ_f (Σ_i b_i x_if² - x_fᵀ B x_f),  b = B 1
     ∂E/∂log μ = Σ v ∘ e',  e' = (MY)'/o - (MY) o'/o²,  M' = M - M²
 
@@ -34,6 +34,7 @@ from ..core.arrays import (
 )
 from ..core.holdout import Deletion
 from ..core.smoothers import FunctionNormAt
+from ..kernels import Kernel
 
 FARTHEST = np.log(64.0)  # how far a width may move from where it started
 MAX_ITERATIONS = 30
@@ -47,12 +48,12 @@ class KernelObjective:
     """E and its gradient as a function of log widths and log mu, for rows X, scaled targets Y and
     the roots of their weights.
 
-    `kernel(gamma)` gives the kernel matrix; `Q0` is the unpenalised basis; `per_feature` says
+    `kernel(gamma)` gives the kernel; `Q0` is the unpenalised basis; `per_feature` says
     whether gamma is a vector. `pull` draws log widths towards `start` with that strength, relative
     to the loss there.
     """
 
-    kernel: Callable[[Any], Array]
+    kernel: Callable[[Any], Kernel]
     X: Array
     Y: Array
     Q0: Array
@@ -64,14 +65,15 @@ class KernelObjective:
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         gamma, mu = np.exp(theta[:-1]), float(np.exp(theta[-1]))
-        K = self.kernel(gamma if self.per_feature else float(gamma[0]))
+        kernel = self.kernel(gamma if self.per_feature else float(gamma[0]))
+        K = kernel(self.X, self.X)
         try:
             value, slope_K, slope_mu = self._evaluate(K, mu)
         except NotPositiveDefiniteError:
             return IMPASSABLE, np.zeros_like(theta)
         away = theta[:-1] - self.start[:-1]
         value += self.pull * float(np.mean(away**2))
-        slopes = self._width_slopes(K, slope_K, gamma) + 2.0 * self.pull * away / len(away)
+        slopes = self._width_slopes(kernel, K, slope_K, gamma) + 2.0 * self.pull * away / len(away)
         return value, np.append(slopes, slope_mu)
 
     def _evaluate(self, K: Array, mu: float) -> tuple[float, Array, float]:
@@ -91,11 +93,12 @@ class KernelObjective:
         e_slope = (r - M @ r) / o - r * o_slope / o**2
         return value, slope_K, float(xp.sum(v * e_slope))
 
-    def _width_slopes(self, K: Array, slope_K: Array, gamma: np.ndarray) -> np.ndarray:
+    def _width_slopes(
+        self, kernel: Kernel, K: Array, slope_K: Array, gamma: np.ndarray
+    ) -> np.ndarray:
         xp = namespace(K)
         if not self.per_feature:
-            log_K = xp.log(xp.where(K > 0, K, xp.ones_like(K)))
-            return np.array([float(xp.sum(slope_K * K * log_K))])
+            return np.array([float(xp.sum(slope_K * kernel.log_gamma_slope(self.X)))])
         B = slope_K * K
         quadratic = xp.sum(self.X * (B @ self.X), axis=0)
         squares = xp.sum(xp.sum(B, axis=1)[:, None] * self.X**2, axis=0)

@@ -14,6 +14,8 @@ import scipy.sparse as sp
 
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
 from ..core.jets import Jet
+from ..kernels import Kernel
+from ..radial import RADIAL
 from .decompose import bias_basis
 from .fit_criteria import fit_jet
 from .gradient import KernelObjective, LossAndSlope
@@ -215,12 +217,13 @@ class _Refiner:
 
     def _objective(self, best: _Point) -> KernelObjective | None:
         """The smooth loss in log gamma and log alpha, where there is one: leave-one-out, function
-        norm, rbf or laplacian.
+        norm, a kernel of a distance.
         """
         problem, spec = best.problem, self.spec
         loss = loss_and_slope(self.tuner, problem)
         smooth = self.smooth and self.penalty == "function" and self.tune_alpha
-        if loss is None or not smooth or spec.kernel not in ("rbf", "laplacian"):
+        family = best.problem.kernel.function
+        if loss is None or not smooth or family not in RADIAL:
             return None
         if spec.fit_intercept == "penalized":
             return None
@@ -229,12 +232,12 @@ class _Refiner:
         kernel = self._kernel_of(best, self.data)
         return KernelObjective(kernel, self.data.X, Y, Q0, problem.row_scale, loss, start)
 
-    def _kernel_of(self, best: _Point, data: Data) -> Callable[[Any], Array]:
-        """The kernel matrix as a function of gamma."""
+    def _kernel_of(self, best: _Point, data: Data) -> Callable[[Any], Kernel]:
+        """The kernel as a function of gamma."""
         parameters = best.trial.parameters
 
-        def kernel(gamma: Any) -> Array:
-            return self.spec.kernel_at(data, {**parameters, "gamma": gamma})(data.X, data.X)
+        def kernel(gamma: Any) -> Kernel:
+            return self.spec.kernel_at(data, {**parameters, "gamma": gamma})
 
         return kernel
 

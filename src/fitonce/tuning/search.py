@@ -20,6 +20,21 @@ Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Branch:
+    """Values of the parameters that are not gamma or alpha, and the gammas to be tried with them;
+    None where there is nothing to try.
+    """
+
+    other: Parameters
+    lattice: GammaLattice | None
+
+    @property
+    def kernel(self) -> Any:
+        """Which of several kernels; None where there is one."""
+        return self.other.get("kernel")
+
+
+@dataclass(frozen=True)
 class Trial:
     """One decomposition.
 
@@ -94,7 +109,8 @@ class Search:
         scores = best - np.concatenate([trial.losses for trial in self.trials])
         lengths = [len(trial.alphas) for trial in self.trials]
         rows = np.repeat([trial.sampled or n_samples for trial in self.trials], lengths)
-        columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in params[0]}
+        names = dict.fromkeys(name for entry in params for name in entry)
+        columns = {f"param_{name}": _column([p.get(name) for p in params]) for name in names}
         return {
             **columns,
             "params": params,
@@ -113,15 +129,18 @@ def _ranks(scores: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def _column(values: list[Any]) -> np.ma.MaskedArray:
-    """Values as scikit-learn's masked arrays.
+    """Values as scikit-learn's masked arrays, masked where a kernel has no such parameter.
 
     Of objects where one of them is a vector of widths.
     """
-    if all(np.ndim(value) == 0 for value in values):
+    missing = [value is None for value in values]
+    if any(np.ndim(value) for value in values):
+        column = np.empty(len(values), dtype=object)
+        column[:] = values
+        return np.ma.masked_array(column, missing) if any(missing) else np.ma.masked_array(column)
+    if not any(missing):
         return np.ma.masked_array(values)
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return np.ma.masked_array(column)
+    return np.ma.masked_array([np.nan if value is None else value for value in values], missing)
 
 
 def described(parameters: Parameters) -> str:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
+from ..radial import EUCLIDEAN, RADIAL
 from ..sums import SumPlan
 from .criterion import Criterion
 from .decompose import FitIntercept
 from .lattice import GammaLattice
 from .problem import Data
+from .search import Branch
 
 TUNED_VALUES: dict[str, tuple[Any, ...]] = {
     "penalty": ("function", "dual"),
@@ -32,6 +34,7 @@ def is_option(value: Any, *names: str) -> bool:
 class Specification:
     """A model with its parameters as given: numbers, or words such as "tune".
 
+    `kernel` is a name or a function, or a tuple of names of which one is to be chosen.
     `alphas` are the candidates, None where they are placed by the rows. `dropping` says that
     landmarks leave with their rows, `search` how gamma is looked for where there are many rows.
     """
@@ -50,10 +53,18 @@ class Specification:
     search: str = "auto"
 
     @property
+    def families(self) -> tuple[Any, ...]:
+        """The kernels that are compared; one, where none is chosen."""
+        return self.kernel if isinstance(self.kernel, tuple) else (self.kernel,)
+
+    @property
+    def chooses_kernel(self) -> bool:
+        return len(self.families) > 1
+
+    @property
     def used(self) -> tuple[str, ...]:
-        """The parameters that the kernel has."""
-        named = isinstance(self.kernel, str)
-        return PARAMETERS[self.kernel] if named else ()
+        """The parameters that the kernel has, or one of those that are compared."""
+        return tuple(dict.fromkeys(name for family in self.families for name in used_by(family)))
 
     @property
     def tunes_gamma(self) -> bool:
@@ -74,42 +85,66 @@ class Specification:
         """Whether the search goes on beyond its lattice."""
         return (self.refine or self.ard) and (self.alphas is None or self.tunes_gamma)
 
-    def others(self) -> list[dict[str, Any]]:
-        """Every combination of the tuned parameters that are not gamma or alpha."""
-        options = {
+    def branches(self, data: Data) -> list[Branch]:
+        """Every combination of the tuned parameters that are not gamma or alpha, kernels before
+        all, each with its lattice of gammas.
+        """
+        return [
+            Branch(other, self._gamma_lattice(family, data))
+            for family in self.families
+            for other in self._others(family)
+        ]
+
+    def _others(self, family: Any) -> list[dict[str, Any]]:
+        used = used_by(family)
+        options: dict[str, tuple[Any, ...]] = {"kernel": (family,)} if self.chooses_kernel else {}
+        options |= {
             name: values
             for name, values in TUNED_VALUES.items()
-            if (name in self.used or name == "penalty") and is_option(getattr(self, name), "tune")
+            if (name in used or name == "penalty") and is_option(getattr(self, name), "tune")
         }
         combinations = itertools.product(*options.values())
         return [dict(zip(options, values, strict=True)) for values in combinations]
 
-    def gamma_lattice(self, data: Data) -> GammaLattice | None:
-        if not self.tunes_gamma:
+    def _gamma_lattice(self, family: Any, data: Data) -> GammaLattice | None:
+        if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
-        reach = 6 if self.kernel in ("rbf", "laplacian") else 4
-        return GammaLattice.around(central_gamma(self.kernel, data.X, data.weights), reach)
+        return GammaLattice.around(central_gamma(family, data.X, data.weights), _reach(family))
 
     def kernel_at(self, data: Data, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
-        if isinstance(self.kernel, SumPlan):
-            return self.kernel.at(data.X, data.weights, chosen)
-        if callable(self.kernel):
-            return Kernel(self.kernel, dict(self.kernel_params or {}))
-        parameters = {name: chosen.get(name, getattr(self, name)) for name in self.used}
+        family = chosen.get("kernel", self.families[0])
+        if isinstance(family, SumPlan):
+            return family.at(data.X, data.weights, chosen)
+        if callable(family):
+            return Kernel(family, dict(self.kernel_params or {}))
+        parameters = {name: chosen.get(name, getattr(self, name)) for name in used_by(family)}
         if "gamma" in parameters:
             parameters["gamma"] = _gamma(parameters["gamma"], data)
-        return Kernel(self.kernel, parameters)
+        return Kernel(family, parameters)
 
     def central_kernel(self, data: Data) -> Kernel:
         """The kernel by which landmarks are chosen: as given, tuned parameters in the middle of
-        what will be tried.
+        what will be tried; of several kernels the first.
         """
+        family = self.families[0]
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
-        if self.tunes_gamma:
-            centre["gamma"] = central_gamma(self.kernel, data.X, data.weights)
+        if self.tunes_gamma and "gamma" in used_by(family):
+            centre["gamma"] = central_gamma(family, data.X, data.weights)
         tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune", "ard")}
         return self.kernel_at(data, tuned)
+
+
+def used_by(family: Any) -> tuple[str, ...]:
+    """The parameters that a kernel has; a function has its own."""
+    return PARAMETERS[family] if isinstance(family, str) else ()
+
+
+def _reach(family: str) -> int:
+    """Powers of two around the centre, fewer where gamma multiplies the distance itself."""
+    if family not in RADIAL:
+        return 4
+    return 3 if RADIAL[family].distance == EUCLIDEAN else 6
 
 
 def _gamma(gamma: Any, data: Data) -> Any:

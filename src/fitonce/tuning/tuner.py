@@ -15,7 +15,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..core.arrays import NotPositiveDefiniteError, to_numpy
-from ..core.criteria import HeldOutScores
+from ..core.criteria import ANYWHERE, HeldOutScores
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
@@ -28,7 +28,7 @@ from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Evaluate, Search, Trial, described
+from .search import Branch, Evaluate, Search, Trial, described
 from .specification import Specification
 from .walk import Stages, search
 from .weights import search_sum
@@ -42,10 +42,13 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class Watch:
-    """Who is told of the search: a context for each step of it, a function for each trial."""
+    """Who is told of the search: a context for each step of it, a function for each trial, and one
+    that may look at its decomposition, where that is in this process.
+    """
 
     task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
     tried: Callable[[Trial], None] = lambda trial: None
+    evaluated: Callable[[Evaluated], None] = lambda evaluated: None
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Tuner:
         if data.block is not None:
             return averaged_problem(data, kernel, penalty, spec.fit_intercept)
         # a decomposition overwrites a precomputed kernel: all but a single one get a copy
-        if kernel.precomputed and len(spec.others()) > 1:
+        if kernel.precomputed and len(self.branches()) > 1:
             data = replace(data, X=data.X + 0.0)
         with check_fits(data.X, kernel, penalty, mu):
             if data.confounds is not None:
@@ -152,8 +155,8 @@ class Tuner:
         return fit_losses(criterion.given, problem, path)
 
     def scores(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> HeldOutScores:
-        """Held-out outputs of every candidate on the host; discriminants on the axes of the fit of
-        all rows.
+        """Held-out outputs of every candidate, on the host if the criterion needs them there;
+        discriminants on the axes of the fit of all rows.
         """
         data = self.data
         predicted, rows, fold = problem.held_out_targets(alphas, self.deletions, path)
@@ -161,8 +164,9 @@ class Tuner:
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         codes = None if data.codes is None else data.codes[rows]
+        stays = self.specification.criterion.name in ANYWHERE
         return HeldOutScores(
-            to_numpy(predicted),
+            predicted if stays else to_numpy(predicted),
             data.targets[rows],
             weights,
             fold,
@@ -227,8 +231,9 @@ class Tuner:
         sampled = None if self.drawn is None else len(self.drawn.rows)
         return Evaluated(Trial(parameters or {}, alphas, losses, sampled), problem, path)
 
-    def lattice(self) -> GammaLattice | None:
-        return self.specification.gamma_lattice(self.data)
+    def branches(self) -> list[Branch]:
+        """What is tuned beside alpha."""
+        return self.specification.branches(self.data)
 
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
@@ -250,10 +255,9 @@ class Tuner:
         return self._found(self._one_by_one, stages).winner
 
     def _found(self, evaluate: Evaluate, stages: Stages | None) -> Search:
-        spec = self.specification
-        if spec.tunes_sum:
+        if self.specification.tunes_sum:
             return search_sum(self, evaluate, stages)
-        return search(evaluate, spec.others(), self.lattice(), stages)
+        return search(evaluate, self.branches(), stages)
 
     def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
         return [self.evaluate(parameters).trial for parameters in several]
@@ -263,8 +267,8 @@ class Tuner:
 
     def search(self, n_jobs: int | None = None, watch: Watch | None = None) -> Tuned:
         """Everything that is to be tuned; the winner's decomposition comes along."""
-        others, lattice, sample = self.specification.others(), self.lattice(), self.sample()
-        alone = lattice is None and len(others) == 1
+        branches, sample = self.branches(), self.sample()
+        alone = len(branches) == 1 and branches[0].lattice is None
         several = not alone and effective_n_jobs(n_jobs) > 1
         best = _Best(self, Watch() if watch is None else watch, n_jobs if several else None)
         evaluate = best.side_by_side if several else best.one_by_one
@@ -334,6 +338,7 @@ class _Best:
         with self.watch.task(_name(parameters)):
             evaluated = evaluate(parameters)
         self.watch.tried(evaluated.trial)
+        self.watch.evaluated(evaluated)
         return evaluated
 
     def _better(self, evaluated: Evaluated) -> Trial:
@@ -387,6 +392,7 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
         trial.parameters["gamma"]
         for trial in tuned.found.trials
         if np.ndim(trial.parameters.get("gamma", [])) == 0
+        and trial.parameters.get("kernel") == winner.parameters.get("kernel")
     ]
     gamma = winner.parameters.get("gamma", np.nan)
     at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))

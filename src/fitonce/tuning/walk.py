@@ -8,18 +8,22 @@ decomposed in turn.
 Which alpha to try at another gamma, the sample tells: its best alpha there, moved by as many powers
 of two as the best alpha has moved here between the sample and all rows. Where the value is so close
 to the one to beat that a better alpha could make the difference, those beside it are tried as well.
+
+Where kernels are compared, those that the sample finds clearly worse than the best go no further.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from .lattice import GammaLattice
-from .search import TIE, Evaluate, Parameters, Search, Trial, search_gamma
+from .search import TIE, Branch, Evaluate, Parameters, Search, Trial, search_gamma
 
+CLOSE = 1e-2  # relative; kernels whose loss on the sample is within this of the best go on
 NEAR = 1e-2  # relative; beyond this no other alpha is expected to make up for a difference
 
 
@@ -33,46 +37,73 @@ class Stages:
     probe: Callable[[Parameters, float], Trial]
 
 
-def search(
-    evaluate: Evaluate,
-    others: Sequence[Parameters],
-    lattice: GammaLattice | None,
-    stages: Stages | None = None,
-) -> Search:
-    """Try every combination of the other parameters, and for each the gammas: the lattice on all
-    rows or, in stages, the lattice on a sample and a walk on all rows.
+def search(evaluate: Evaluate, branches: Sequence[Branch], stages: Stages | None = None) -> Search:
+    """Try every branch with its gammas: the lattice on all rows or, in stages, the lattice on a
+    sample and a walk on all rows, with those kernels that do well on the sample.
     """
-    if lattice is None:
-        return Search(evaluate(others))
     if stages is None:
-        tried = [search_gamma(evaluate, other, lattice) for other in others]
-    else:
-        tried = [walk(evaluate, stages, other, lattice) for other in others]
-    return Search([trial for trials in tried for trial in trials])
+        tried = [_on_all_rows(evaluate, branch) for branch in branches]
+        return Search([trial for trials in tried for trial in trials])
+    sampled = [_on_sample(stages, branch, len(branches) > 1) for branch in branches]
+    promising = _promising(branches, sampled)
+    trials: list[Trial] = []
+    for branch, before in zip(branches, sampled, strict=True):
+        trials += before or []
+        if branch.kernel in promising:
+            trials += _walk(evaluate, stages, branch, before)
+    return Search(trials)
 
 
-def walk(
-    evaluate: Evaluate, stages: Stages, other: Parameters, lattice: GammaLattice
-) -> list[Trial]:
-    """All trials, those on the sample first.
+def _on_all_rows(evaluate: Evaluate, branch: Branch) -> list[Trial]:
+    if branch.lattice is None:
+        return evaluate([branch.other])
+    return search_gamma(evaluate, branch.other, branch.lattice)
 
-    Cost: the lattice on the sample, one decomposition of all rows, or two where the walk leads
-    somewhere, and a Cholesky factorisation for each step. Where a sample cannot be judged (a user's
-    scorer may refuse it), the lattice on all rows.
+
+def _on_sample(stages: Stages, branch: Branch, compared: bool) -> list[Trial] | None:
+    """Trials on the sample; None where it cannot be judged (a user's scorer may refuse it), or
+    where there is nothing to choose there.
     """
+    if branch.lattice is None and not compared:
+        return None
     try:
-        sampled = search_gamma(stages.sample, other, lattice)
+        return _on_all_rows(stages.sample, branch)
     except ValueError:
-        return search_gamma(evaluate, other, lattice)
+        return None
+
+
+def _promising(branches: Sequence[Branch], sampled: Sequence[list[Trial] | None]) -> set[Any]:
+    """Of several kernels those that go on: the best on the sample and any that come close, and
+    those that it cannot judge.
+    """
+    best: dict[Any, float] = {}
+    for branch, trials in zip(branches, sampled, strict=True):
+        loss = -np.inf if trials is None else Search(trials).winner.loss
+        best[branch.kernel] = min(loss, best.get(branch.kernel, np.inf))
+    least = min(loss for loss in [*best.values(), np.inf] if loss > -np.inf)
+    close = least + CLOSE * abs(least)
+    return {kernel for kernel, loss in best.items() if loss <= close}
+
+
+def _walk(
+    evaluate: Evaluate, stages: Stages, branch: Branch, sampled: list[Trial] | None
+) -> list[Trial]:
+    """Trials on all rows after those on the sample.
+
+    Cost: one decomposition of all rows, or two where the walk leads somewhere, and a Cholesky
+    factorisation for each step. Without a sample, the lattice on all rows.
+    """
+    if sampled is None or branch.lattice is None:
+        return _on_all_rows(evaluate, branch)
     (here,) = evaluate([Search(sampled).winner.parameters])
     steps = _Walk(stages.probe, sampled, here)
-    best = steps.best(lattice)
+    best = steps.best(branch.lattice)
     whole = best is here or len(best.alphas) > 1 or len(here.alphas) == 1
     if whole:
-        return [*sampled, here, *steps.tried]
+        return [here, *steps.tried]
     # a decomposition has every alpha, those that were probed there included
     probed = [trial for trial in steps.tried if trial.parameters != best.parameters]
-    return [*sampled, here, *probed, *evaluate([best.parameters])]
+    return [here, *probed, *evaluate([best.parameters])]
 
 
 class _Walk:

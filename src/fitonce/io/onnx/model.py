@@ -111,8 +111,8 @@ def _linear(x: Value, X: np.ndarray) -> Value:
     return x @ X.T
 
 
-def _rbf(x: Value, X: np.ndarray, *, gamma: Any) -> Value:
-    """exp(-Σ γ (u - U)²) with u = x - centre.
+def _squared(x: Value, X: np.ndarray, gamma: Any) -> Value:
+    """Σ γ (u - U)² with u = x - centre.
 
     The centre takes nothing from the distances, and much from their rounding.
     """
@@ -120,12 +120,26 @@ def _rbf(x: Value, X: np.ndarray, *, gamma: Any) -> Value:
     U = X - X.mean(axis=0)
     u: Value = x - X.mean(axis=0)
     norms: Value = (u * u) @ gammas[:, None] + (gammas * U**2).sum(axis=1)
-    squared = norms + _linear(u, -2.0 * gammas * U)
-    return squared.op("Max", 0.0).op("Neg").op("Exp")
+    return (norms + _linear(u, -2.0 * gammas * U)).op("Max", 0.0)
 
 
-def _laplacian(x: Value, X: np.ndarray, *, gamma: float) -> Value:
-    """exp(-γ ‖x - X‖₁), summed feature by feature in a scan, so that no more than (n, n_fit) is
+def _rbf(x: Value, X: np.ndarray, *, gamma: Any) -> Value:
+    return _squared(x, X, gamma).op("Neg").op("Exp")
+
+
+def _matern32(x: Value, X: np.ndarray, *, gamma: float) -> Value:
+    u = _squared(x, X, 3.0 * gamma**2).op("Sqrt")
+    return (u + 1.0) * u.op("Neg").op("Exp")
+
+
+def _matern52(x: Value, X: np.ndarray, *, gamma: float) -> Value:
+    squared = _squared(x, X, 5.0 * gamma**2)
+    u = squared.op("Sqrt")
+    return (u + squared / 3.0 + 1.0) * u.op("Neg").op("Exp")
+
+
+def _summed(x: Value, X: np.ndarray, size: str) -> Value:
+    """The sizes of x - X, summed feature by feature in a scan, so that no more than (n, n_fit) is
     kept.
     """
     kind = {4: "float", 8: "double"}[x.graph.arithmetic.itemsize]
@@ -134,13 +148,22 @@ def _laplacian(x: Value, X: np.ndarray, *, gamma: float) -> Value:
             axis = Constant <value_ints = [1]> ()
             column = Unsqueeze (a, axis)
             difference = Sub (column, b)
-            size = Abs (difference)
+            size = {size}
             further = Add (so_far, size)
         }}""")
     zeros = x.row_sums() * np.zeros((1, len(X)))
     features = x.op("Transpose", perm=[1, 0])
-    distance = zeros.op("Scan", features, X.T, num_scan_inputs=2, body=distance_in_one_feature)
-    return (distance * -gamma).op("Exp")
+    return zeros.op("Scan", features, X.T, num_scan_inputs=2, body=distance_in_one_feature)
+
+
+def _laplacian(x: Value, X: np.ndarray, *, gamma: float) -> Value:
+    return (_summed(x, X, "Abs (difference)") * -gamma).op("Exp")
+
+
+def _exponential(x: Value, X: np.ndarray, *, gamma: float) -> Value:
+    """From differences: the root of a rounded zero is not zero, and this kernel has a tip there."""
+    squared = _summed(x, X, "Mul (difference, difference)")
+    return (squared.op("Sqrt") * -gamma).op("Exp")
 
 
 def _poly(x: Value, X: np.ndarray, *, gamma: float, degree: float, coef0: float) -> Value:
@@ -159,6 +182,9 @@ def _cosine(x: Value, X: np.ndarray) -> Value:
 
 KERNELS: dict[Any, Callable[..., Value]] = {
     "rbf": _rbf,
+    "exponential": _exponential,
+    "matern32": _matern32,
+    "matern52": _matern52,
     "linear": _linear,
     "poly": _poly,
     "polynomial": _poly,

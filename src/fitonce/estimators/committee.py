@@ -1,0 +1,304 @@
+"""Committees: several models combined by what they say of rows they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.calibration import calibrate, probabilities
+from ..core.simplex import least_squares_weights, mixture_weights, without_rest
+from .candidates import Candidate
+from .classifier import KernelClassifier
+from .combining import KernelCommittee
+from .fisher import KernelFisherDiscriminant
+from .probability import held_out_probabilities
+from .ridge import KernelRidge
+from .setup import Folds, Training
+
+PARTS = 5  # of the rows, each calibrated without itself
+TINY = float(np.finfo(float).tiny)
+
+
+class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
+    """Classifiers combined by their held-out probabilities.
+
+    Every kernel that the members' searches try, at its best alpha, is a candidate with
+    leave-one-out probabilities in closed form. Candidate k gives row i the probability p_k(i) of
+    its true class; weights w on the simplex are sought that make Σ_i log Σ_k w_k p_k(i) large.
+    Candidates with little weight are dropped, and the others predict together,
+
+        p(x) ∝ (Σ_k w_k p_k(x))^(1/T)
+
+    A mixture of well calibrated probabilities is too cautious; the temperature T of its held-out
+    probabilities mends that.
+
+    Parameters
+    ----------
+    members : list of estimators, default=None
+        `KernelFisherDiscriminant` and `LeastSquaresSVC`, with fixed parameters or with what is to
+        be tuned. None is a small committee of discriminants with different kernels.
+    cv : int, splitter, iterable of splits or None, default=None
+        Where the held-out probabilities of all members come from: leave-one-out if None
+        (leave-one-group-out when groups are given). Members that learn more than a search can
+        leave out in closed form (``gamma="ard"``, ``refine=True``) are refitted on every training
+        set of `cv`, or of five folds, which then serve all members.
+    n_jobs : int or None, default=None
+        How many of `members` are searched at the same time, through joblib.
+
+    Attributes
+    ----------
+    members_ : list of estimators
+        Those with a weight, fitted on all rows; the heaviest first.
+    weights_ : array of shape (n_members,)
+        Their weights, which add up to one.
+    candidates_ : dict
+        What was tried: ``name``, ``score`` (minus the held-out log-loss of each by itself) and
+        ``weight``.
+    classes_ : array of shape (n_classes,)
+    temperature_, floor_ : float
+        The temperature of the mixture and its least probability.
+    held_out_proba_ : array of shape (n_samples, n_classes)
+        The mixture of the members' held-out probabilities, each calibrated on other rows than its
+        own. The weights have seen all rows: use `cross_val_predict` for probabilities of which
+        nothing has seen the row.
+    best_score_ : float
+        Minus the log-loss of `held_out_proba_`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    In cross-validation every training set finds its own members and weights (route "per-fold");
+    a permutation test fits the committee for every labelling and says so. `decision_function` is
+    log p for several classes and log(p_1/p_0) for two, so that it agrees with `predict`.
+
+    Cost: one decomposition for each kernel tried, O(n³), as in the members' own searches; a
+    candidate costs O(n²) beyond that.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import KernelCommitteeClassifier, KernelFisherDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> members = [KernelFisherDiscriminant(gamma=0.2), KernelFisherDiscriminant("linear")]
+    >>> committee = KernelCommitteeClassifier(members).fit(X[::2], y[::2])
+    >>> print(f"{committee.score(X[1::2], y[1::2]):.2f}")
+    0.97
+    >>> print(f"{committee.weights_.sum():.1f}")
+    1.0
+    """
+
+    takes = (KernelClassifier,)
+    default = KernelFisherDiscriminant
+
+    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
+        self.members = members
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def _weigh(
+        self,
+        pool: Sequence[Candidate],
+        given: Sequence[Any],
+        training: Training,
+        folds: Folds | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        active = training.active
+        self.classes_ = np.unique(training.y[active])
+        weights = np.zeros(training.n_samples)
+        weights[active] = 1.0 if training.weights is None else training.weights[active]
+        labels = np.searchsorted(self.classes_, training.y)
+        labels = np.where(weights > 0, labels, 0)
+        usable = (weights > 0) & np.all([_has_own(one, labels) for one in pool], axis=0)
+        if not usable.any():
+            raise ValueError(
+                "no row has a held-out probability of its own class: every split of cv leaves its "
+                "test rows without their class. Use a cv whose training sets have all classes."
+            )
+        part = calibration_parts(labels, usable, folds)
+        p = np.empty((len(pool), training.n_samples, len(self.classes_)))
+        kinds = [None if one.learned else given[one.number].calibration for one in pool]
+        for kind in dict.fromkeys(kinds):
+            which = [k for k, other in enumerate(kinds) if other == kind]
+            plain = [k for k in which if not pool[k].learned]
+            decisions = [pool[k].held_out for k in plain]
+            if plain:
+                p[plain] = held_out_probabilities(kind, decisions, labels, weights, part)
+        for k, one in enumerate(pool):
+            if one.learned:
+                p[k] = one.held_out
+        rows = np.flatnonzero(usable)
+        own = np.maximum(p[:, rows, labels[rows]], TINY)
+        found = without_rest(mixture_weights(own, weights[rows], equal_shares(pool)))
+        kept = np.flatnonzero(found)
+        log_p = np.log(np.tensordot(found[kept], np.maximum(p[kept], TINY), axes=1))
+        calibrated = calibrate(log_p[rows], labels[rows], weights[rows], offsets=False)
+        self.temperature_, self.floor_ = 1.0 / calibrated.beta, calibrated.floor
+        held_out = probabilities(log_p, calibrated.beta, calibrated.floor)
+        share = weights[rows] / weights[rows].sum()
+        self.best_score_ = float(np.log(held_out[rows, labels[rows]]) @ share)
+        self.held_out_proba_ = as_came(held_out, training)
+        return found, np.asarray(np.log(own) @ share)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, n_classes): the mixture of the members', at its temperature."""
+        check_is_fitted(self)
+        p = self._mixture([member.predict_proba(X) for member in self.members_])
+        log_p = np.log(np.maximum(to_numpy(p), TINY))
+        result = probabilities(log_p, 1.0 / self.temperature_, self.floor_)
+        return result if isinstance(p, np.ndarray) else asarray_like(result, p)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`."""
+        p = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return namespace(p).log(p)
+
+    def decision_function(self, X: Any) -> Array:
+        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
+        log_p = self.predict_log_proba(X)
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row.
+
+        Labels come in the caller's namespace where it can hold them.
+        """
+        p = self.predict_proba(X)
+        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
+        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
+            return labels
+        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
+
+
+class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
+    """Kernel ridge models combined by their held-out predictions.
+
+    Every kernel that the members' searches try, at its best alpha, is a candidate with
+    leave-one-out predictions f_k in closed form. Weights w on the simplex minimise the squared
+    error of the held-out mixture, Σ_i (y_i - Σ_k w_k f_k(i))²; candidates without weight are
+    dropped.
+
+    Parameters
+    ----------
+    members : list of estimators, default=None
+        `KernelRidge`, with fixed parameters or with what is to be tuned. None is a small committee
+        of different kernels.
+    cv : int, splitter, iterable of splits or None, default=None
+        Where the held-out predictions of all members come from: leave-one-out if None
+        (leave-one-group-out when groups are given). Members that learn more than a search can
+        leave out in closed form (``gamma="ard"``, ``refine=True``) are refitted on every training
+        set of `cv`, or of five folds, which then serve all members.
+    n_jobs : int or None, default=None
+        How many of `members` are searched at the same time, through joblib.
+
+    Attributes
+    ----------
+    members_ : list of estimators
+        Those with a weight, fitted on all rows; the heaviest first.
+    weights_ : array of shape (n_members,)
+        Their weights, which add up to one. Several targets share them; each target counts in units
+        of its standard deviation.
+    candidates_ : dict
+        What was tried: ``name``, ``score`` (minus the held-out squared error of each by itself, in
+        units of the variance) and ``weight``.
+    held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
+        The mixture of the members' held-out predictions. The weights have seen all rows: use
+        `cross_val_predict` for predictions of which nothing has seen the row.
+    best_score_ : float
+        Minus the squared error of `held_out_prediction_`, in units of the variance.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from fitonce import KernelCommitteeRegressor, KernelRidge
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> members = [KernelRidge(gamma=2.0), KernelRidge(kernel="linear")]
+    >>> committee = KernelCommitteeRegressor(members).fit(X[:300], y[:300])
+    >>> print(f"{committee.score(X[300:], y[300:]):.2f}")
+    0.51
+    """
+
+    takes = (KernelRidge,)
+    default = KernelRidge
+
+    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
+        self.members = members
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def _weigh(
+        self,
+        pool: Sequence[Candidate],
+        given: Sequence[Any],
+        training: Training,
+        folds: Folds | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        weights = np.zeros(training.n_samples)
+        weights[training.active] = 1.0
+        if training.weights is not None:
+            weights = weights * training.weights
+        y = training.y.astype(float).reshape(training.n_samples, -1)
+        predicted = np.stack([one.held_out.reshape(y.shape) for one in pool])
+        rows = np.flatnonzero((weights > 0) & np.isfinite(predicted).all(axis=(0, 2)))
+        share = weights[rows] / weights[rows].sum()
+        spread = np.sqrt(share @ (y[rows] - share @ y[rows]) ** 2)
+        residuals = (y - predicted)[:, rows] / np.where(spread > 0, spread, 1.0)
+        found = least_squares_weights(residuals, share)
+        mixture = np.tensordot(found, predicted, axes=1).reshape(training.y.shape)
+        self.held_out_prediction_ = as_came(mixture, training)
+        of_mixture = np.tensordot(found, residuals, axes=1)
+        self.best_score_ = -float(share @ np.mean(of_mixture**2, axis=1))
+        return found, -np.mean(residuals**2, axis=2) @ share
+
+    def predict(self, X: Any) -> Array:
+        """The weighted mean of the members' predictions."""
+        check_is_fitted(self)
+        return self._mixture([member.predict(X) for member in self.members_])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def as_came(output: np.ndarray, training: Training) -> Array:
+    """An output where the rows live."""
+    return output if training.namespace == "numpy" else asarray_like(output, training.X)
+
+
+def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
+    """Whether each row has a held-out output that says something of its own class."""
+    held_out = candidate.held_out
+    if held_out.ndim == 1:
+        return np.asarray(np.isfinite(held_out))
+    known = np.isfinite(held_out[np.arange(len(labels)), labels])
+    return np.asarray(known & ~np.isnan(held_out).any(axis=1))
+
+
+def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | None) -> np.ndarray:
+    """Which of a few parts each usable row (n,) is in, -1 for the others: rows that are tested
+    together stay together, and with leave-one-out the classes are divided evenly.
+    """
+    part = np.full(len(labels), -1)
+    if folds is not None:
+        for number, (_, test) in reversed(list(enumerate(folds))):
+            part[test] = number % PARTS
+        return np.where(usable, part, -1)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(usable & (labels == label))
+        part[rows] = np.arange(len(rows)) % PARTS
+    return part
+
+
+def equal_shares(pool: Sequence[Candidate]) -> np.ndarray:
+    """To begin with, each estimator given has the same weight, which its candidates share."""
+    numbers = np.array([one.number for one in pool])
+    return np.asarray(1.0 / np.bincount(numbers)[numbers] / len(np.unique(numbers)))

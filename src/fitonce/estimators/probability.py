@@ -1,0 +1,129 @@
+"""Probabilities of a classifier from its decisions, calibrated on held-out ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+from sklearn.isotonic import IsotonicRegression
+
+from ..core.calibration import (
+    calibrate,
+    class_scores,
+    even_odds,
+    inverse_temperatures,
+    least_probability,
+    mixed,
+    probabilities,
+    top_label_isotonic,
+)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How decisions become probabilities: softmax(β (s + shift)), none below a floor; then steps,
+    for isotonic regression.
+
+    The shift (c,) also moves the threshold between the classes.
+    """
+
+    beta: float
+    shift: np.ndarray
+    floor: float = 0.0
+    steps: np.ndarray | None = None
+
+    def moved(self, decision: np.ndarray) -> np.ndarray:
+        """Decisions with the threshold where calibration has put it."""
+        return np.asarray(decision + by_output(self.shift))
+
+    def probabilities(self, decision: np.ndarray) -> np.ndarray:
+        """Class probabilities (k, c) of decisions before calibration."""
+        moved = self.moved(decision)
+        if self.steps is None:
+            return probabilities(moved, self.beta, self.floor)
+        if moved.ndim == 1:
+            p = np.interp(moved, *self.steps)
+            return np.column_stack([1.0 - p, p])
+        p = probabilities(moved, self.beta)
+        return mixed(top_label_isotonic(p, self.steps), self.floor)
+
+
+def by_output(shift: np.ndarray) -> np.ndarray:
+    """A shift of each class as one of each output: of two classes the difference."""
+    return np.asarray(shift[1] - shift[0] if len(shift) == 2 else shift)
+
+
+def fit_calibration(
+    kind: str | None, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> Calibration:
+    """By held-out decisions: "temperature", "sigmoid" or "isotonic"; None takes decisions for
+    logarithms of odds.
+    """
+    if kind is None:
+        return Calibration(1.0, np.zeros(class_scores(decision).shape[1]))
+    fitted = calibrate(decision, labels, weights, offsets=kind != "temperature")
+    found = Calibration(fitted.beta, fitted.offsets / fitted.beta, fitted.floor)
+    return _with_steps(found, decision, labels, weights) if kind == "isotonic" else found
+
+
+def _with_steps(
+    found: Calibration, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray
+) -> Calibration:
+    """Two classes: steps from the decision to the probability, the threshold moved to even odds;
+    more: steps of the top label's.
+    """
+    moved = found.moved(decision)
+    if decision.ndim == 1:
+        steps = isotonic_steps(moved, labels == 1, weights)
+        threshold = even_odds(steps)
+        shift = found.shift + np.array([0.0, -threshold])
+        return Calibration(found.beta, shift, found.floor, steps - [[threshold], [0.0]])
+    usable = np.isfinite(decision).all(axis=1)
+    p = probabilities(moved[usable], found.beta)
+    hit = p.argmax(axis=1) == labels[usable]
+    steps = isotonic_steps(p.max(axis=1), hit, weights[usable])
+    return Calibration(found.beta, found.shift, found.floor, steps)
+
+
+def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1
+    by half a row's worth.
+    """
+    usable = np.isfinite(scores)
+    fit = IsotonicRegression(out_of_bounds="clip").fit(
+        scores[usable], positive[usable].astype(float), weights[usable]
+    )
+    least = 0.5 / (weights[usable].sum() + 1.0)
+    return np.stack([fit.X_thresholds_, np.clip(fit.y_thresholds_, least, 1.0 - least)])
+
+
+def held_out_probabilities(
+    kind: str | None,
+    decisions: Sequence[np.ndarray],
+    labels: np.ndarray,
+    weights: np.ndarray,
+    part: np.ndarray,
+) -> np.ndarray:
+    """Probabilities (m, k, c) of m models from their held-out decisions, each row by a calibration
+    that has not seen its part (k,) of the rows; rows of part -1 are seen by none.
+
+    A calibration fitted to the very rows that it then describes flatters the model, the more so
+    the more freedom it has.
+    """
+    scores = np.stack([class_scores(decision) for decision in decisions])
+    result = np.empty(scores.shape)
+    for number in np.unique(part):
+        own, others = part == number, (part != number) & (part >= 0)
+        if not others.any():
+            others = own
+        if kind == "temperature":  # all models together
+            betas = inverse_temperatures(scores[:, others], labels[others], weights[others])
+            p = scipy.special.softmax(betas[:, None, None] * scores[:, own], axis=2)
+            result[:, own] = mixed(p, least_probability(weights[others], scores.shape[2]))
+            continue
+        for model, decision in enumerate(decisions):
+            found = fit_calibration(kind, decision[others], labels[others], weights[others])
+            result[model, own] = found.probabilities(decision[own])
+    return result

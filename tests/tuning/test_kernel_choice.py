@@ -1,0 +1,203 @@
+"""Kernels of distances against other libraries, and the choice among kernels against fits of each
+of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn.model_selection
+from sklearn.gaussian_process.kernels import Matern
+
+import fitonce
+from fitonce import KernelAveraging, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
+from fitonce.distances import DistancesTo
+from fitonce.kernels import FAMILIES, Kernel
+from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
+from fitonce.radial import RADIAL
+from fitonce.tuning import sample, walk
+from fitonce.tuning.search import Branch, Trial
+from fitonce.tuning.walk import Stages, search
+from problems import rows_for
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+SMOOTHNESS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
+SOME = ("linear", "exponential", "rbf")
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+
+
+def outputs(model, X):
+    return model.predict(X) if isinstance(model, KernelRidge) else model.decision_function(X)
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", SMOOTHNESS)
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_matern_kernels_are_those_of_gaussian_processes(kernel, as_sparse):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(30, 4)), rng.normal(size=(9, 4))
+    X[5], X[6] = X[4], X[4] + 1e-9
+    given = sp.csr_matrix(X) if as_sparse else X
+    K = Kernel(kernel, {"gamma": 0.4})(new, given if not as_sparse else X)
+    expected = Matern(1.0 / 0.4, nu=SMOOTHNESS[kernel])
+    np.testing.assert_allclose(K, expected(new, X), rtol=1e-12)
+    K = Kernel(kernel, {"gamma": 0.4})(given, given)
+    np.testing.assert_allclose(K, expected(X), rtol=1e-12)
+    assert K[4, 5] == 1.0  # roots of rounding would be 1e-8 away
+
+
+def test_rows_that_nearly_coincide_keep_their_distance():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(8, 50)) + 10.0
+    X[1:4] = X[0] + 1e-7 * rng.normal(size=(3, 50))
+    expected = np.sqrt(((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(DistancesTo("euclidean", X)(X), expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize("kernel", [name for name in RADIAL if name != "laplacian"])
+def test_weights_of_gradients_are_those_of_finite_differences(kernel):
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 5))
+    radial = RADIAL[kernel]
+    z = 0.3 * DistancesTo(radial.distance, y[None])(x[None])
+    k = Kernel(kernel, {"gamma": 0.3})
+    steps = 1e-6 * np.eye(5)
+    expected = (k(x + steps, y[None]) - k(x - steps, y[None]))[:, 0] / 2e-6
+    np.testing.assert_allclose(radial.weight(z, 0.3)[0, 0] * (x - y), expected, rtol=1e-7)
+    same = DistancesTo(radial.distance, y[None])(y[None])
+    assert np.all(np.isfinite(radial.weight(same, 0.3)))
+
+
+# ---- one of several ------------------------------------------------------------------------------
+
+
+@every_estimator
+@pytest.mark.parametrize("given", ["tune", list(SOME)])
+@pytest.mark.parametrize("cv", [None, 4])
+def test_the_kernel_is_the_best_of_those_fitted_one_by_one(estimator, given, cv):
+    X, y = rows_for(estimator, 40)
+    model = estimator(kernel=given, cv=cv).fit(X, y)
+    alone = {
+        name: estimator(kernel=name, cv=cv).fit(X, y)
+        for name in (FAMILIES if given == "tune" else given)
+    }
+    best = max(alone, key=lambda name: alone[name].best_score_)
+    assert model.kernel_ == model.best_params_["kernel"] == best
+    assert model.best_score_ == alone[best].best_score_
+    assert model.alpha_ == alone[best].alpha_
+    np.testing.assert_array_equal(outputs(model, X), outputs(alone[best], X))
+    tried = model.cv_results_
+    assert len(tried["params"]) == sum(len(fit.cv_results_["params"]) for fit in alone.values())
+    assert np.all(tried["param_gamma"].mask == (tried["param_kernel"] == "linear"))
+    assert model.verify(3).passed
+    assert model.at(0.7).kernel_ == best and model.at(0.7).verify(2).passed
+
+
+@every_estimator
+def test_cross_validation_chooses_on_each_training_set(estimator):
+    X, y = rows_for(estimator, 36)
+    method = "predict" if estimator is KernelRidge else "decision_function"
+    model = estimator(kernel=list(SOME))
+    ours, theirs = (
+        function(model, X, y, cv=3, method=method)
+        for function in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9)
+    route = fitonce.cross_validate(model.set_params(alpha=1.0, gamma=0.3), X, y, cv=3).route
+    assert str(route) == "per-fold (the kernel is chosen on each training set)"
+
+
+@pytest.mark.parametrize("criterion", ["auto", "squared_error"])
+def test_permutations_choose_the_kernel_inside(criterion):
+    X, y = rows_for(LeastSquaresSVC, 30)
+    model = LeastSquaresSVC(kernel=["linear", "exponential"], criterion=criterion)
+    cv, options = 3, {"n_permutations": 6, "random_state": 0}
+    ours = fitonce.permutation_test_score(model, X, y, cv=cv, permute="resplit", **options)
+    theirs = sklearn.model_selection.permutation_test_score(model, X, y, cv=cv, **options)
+    np.testing.assert_allclose(ours[1], theirs[1], atol=1e-12)
+    assert ours[0] == pytest.approx(theirs[0])
+
+
+@every_estimator
+def test_landmarks_refinement_and_files(estimator, tmp_path):
+    X, y = rows_for(estimator, 40)
+    on_landmarks = estimator(kernel=list(SOME), landmarks=15, random_state=0).fit(X, y)
+    assert on_landmarks.kernel_ in SOME and on_landmarks.verify(2).passed
+    refined = estimator(kernel=["exponential", "matern32"], refine=True).fit(X, y)
+    plain = estimator(kernel=["exponential", "matern32"]).fit(X, y)
+    assert refined.best_score_ >= plain.best_score_ and refined.kernel_ == plain.kernel_
+    again = load(fitonce.save(refined, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(outputs(again, X), outputs(refined, X))
+    assert again.kernel_ == refined.kernel_
+
+
+def test_averages_and_displays_of_a_chosen_kernel():
+    X, y = rows_for(LeastSquaresSVC, 40)
+    averaged = KernelAveraging(LeastSquaresSVC(kernel=list(SOME)), n_average=2).fit(X, y)
+    assert averaged.estimator_.kernel_ in SOME
+    model = LeastSquaresSVC(kernel=["linear", "rbf", "matern52"]).fit(X, y)
+    shown = RegularizationPathDisplay.from_estimator(model)
+    of_kernel = [p for p in model.cv_results_["params"] if p["kernel"] == model.kernel_]
+    assert len(shown.alphas) == len(of_kernel)
+    if model.kernel_ != "linear":
+        assert CriterionMapDisplay.from_estimator(model).gamma == model.gamma_
+
+
+def test_a_sample_sorts_out_kernels_and_all_rows_judge_the_rest(monkeypatch):
+    monkeypatch.setattr(sample, "SAMPLED_FROM", 60)
+    monkeypatch.setattr("fitonce.tuning.tuner.SAMPLED_FROM", 60)
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(90, 2))
+    y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=90)
+    model = KernelRidge(kernel=["linear", "rbf", "matern52"]).fit(X, y)
+    rows, kernels = model.cv_results_["n_samples"], model.cv_results_["param_kernel"]
+    assert set(kernels[rows < 90]) == {"linear", "rbf", "matern52"}
+    assert "linear" not in set(kernels[rows == 90])
+    alone = KernelRidge(kernel=model.kernel_).fit(X, y)
+    assert model.best_score_ == alone.best_score_ and model.gamma_ == alone.gamma_
+
+
+def test_kernels_close_on_the_sample_are_all_judged_on_all_rows():
+    def trial(parameters, loss, sampled):
+        return Trial(parameters, np.ones(1), np.array([loss]), sampled)
+
+    on_sample = {"a": 1.0, "b": 1.0 + 0.5 * walk.CLOSE, "c": 1.0 + 2.0 * walk.CLOSE}
+    on_all = {"a": 1.0, "b": 0.9, "c": 0.1}
+    stages = Stages(
+        lambda several: [trial(p, on_sample[p["kernel"]], 10) for p in several],
+        lambda parameters, alpha: trial(parameters, on_all[parameters["kernel"]], None),
+    )
+    found = search(
+        lambda several: [trial(p, on_all[p["kernel"]], None) for p in several],
+        [Branch({"kernel": name}, None) for name in "abc"],
+        stages,
+    )
+    assert found.winner.parameters == {"kernel": "b"}
+    assert [t.parameters["kernel"] for t in found.trials if t.sampled is None] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "error", "message"),
+    [
+        ([], ValueError, "at least one"),
+        (["rbf", np.dot], TypeError, "names"),
+        (["rbf", "precomputed"], ValueError, "kernel matrix"),
+        (["rbf", "gauss"], ValueError, "gauss"),
+        ("Tune", ValueError, '"tune" or a list'),
+    ],
+)
+def test_refused_lists(kernel, error, message):
+    X, y = rows_for(KernelRidge, 20)
+    with pytest.raises(error, match=message):
+        KernelRidge(kernel=kernel).fit(X, y)
+
+
+def test_a_list_of_one_is_that_kernel():
+    X, y = rows_for(KernelRidge, 20)
+    model = KernelRidge(kernel=["rbf"], gamma=0.3, alpha=1.0)
+    assert fitonce.cross_validate(model, X, y, cv=3).route.name == "one"
+    assert "kernel" not in model.fit(X, y).best_params_
