@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegressionCV
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
 from sklearn.svm import SVC
 
-from fitonce import KernelFisherDiscriminant
+from fitonce import KernelCommitteeClassifier, KernelFisherDiscriminant
 
 FOLDS, TREES = 5, 300
 XRFM_GRID = tuple(product((2.0, 5.0, 10.0, 20.0), (1e-3, 1e-2, 1e-1, 1.0), (False, True)))
@@ -154,7 +154,11 @@ CALIBRATIONS = {
         ("auto", "isotonic"),
     )
 }
-OURS = {"default": ours("default")}
+OURS = {
+    "default": ours("default"),
+    "kernel": ours('kernel="tune"', kernel="tune"),
+    "committee": Model("committee", lambda p: KernelCommitteeClassifier(), ours=True),
+}
 MODELS = {**OURS, **PEERS, **CALIBRATIONS}
 
 

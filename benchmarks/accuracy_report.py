@@ -127,9 +127,7 @@ def times(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, dict[str,
     }
 
 
-def summary(
-    sets: Mapping[str, Any], models: Sequence[str], variants: Sequence[str]
-) -> dict[str, Any]:
+def summary(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:
     ours = [model for model in models if model in OURS]
     return {
         "ranking": {measure: ranking(sets, models, measure) for measure in RANKED},
@@ -150,7 +148,6 @@ def summary(
             }
             for model in ours
         },
-        "variants": beside_variants(sets, "default", variants) if variants else {},
         "times": times(sets, models),
     }
 
@@ -168,8 +165,11 @@ def report(records: Records) -> None:
         variants = complete(records, list(CALIBRATIONS), names)
         if not models:
             continue
-        sets = {name: of_set(records, name, [*models, *variants]) for name in names}
-        found["halves"][half] = {**summary(sets, models, variants), "sets": sets}
+        sets = {name: of_set(records, name, models) for name in names}
+        found["halves"][half] = {**summary(sets, models), "sets": sets}
+        if variants:
+            varied = {name: of_set(records, name, ["default", *variants]) for name in names}
+            found["halves"][half]["variants"] = beside_variants(varied, "default", variants)
     common.write("accuracy.py", found)
     if "reporting" in found["halves"]:
         draw(found)

@@ -130,11 +130,18 @@ class Temperature:
 
 
 def calibrate(
-    decision: np.ndarray, labels: np.ndarray, weights: np.ndarray, *, offsets: bool
+    decision: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    *,
+    offsets: bool,
+    through_floor: bool = True,
 ) -> Temperature:
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
-    Rows without finite own scores are left out.
+    A β by itself is fitted through the floor, except where the scores are logarithms of
+    probabilities that have a floor of their own (`through_floor=False`). Rows without finite own
+    scores are left out.
     """
     scores = class_scores(decision)
     c = scores.shape[1]
@@ -151,7 +158,7 @@ def calibrate(
     b = np.zeros(c)
     if offsets:
         beta, b = _with_offsets(beta, scores, labels, weights)
-    else:
+    elif through_floor:
         beta = _through_floor(beta, scores, labels, weights, floor)
     return Temperature(beta, b, floor)
 

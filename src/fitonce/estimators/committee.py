@@ -137,7 +137,9 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         found = without_rest(mixture_weights(own, weights[rows], equal_shares(pool)))
         kept = np.flatnonzero(found)
         log_p = np.log(np.tensordot(found[kept], np.maximum(p[kept], TINY), axes=1))
-        calibrated = calibrate(log_p[rows], labels[rows], weights[rows], offsets=False)
+        calibrated = calibrate(
+            log_p[rows], labels[rows], weights[rows], offsets=False, through_floor=False
+        )
         self.temperature_, self.floor_ = 1.0 / calibrated.beta, calibrated.floor
         held_out = probabilities(log_p, calibrated.beta, calibrated.floor)
         share = weights[rows] / weights[rows].sum()
