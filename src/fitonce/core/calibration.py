@@ -135,13 +135,13 @@ def calibrate(
     weights: np.ndarray,
     *,
     offsets: bool,
-    through_floor: bool = True,
+    floored: bool = False,
 ) -> Temperature:
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
-    A β by itself is fitted through the floor, except where the scores are logarithms of
-    probabilities that have a floor of their own (`through_floor=False`). Rows without finite own
-    scores are left out.
+    A β by itself is fitted through the floor, except to scores that are logarithms of
+    probabilities with a floor of their own (`floored`). Rows without finite own scores are left
+    out.
     """
     scores = class_scores(decision)
     c = scores.shape[1]
@@ -154,19 +154,19 @@ def calibrate(
     floor = least_probability(weights, c)
     if not usable.any():
         return Temperature(1.0, np.zeros(c), floor)
-    beta = float(inverse_temperatures(scores[None], labels, weights)[0])
-    b = np.zeros(c)
+    betas = inverse_temperatures(scores[None], labels, weights)
     if offsets:
-        beta, b = _with_offsets(beta, scores, labels, weights)
-    elif through_floor:
-        beta = _through_floor(beta, scores, labels, weights, floor)
-    return Temperature(beta, b, floor)
+        return Temperature(*_with_offsets(float(betas[0]), scores, labels, weights), floor)
+    if not floored:
+        betas = through_floor(betas, scores[None], labels, weights, floor)
+    return Temperature(float(betas[0]), np.zeros(c), floor)
 
 
-def _through_floor(
-    beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, floor: float
-) -> float:
-    """From the β of the plain softmax to that of the probabilities as they are predicted.
+def through_floor(
+    betas: np.ndarray, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, floor: float
+) -> np.ndarray:
+    """From the β (m,) of the plain softmax of m candidates (m, k, c) to those of the probabilities
+    as they are predicted.
 
     Those are p = φ + (1 - cφ) q with the floor φ and q = softmax(β s). A row far on the wrong side
     costs the plain softmax without bound, and one such row can make all probabilities vague; p
@@ -179,42 +179,44 @@ def _through_floor(
     which Newton's method takes downhill from the β given. That is a lower bound: rows on the wrong
     side, which pull β down, weigh less.
     """
-    centred = scores - np.max(scores, axis=1, keepdims=True)
-    finite = np.where(np.isfinite(centred), centred, 0.0)
-    share = 1.0 - scores.shape[1] * floor
-    targets = _of_present(soft_targets(labels, weights, scores.shape[1]), scores, axis=1)
-    targets = targets * (weights / weights.sum())[:, None]
+    n_classes = scores.shape[2]
+    centred = np.ascontiguousarray(np.moveaxis(scores, 2, 0))  # classes lead, as above
+    centred -= np.max(centred, axis=0)
+    present = np.isfinite(centred)
+    finite = np.where(present, centred, 0.0)
+    targets = soft_targets(labels, weights, n_classes).T[:, None, :]
+    targets = _of_present(targets, centred, axis=0) * (weights / weights.sum())
+    share = 1.0 - n_classes * floor
 
-    def derivatives(theta: float) -> tuple[float, float, float]:
-        u = np.exp(theta) * finite
-        q = np.where(np.isfinite(centred), np.exp(u), 0.0)
-        q /= np.sum(q, axis=1, keepdims=True)
-        apart = u - np.sum(q * u, axis=1, keepdims=True)
-        spread = np.sum(q * apart**2, axis=1, keepdims=True)
+    def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Loss, slope and curvature in log β, of every candidate."""
+        u = np.exp(theta)[:, None] * finite
+        q = np.where(present, np.exp(u), 0.0)
+        q /= np.sum(q, axis=0)
+        apart = u - np.sum(q * u, axis=0)
+        spread = np.sum(q * apart**2, axis=0)
         p = floor + share * q
         first = share * q * apart / p
         second = share * q * (apart**2 + apart - spread) / p
-        loss = -np.sum(targets * np.log(p))
-        return (
-            float(loss),
-            float(-np.sum(targets * first)),
-            float(np.sum(targets * (first**2 - second))),
-        )
+        loss = -np.sum(targets * np.log(p), axis=(0, 2))
+        curvature = np.sum(targets * (first**2 - second), axis=(0, 2))
+        return loss, -np.sum(targets * first, axis=(0, 2)), curvature
 
-    lower = theta = float(np.log(beta))
+    lower = theta = np.log(betas)
     loss, slope, curvature = derivatives(theta)
     for _ in range(NEWTON_STEPS):
-        step = -slope / curvature if curvature > 0 else -np.sign(slope)
-        after = max(lower, theta + float(np.clip(step, -1.0, 1.0)))
+        newton = -slope / np.where(curvature > 0, curvature, 1.0)
+        step = np.clip(np.where(curvature > 0, newton, -np.sign(slope)), -1.0, 1.0)
+        after = np.maximum(lower, theta + step)
         found = derivatives(after)
-        while found[0] > loss and abs(after - theta) > SMALL_STEP:
-            after = 0.5 * (theta + after)
+        while np.any(worse := (found[0] > loss) & (np.abs(after - theta) > SMALL_STEP)):
+            after = np.where(worse, 0.5 * (theta + after), after)
             found = derivatives(after)
-        moved, theta = abs(after - theta), after
+        moved, theta = np.max(np.abs(after - theta)), after
         loss, slope, curvature = found
-        if moved < 1e-13:
+        if moved < 1e-12:
             break
-    return float(np.exp(theta))
+    return np.asarray(np.exp(theta))
 
 
 def _with_offsets(

@@ -138,7 +138,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         kept = np.flatnonzero(found)
         log_p = np.log(np.tensordot(found[kept], np.maximum(p[kept], TINY), axes=1))
         calibrated = calibrate(
-            log_p[rows], labels[rows], weights[rows], offsets=False, through_floor=False
+            log_p[rows], labels[rows], weights[rows], offsets=False, floored=True
         )
         self.temperature_, self.floor_ = 1.0 / calibrated.beta, calibrated.floor
         held_out = probabilities(log_p, calibrated.beta, calibrated.floor)

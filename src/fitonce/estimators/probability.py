@@ -17,6 +17,7 @@ from ..core.calibration import (
     least_probability,
     mixed,
     probabilities,
+    through_floor,
     top_label_isotonic,
 )
 
@@ -119,9 +120,11 @@ def held_out_probabilities(
         if not others.any():
             others = own
         if kind == "temperature":  # all models together
-            betas = inverse_temperatures(scores[:, others], labels[others], weights[others])
+            seen = scores[:, others], labels[others], weights[others]
+            floor = least_probability(weights[others], scores.shape[2])
+            betas = through_floor(inverse_temperatures(*seen), *seen, floor)
             p = scipy.special.softmax(betas[:, None, None] * scores[:, own], axis=2)
-            result[:, own] = mixed(p, least_probability(weights[others], scores.shape[2]))
+            result[:, own] = mixed(p, floor)
             continue
         for model, decision in enumerate(decisions):
             found = fit_calibration(kind, decision[others], labels[others], weights[others])
