@@ -571,7 +571,7 @@ def rejected(design: str) -> str:
 def rejected_together() -> str:
     """The same where labels and folds move together: the largest of all."""
     found = result("permutation_level")
-    designs = ("alternating labels",)
+    designs = ("alternating labels", "stratified folds")
     rates = [rate["cosets"] for design in designs for rate in found[design].values()]
     return f"{100 * max(rates):.0f} %"
 
@@ -594,6 +594,7 @@ def interval_shortfall(n: int) -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "rejected_alternating": lambda: rejected("alternating labels"),
+    "rejected_stratified": lambda: rejected("stratified folds"),
     "rejected_together": rejected_together,
     "scores_faster": lambda: times_faster("scores"),
     "generalization_faster": lambda: times_faster("generalization"),

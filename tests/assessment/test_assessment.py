@@ -386,5 +386,5 @@ def test_doubts_are_read_as_text():
     y = np.where(np.arange(40) == 0, "<b>rare</b>", y)
     with pytest.warns(UserWarning, match="rare"):
         answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, permutations=0)
-    assert "doubt: rows of a class (<b>rare</b>)" in str(answer)
+    assert "warning: rows of a class (<b>rare</b>)" in str(answer)
     assert "&lt;b&gt;rare&lt;/b&gt;" in answer._repr_html_() and "<b>" not in answer._repr_html_()

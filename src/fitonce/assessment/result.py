@@ -36,8 +36,8 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """A reliability curve over bins of equally many held-out rows: mean probability, share that
-    came true, rows in the bin.
+    """A reliability curve over bins of equally many held-out rows: mean probability,
+    observed frequency, number of rows in the bin.
 
     `of` names the probability: of the second class for two classes, of the predicted class for
     more. `error` is the expected calibration error, the mean of |predicted - observed| over rows.

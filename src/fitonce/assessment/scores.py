@@ -159,7 +159,7 @@ def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
 
 
 def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:
-    """Probabilities in bins of equally many rows beside what came true."""
+    """Probabilities in bins of equally many rows beside observed frequencies."""
     if data.classes is None or round_.probabilities is None:
         return None
     p, y = round_.probabilities[round_.tested], data.y[round_.tested]

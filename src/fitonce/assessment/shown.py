@@ -70,7 +70,7 @@ def as_text(answer: Any) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
-    further = [_interval(answer), chance_line(answer), *(f"doubt: {s}" for s in answer.warnings)]
+    further = [_interval(answer), chance_line(answer), *(f"warning: {s}" for s in answer.warnings)]
     return "\n".join([_heading(answer), "", *lines, "", *filter(None, further)])
 
 

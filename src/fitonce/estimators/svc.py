@@ -37,8 +37,8 @@ class LeastSquaresSVC(KernelClassifier):
         power of two by held-out predictions, with one decomposition for each value tried. An array
         (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
         tunes a common value and then one per feature, by gradient of the leave-one-out squared
-        error; these are kept only if they pay on rows that did not choose them. "auto" and None are
-        1/n_features, "scale" is 1/(n_features · variance of X).
+        error; these are kept only if they reduce the error on rows not used to choose them. "auto"
+        and None are 1/n_features, "scale" is 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
         Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
@@ -47,7 +47,7 @@ class LeastSquaresSVC(KernelClassifier):
     alpha : float, array of candidates or "tune", default="tune"
         Regularisation, the μ of the papers, 1/γ of the LS-SVM literature; added to the eigenvalues
         of the centred kernel matrix. "tune" tries powers of two, from 2^-30 to 2^12 times the mean
-        eigenvalue, less at the lower end where float64 does not carry them.
+        eigenvalue, except where that is below double precision.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.

@@ -5,9 +5,9 @@ A permutation test compares the observed score with scores of labellings that th
 makes equally likely, *given the folds*. Folds that are balanced, with the help of y or by a
 designed order of the rows, are part of the observed labelling: under free permutations they are
 unbalanced, the training priors lean away from each test fold, and the null scores are too low. Such
-a test rejects pure noise up to 73 % of the time at a nominal 5 %. Labels and folds that move
-together (`placements.py`) keep their balance; only splits that follow the order of the rows, or
-look at X, cannot move.
+a test rejects pure noise up to 45 % of the time at a nominal 5 %
+(`benchmarks/permutation_level.py`). Labels and folds that move together (`placements.py`) keep
+their balance; only splits that follow the order of the rows, or look at X, cannot move.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ USE_Y = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit, Strat
 REFUSAL = (
     'permute="free" is not valid here: {}. Labels permuted freely over all rows are then '
     "unbalanced in folds where the observed ones are balanced, and the test rejects pure noise far "
-    "more often than its level says (25–73 % at 5 % in simulations). Use "
+    "more often than its level says (11–45 % at 5 % in simulations). Use "
     'permute="cosets" (the default), permute="within-folds", permute="resplit" (what scikit-learn '
     "does), or a splitter that ignores y."
 )

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
-PRECISION = 4e-9  # alpha is not tried below this share of λ_max: float64 does not carry it
+PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is below double precision
 
 
 class Sizes(Protocol):

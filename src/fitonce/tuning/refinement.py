@@ -108,7 +108,7 @@ def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
 
 def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
     """The criterion as a function of leave-one-out residuals, with its slope, where gradients in
-    the kernel are to be had.
+    the kernel are available.
     """
     criterion = tuner.specification.criterion
     if criterion.name == "squared_error":
@@ -269,8 +269,8 @@ class _Refiner:
     # ---- one width per feature -----------------------------------------------------------------
 
     def ard(self, best: _Point) -> tuple[_Point, dict[str, float]]:
-        """Widths per feature by the held-out squared error, kept only where they pay on rows that
-        did not choose them.
+        """Widths per feature by the held-out squared error, kept only if they reduce it on rows not used
+        to choose them.
 
         Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths
         are pulled towards their common start, and in five folds the widths are chosen on each
