@@ -269,8 +269,8 @@ class _Refiner:
     # ---- one width per feature -----------------------------------------------------------------
 
     def ard(self, best: _Point) -> tuple[_Point, dict[str, float]]:
-        """Widths per feature by the held-out squared error, kept only if they reduce it on rows not used
-        to choose them.
+        """Widths per feature by the held-out squared error, kept only if they reduce it on
+        rows not used to choose them.
 
         Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths
         are pulled towards their common start, and in five folds the widths are chosen on each
