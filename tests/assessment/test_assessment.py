@@ -32,13 +32,16 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import fitonce
 from fitonce import (
     Assessment,
     KernelFisherDiscriminant,
     KernelRidge,
+    LeastSquaresSVC,
     RefitWarning,
     assess,
 )
+from fitonce.assessment import ranking
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
 from fitonce.assessment.data import AssessedRows
 
@@ -47,6 +50,52 @@ def tuned():
     return make_pipeline(
         StandardScaler(), KernelFisherDiscriminant(alpha=[0.1, 1.0, 10.0], gamma=[0.2, 0.3, 0.4])
     )
+
+
+def within_folds(positive, score, splits):
+    """Pairs of a positive and a negative row of one fold, one by one."""
+    won = []
+    for _, test in splits:
+        up, down = test[positive[test]], test[~positive[test]]
+        won += [np.sign(score[i] - score[j]) / 2 + 0.5 for i in up for j in down]
+    return np.mean(won)
+
+
+def test_few_rows_are_ranked_only_by_models_that_have_seen_neither():
+    """Noise: pooled over leave-one-out, the area of a model that learns nothing is 0."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(24, 2)), np.arange(24) % 2
+    model = LeastSquaresSVC("linear", alpha=1e6, calibration=None)
+    answer = assess(model, X, y, cv=LeaveOneOut(), permutations=0)
+    pairs = fitonce.leave_pair_out(model, X, y)
+    assert answer.metrics["roc_auc"] == pairs.auc and 0.2 < pairs.auc < 0.8
+    assert roc_auc_score(y, answer.decisions) < 0.1
+    assert "leave-pair-out" in answer.auc_method and answer.auc_method in str(answer)
+    weights = rng.uniform(0.5, 2.0, 24)
+    again = assess(model, X, y, sample_weight=weights, permutations=0)
+    expected = fitonce.leave_pair_out(model, X, y, sample_weight=weights).auc
+    assert again.metrics["roc_auc"] == expected
+    chosen = assess(
+        LeastSquaresSVC("linear", alpha=[1.0, 2.0]), X, y, cv=LeaveOneOut(), permutations=0
+    )
+    assert chosen.auc_method == ranking.POOLED  # no two rows are tested by one model
+
+
+def test_pairs_are_counted_with_ties_and_weights():
+    rng = np.random.default_rng(0)
+    values, positive = rng.integers(0, 4, 30).astype(float), rng.random(30) < 0.4
+    weights = rng.uniform(0.1, 2.0, 30)
+    won, met = ranking.pairs(values, positive, weights)
+    assert won / met == pytest.approx(roc_auc_score(positive, values, sample_weight=weights))
+
+
+def test_many_rows_are_ranked_together(monkeypatch):
+    monkeypatch.setattr(ranking, "FEW", 30)
+    X, y = two_classes()
+    answer = assess(tuned(), X, y, cv=5, permutations=0)
+    expected = roc_auc_score(y == "sick", answer.probabilities[:, 1])
+    assert answer.metrics["roc_auc"] == pytest.approx(expected)
+    assert answer.auc_method == ranking.POOLED
 
 
 def test_classification_equals_scikit_learn_on_refits():
@@ -64,7 +113,7 @@ def test_classification_equals_scikit_learn_on_refits():
     expected = {
         "accuracy": accuracy_score(y, predicted),
         "balanced_accuracy": balanced_accuracy_score(y, predicted),
-        "roc_auc": roc_auc_score(y == "sick", p[:, 1]),
+        "roc_auc": within_folds(y == "sick", p[:, 1], cv.split(X, y)),
         "log_loss": log_loss(y, p),
         "brier": brier_score_loss(y == "sick", p[:, 1]),
     }
@@ -101,7 +150,8 @@ def test_three_classes():
     p = sklearn.model_selection.cross_val_predict(
         KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, cv=cv, method="predict_proba"
     )
-    assert answer.metrics["roc_auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
+    areas = [within_folds(y == c, p[:, c], cv.split(X, y)) for c in range(3)]
+    assert answer.metrics["roc_auc"] == pytest.approx(np.mean(areas))
     assert answer.metrics["brier"] == pytest.approx(
         np.mean(np.sum((p - np.eye(3)[y]) ** 2, axis=1))
     )

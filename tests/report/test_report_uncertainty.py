@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fitonce
+from fitonce.assessment import beside
+from fitonce.assessment.words import score_text
 from fitonce.plotting.style import rounded
 from fitonce.report.subject import Subject
-from fitonce.report.tables import dependence
+from fitonce.report.tables import class_sets, dependence
 from problems import labelled_rows, numbered_rows
 
 pytest.importorskip("jinja2")
@@ -64,3 +71,79 @@ def test_a_caption_says_where_nine_of_ten_rows_lie(tmp_path):
     assert 'id="dependence"' in page
     hidden = write_report(tmp_path / "page.html", model, X, y, include_data=False)
     assert 'id="dependence"' not in hidden.read_text(encoding="utf-8")
+
+
+def test_the_first_table_has_other_models_in_the_same_folds(tmp_path):
+    X, y = labelled_rows(60)
+    y = np.array(["no", "yes"])[(y > 0).astype(int)]
+    model = make_pipeline(StandardScaler(), fitonce.LeastSquaresSVC(gamma=0.4, alpha=0.3)).fit(X, y)
+    answer = fitonce.assess(model, X, y, cv=3, permutations=0)
+    contest = beside(answer, model, X, y, random_state=1)
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    others = {
+        "linear model": fitonce.LeastSquaresSVC("linear"),
+        "random forest": RandomForestClassifier(100, random_state=1),
+    }
+    for name, other in others.items():
+        literal = cross_val_predict(make_pipeline(StandardScaler(), other), X, y, cv=cv)
+        assert contest.predictions[name].tolist() == literal.tolist()
+        assert contest.scores[name] == np.mean(literal == y)
+    assert contest.scores["this model"] == answer.score.value
+    page = write_report(tmp_path / "page.html", model, X, y, assessment=answer, others=contest)
+    text = page.read_text(encoding="utf-8")
+    first = text[text.index("<table") : text.index("</table>")]
+    names = ["this model", *others, "baseline (majority class)"]
+    places = [first.index(name) for name in names]
+    assert places == sorted(places)
+    assert all(score_text(contest.scores[name], True) in first for name in others)
+
+
+def test_a_better_model_is_told(tmp_path):
+    X, y = labelled_rows(60)
+    model = fitonce.LeastSquaresSVC(gamma=1e-3, alpha=1e3).fit(X, (y > 0).astype(int))
+    truth = np.asarray((y > 0).astype(int))
+    answer = fitonce.assess(model, X, truth, cv=3, permutations=0)
+    contest = beside(answer, model, X, truth, others={"oracle": Oracle(X, truth)})
+    assert contest.better == "oracle"
+    page = write_report(tmp_path / "page.html", model, X, truth, assessment=answer, others=contest)
+    assert "A oracle does clearly better on the same rows" in page.read_text(encoding="utf-8")
+
+
+class Oracle(ClassifierMixin, BaseEstimator):
+    """Knows the answer."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.y[[int(np.flatnonzero((self.X == row).all(axis=1))[0]) for row in X]]
+
+
+def test_sets_of_classes_hold_nine_of_ten_rows():
+    X, y = labelled_rows(59)
+    codes = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = fitonce.KernelFisherDiscriminant(gamma=0.4, alpha=0.3).fit(X, codes)
+    found = class_sets(subject_of(model, X, codes))
+    decision = model.held_out_decision_
+    margin = np.array([[d[c] - np.delete(d, c).max() for c in range(3)] for d in decision])
+    own = margin[np.arange(59), codes]
+    lowest = np.sort(own)[::-1][53]  # the 54th of 60, from the best
+    sizes = (margin >= lowest).sum(axis=1)
+    assert found["held"] == np.mean(own >= lowest) and found["held"] >= 0.9
+    counted = {name: count for name, count, _ in found["sizes"]}
+    assert counted.get("one class", 0) == np.sum(sizes == 1)
+    assert sum(counted.values()) == 59
+    few = fitonce.KernelFisherDiscriminant(gamma=0.4, alpha=0.3).fit(X[:8], np.arange(8) % 2)
+    assert class_sets(subject_of(few, X[:8], np.arange(8) % 2)) is None
+
+
+def test_one_feature_has_a_band():
+    X, y = numbered_rows(40)
+    model = fitonce.KernelRidge(0.3, gamma=0.4).fit(X[:, :1], y)
+    names = [each.name for each in performance_figures(subject_of(model, X[:, :1], y), True)]
+    assert "band" in names
+    names = [each.name for each in performance_figures(subject_of(model, X[:, :1], y), False)]
+    assert "band" not in names

@@ -19,6 +19,7 @@ from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
 from .folds import Round, baselines_of, rounds_of
+from .ranking import auc_of
 from .result import Assessment
 from .words import listed
 
@@ -110,12 +111,14 @@ def assess(
     data = AssessedRows.of(estimator, X, y, groups, sample_weight)
     cvs = splitters(cv, data, repeats, random_state)
     told = nullcontext() if progress is None else listening(progress)
+    auc_method = ""
     with told, caught_warnings() as caught:
         rounds = rounds_of(estimator, data, cvs)
         baselines = baselines_of(data, rounds)
         metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, baselines))
         if data.classes is not None:  # pooled, the folds' priors would rank rows against them
             constant["roc_auc"] = 0.5
+            metrics["roc_auc"], auc_method = auc_of(estimator, data, rounds)
         test, said, test_rows = _chance(
             estimator,
             data,
@@ -165,6 +168,7 @@ def assess(
         level=level,
         random_state=random_state,
         seconds=time.perf_counter() - start,
+        auc_method=auc_method,
     )
 
 

@@ -140,6 +140,9 @@ class Assessment:
         Level of all intervals.
     random_state : int
     seconds : float
+    auc_method : str
+        How the area under the ROC curve was found, in a sentence; empty for regression. Up to 500
+        rows it compares rows only by a model that has seen neither.
     """
 
     task: str
@@ -175,6 +178,7 @@ class Assessment:
     level: float
     random_state: int
     seconds: float
+    auc_method: str = ""
 
     def __str__(self) -> str:
         return as_text(self)

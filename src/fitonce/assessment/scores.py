@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, log_loss, r2_score, roc_auc_score
+from sklearn.metrics import confusion_matrix, log_loss, r2_score
 
 from .data import AssessedRows
 from .folds import Round
@@ -27,7 +27,7 @@ def _pooled(data: AssessedRows, round_: Round) -> dict[str, float]:
     if data.classes is None:
         return scores
     codes, n_classes = np.searchsorted(data.classes, data.y[rows]), len(data.classes)
-    scores["roc_auc"] = _auc(codes, round_, n_classes, w)
+    scores["roc_auc"] = float("nan")  # of pairs, not of rows: see `ranking`
     if round_.probabilities is not None:
         p = round_.probabilities[rows]
         scores["log_loss"] = float(log_loss(codes, p, labels=np.arange(n_classes), sample_weight=w))
@@ -60,22 +60,6 @@ def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, flo
     hits = np.bincount(codes, weights=w * (codes == predicted))
     recall = hits[total > 0] / total[total > 0]
     return {"accuracy": float(hits.sum() / total.sum()), "balanced_accuracy": float(recall.mean())}
-
-
-def _auc(codes: np.ndarray, round_: Round, n_classes: int, w: np.ndarray) -> float:
-    """Area under the ROC curve.
-
-    One against the rest, every class counting alike, for more than two. NaN where a class is never
-    tested.
-    """
-    outputs = round_.probabilities if round_.probabilities is not None else round_.decisions
-    if outputs is None or len(np.unique(codes)) < n_classes:
-        return float("nan")
-    outputs = outputs[round_.tested]
-    if n_classes == 2:
-        score = outputs if outputs.ndim == 1 else outputs[:, 1]
-        return float(roc_auc_score(codes, score, sample_weight=w))
-    return float(roc_auc_score(np.eye(n_classes)[codes], outputs, sample_weight=w))
 
 
 def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.ndarray]:

@@ -70,8 +70,9 @@ def as_text(answer: Any) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
-    further = [_interval(answer), chance_line(answer), *(f"warning: {s}" for s in answer.warnings)]
-    return "\n".join([_heading(answer), "", *lines, "", *filter(None, further)])
+    further = [_interval(answer), answer.auc_method, chance_line(answer)]
+    told = [f"warning: {said}" for said in answer.warnings]
+    return "\n".join([_heading(answer), "", *lines, "", *filter(None, further), *told])
 
 
 def as_html(answer: Any) -> str:
@@ -83,7 +84,8 @@ def as_html(answer: Any) -> str:
         for name, value, baseline in score_rows(answer)
     )
     doubts = [f"<strong>Doubt:</strong> {escape(said)}" for said in answer.warnings]
-    further = [escape(line) for line in (_interval(answer), chance_line(answer)) if line]
+    lines = _interval(answer), answer.auc_method, chance_line(answer)
+    further = [escape(line) for line in lines if line]
     notes = "".join(f"<div>{line}</div>" for line in [*further, *doubts])
     return (
         f"<div><div><strong>{escape(_heading(answer))}</strong></div>"

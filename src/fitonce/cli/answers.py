@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Column
 from rich.text import Text
 
-from ..assessment import Assessment, Comparison
+from ..assessment import Assessment, Comparison, Contest
 from ..assessment.shown import baseline_name, score_rows
 from ..assessment.words import (
     SCORES,
@@ -25,7 +25,6 @@ from ..assessment.words import (
     spread,
 )
 from ..inference import PermutationTest
-from .contest import Contest
 from .screen import Screen
 
 MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
@@ -82,8 +81,9 @@ def scores(screen: Screen, answer: Assessment) -> RenderableType:
     table.add_row(*(Text(word, style="bold") for word in (name, value)), baseline)
     for row in others:
         table.add_row(*row)
-    interval = Text(f"[…]: {answer.level:.0%} interval, {answer.score.method}", style="dim")
-    return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, interval)
+    said = [f"[…]: {answer.level:.0%} interval, {answer.score.method}", answer.auc_method]
+    notes = [Text(line, style="dim") for line in said if line]
+    return titled(f"Held-out scores: nested cross-validation, {answer.cv}", table, *notes)
 
 
 def compared(contest: Contest) -> RenderableType:

@@ -7,14 +7,15 @@ rows, they also decide between the linear kernel, which needs no landmarks, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from ..assessment import Assessment
+from ..assessment import Assessment, beside
+from ..assessment.contest import FOREST, LINEAR, THIS, TREES, Contest
 from ..core.doubt import caught_warnings
 from ..core.progress import say
 from ..estimators.fitted import takes_groups
@@ -22,63 +23,18 @@ from .columns import TableDesign
 from .models import N_LANDMARKS, pipeline, pipeline_of
 from .options import Settings
 
-TREES = 100
 MOST_ROWS = 10_000  # of a contest: one half trains, the other is tested
-CLEARLY = 3.0  # standard errors by which a model is better than another
-THIS = "this model"
-LINEAR, FOREST, LANDMARKS = "linear model", "random forest", f"rbf, {N_LANDMARKS} landmarks"
+LANDMARKS = f"rbf, {N_LANDMARKS} landmarks"
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
-@dataclass(frozen=True)
-class Contest:
-    """Scores of several models on the same rows, and the predictions they are made of."""
-
-    score_name: str
-    y: np.ndarray
-    where: str
-    ours: str  # the name of the model that was fitted
-    predictions: dict[str, np.ndarray] = field(default_factory=dict)
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """Accuracy, or R², of all tested rows together."""
-        spread = 1.0 if self.score_name == "accuracy" else float(np.var(self.y)) or 1.0
-        return {
-            name: 1.0 - float(np.mean(self._losses(name))) / spread for name in self.predictions
-        }
-
-    def _losses(self, name: str) -> np.ndarray:
-        predicted = self.predictions[name]
-        if self.score_name == "accuracy":
-            return np.asarray(predicted != self.y, dtype=float)
-        return np.asarray((predicted - self.y) ** 2)
-
-    @property
-    def best(self) -> str:
-        return max(self.scores, key=self.scores.__getitem__)
-
-    @property
-    def better(self) -> str | None:
-        """A model that is clearly better than ours, by the losses of the same rows."""
-        better = self._losses(self.ours) - self._losses(self.best)
-        error = float(np.std(better)) / np.sqrt(len(better))
-        return self.best if float(np.mean(better)) > CLEARLY * error else None
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        return {"score": self.score_name, "rows": self.where, "scores": self.scores}
-
-
-def in_folds(answer: Assessment, parts: TableDesign, settings: Settings, seed: int) -> Contest:
+def in_folds(
+    answer: Assessment, estimator: Any, parts: TableDesign, settings: Settings, seed: int
+) -> Contest:
     """A linear model and a forest in the folds of an assessment, beside the model itself."""
     others = {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
-    folds = [np.flatnonzero(answer.fold == number) for number in range(answer.n_splits)]
-    rows = np.arange(len(parts.y))
-    splits = [(np.setdiff1d(rows, test), test) for test in folds]
-    contest = Contest(answer.score_name, parts.y, "the same folds", THIS)
-    contest.predictions[THIS] = answer.predictions
-    return _held(contest, others, parts, splits)
+    given: dict[str, Any] = {"groups": parts.groups, "sample_weight": parts.weights}
+    return beside(answer, estimator, parts.X, parts.y, **given, others=others)
 
 
 def on_a_sample(

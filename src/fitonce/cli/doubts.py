@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..assessment import Assessment
+from ..assessment import Assessment, Contest
 from ..core.doubt import kinds_of
-from .contest import Contest
 
 TIMES = re.compile(r" \(\d+ times\)$")
 # warnings of the library that say nothing to the user of a table: its columns are scaled, unknown

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import choice_of, compare_assessments, significance
+from ..assessment import Contest, choice_of, compare_assessments, significance
 from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
 from ..assessment.words import MODELS, kernel_text, listed
@@ -41,7 +41,7 @@ class Opened:
     settings: Settings
     estimator: Any
     notes: list[str]
-    contest: contest.Contest | None
+    contest: Contest | None
 
     @property
     def title(self) -> str:
@@ -95,7 +95,9 @@ def fit_table(
     estimator, parts, judged = work.estimator, work.parts, work.judged
     with screen.bars() as bars, threads_for(parts):
         answer = assessed(estimator, judged, check)
-        rivals = work.contest or contest.in_folds(answer, judged, work.settings, check.random_state)
+        rivals = work.contest or contest.in_folds(
+            answer, estimator, judged, work.settings, check.random_state
+        )
         bars(0, 0, "fit on all rows")
         shown, texts = fit_all(estimator, parts, judged)
     choice = choice_of(estimator)
@@ -124,7 +126,7 @@ def fit_table(
         try:
             with screen.bars() as bars:
                 bars(0, 0, "writing the page")
-                write_page(page, shown, parts, judged, answer, work.title)
+                write_page(page, shown, parts, judged, answer, work.title, others=rivals)
             files["page"] = str(page)
         except ImportError as error:
             screen.aside(f"no page: {error}")

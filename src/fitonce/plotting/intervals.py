@@ -287,6 +287,6 @@ class StandardizedResidualDisplay(Display):
         ax.plot(expected[[0, -1]], expected[[0, -1]], color=QUIET, lw=1, label="normal law")
         ax.scatter(expected, np.sort(self.residuals), color=COLORS[0], label="rows", **DOTS)
         ax.set_xlabel("expected of a normal law")
-        ax.set_ylabel("leave-one-out residual / its standard deviation")
+        ax.set_ylabel("left-out residual / its std")
         plain(ax)
         ax.legend(frameon=False, loc="upper left", fontsize="small")

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ..assessment.data import n_columns
 from ..assessment.words import score_name, shortened
 from ..plotting import (
     CalibrationDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
+    IntervalDisplay,
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
@@ -28,7 +30,7 @@ from ..plotting import (
 )
 from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
 from ..uncertainty.order import upper
-from .subject import Subject, chosen_values, model_feature_names, own_splits
+from .subject import Subject, chosen_values, dense, model_feature_names, own_splits
 
 # matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
 # serves light, dark and print
@@ -70,7 +72,9 @@ def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
     fit = _fit(subject) if include_data and single and not subject.classification else None
     calibration = _calibration(subject) if subject.classification else None
     spread = _spread(subject) if include_data and single else None
-    return [found for found in (calibration, fit, spread, _null(subject)) if found is not None]
+    band = _band(subject) if include_data and single else None
+    every = calibration, fit, band, spread, _null(subject)
+    return [found for found in every if found is not None]
 
 
 def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
@@ -92,11 +96,31 @@ def _fit(subject: Subject) -> Figure:
     nine = f" About nine of ten new rows lie within {rounded(radius)} of their prediction."
     return figure(
         "fit",
-        lambda: FitDisplay(observed, predicted),
-        "Scatter plot of held-out predictions against observed values.",
+        lambda: FitDisplay(observed, predicted, radius),
+        "Scatter plot of held-out predictions against observed values, with a band around equality "
+        "that holds nine of ten rows.",
         "Held-out predictions against observed values. The closer to the dashed line, the better."
-        + (nine if np.isfinite(radius) else ""),
+        + (nine + " That is the band." if np.isfinite(radius) else ""),
     )
+
+
+def _band(subject: Subject) -> Figure | None:
+    """Prediction intervals over the one feature of a model of numbers."""
+    model, X = subject.model, subject.model_features
+    one = not subject.precomputed and n_columns(X) == 1 and not hasattr(X, "tocsr")
+    if subject.classification or subject.record is None or not one or subject.in_pipeline:
+        return None
+    rows = dense(X)
+    try:
+        display = partial(IntervalDisplay.from_estimator, model, rows, subject.y, confidence=SHARE)
+        return figure(
+            "band",
+            display,
+            "Prediction intervals of new rows as a band over the feature, with the training rows.",
+            "Prediction intervals of new rows (jackknife+, nine of ten), and the training rows.",
+        )
+    except ValueError:  # landmarks chosen anew by every training set
+        return None
 
 
 def _spread(subject: Subject) -> Figure | None:
@@ -303,11 +327,14 @@ def _shorter(attribute: re.Match[str]) -> str:
 class FitDisplay:
     """Held-out predictions of a regression against what was observed."""
 
-    def __init__(self, observed: np.ndarray, predicted: np.ndarray) -> None:
+    def __init__(self, observed: np.ndarray, predicted: np.ndarray, radius: float) -> None:
         self.figure_, ax = axes_of(None, (5.2, 4.2))
         plain(ax)
         low, high = np.nanmin([observed, predicted]), np.nanmax([observed, predicted])
-        ax.plot([low, high], [low, high], color=QUIET, linestyle="--", linewidth=1.0)
+        line = np.array([low, high])
+        ax.plot(line, line, color=QUIET, linestyle="--", linewidth=1.0)
+        if np.isfinite(radius):
+            ax.fill_between(line, line - radius, line + radius, color=COLORS[0], alpha=0.15, lw=0)
         ax.scatter(
             observed,
             predicted,

@@ -17,7 +17,7 @@ import numpy
 import scipy
 import sklearn
 
-from ..assessment import shown, words
+from ..assessment import Contest, shown, words
 from ..core.atomic import write_atomically
 from ..core.version import __version__
 from ..estimators.fitted import criterion_of
@@ -26,7 +26,14 @@ from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
 from .importance import importance
 from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_splits
-from .tables import TABLE_ROWS, confusion, dependence, rows_table
+from .tables import (
+    TABLE_ROWS,
+    class_sets,
+    confusion,
+    dependence,
+    first_table,
+    rows_table,
+)
 
 # replaced by the size of the page; a noncharacter, which names cannot contain
 SIZE = "\ufdd0size\ufdd0"
@@ -73,6 +80,7 @@ def write_report(
     sample_weight: Any = None,
     groups: Any = None,
     verification: Any = None,
+    others: Contest | None = None,
     origin: Origin | None = None,
     max_megabytes: float = 2.0,
     progress: Progress | None = None,
@@ -108,6 +116,9 @@ def write_report(
         from a file, others keep them.
     verification : Verification, default=None
         What ``model.verify()`` returned, quoted among the methods.
+    others : Contest, default=None
+        Other kinds of models on the same held-out rows, shown in the page's first table: what
+        `fitonce.assessment.beside` returned.
     origin : Origin, default=None
         Names of the data and the target, columns left out, treatment of missing values; and how
         many rows there are, where X and y are a sample of them.
@@ -155,6 +166,7 @@ def write_report(
         origin=origin,
     )
     context = _context(subject, title, include_data, verification)
+    context["first_table"] = first_table(subject, others)
     write_atomically(target, _fitting(context, max_megabytes * 1e6, progress))
     return target
 
@@ -245,6 +257,7 @@ def _context(
         "own_score": own_score(subject),
         "doubts": _doubts(subject),
         "confusion": confusion(subject),
+        "class_sets": class_sets(subject),
         "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),
         "choice_figures": choice_figures(subject, include_data),

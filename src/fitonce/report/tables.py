@@ -10,17 +10,72 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
-from ..assessment.words import shortened
+from ..assessment.contest import SAME_FOLDS, Contest
+from ..assessment.shown import baseline_name
+from ..assessment.words import interval_text, score_text, shortened
 from ..core.arrays import to_numpy
+from ..plotting.rows import margins
 from ..plotting.style import rounded
-from .subject import Subject
+from ..uncertainty.order import upper
+from .subject import Subject, finite_rows
 
+SET_SHARE = 0.9  # of held-out rows whose set holds the right class
 MATRIX_UP_TO = 12  # classes; above, the most frequent confusions are listed
 LISTED_CONFUSIONS = 15
 TABLE_ROWS = 500
 DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are looked at
 DEPENDENCE_ROWS = 5
 TABLE_COLUMNS = 12  # of the data
+
+
+def first_table(subject: Subject, others: Contest | None) -> dict[str, Any] | None:
+    """The model, other kinds of models and the baseline on held-out rows; None without an
+    assessment.
+    """
+    answer = subject.assessment
+    if answer is None:
+        return None
+    labels, interval = subject.classification, interval_text(answer.score, subject.classification)
+    rows = [("this model", score_text(answer.score.value, labels), interval)]
+    same, better = True, None
+    if others is not None:
+        same, better = others.where == SAME_FOLDS, others.better
+        scores = [(n, x) for n, x in others.scores.items() if not (same and n == others.ours)]
+        note = "" if same else others.where
+        rows += [(name, score_text(score, labels), note) for name, score in scores]
+    rows.append((baseline_name(answer), score_text(answer.baseline.value, labels), ""))
+    return {"rows": rows, "better": better, "same": same, "others": others is not None}
+
+
+def class_sets(subject: Subject) -> dict[str, Any] | None:
+    """Sets of classes that hold the right one for nine of ten held-out rows: how many rows have
+    sets of each size. None where there are no decisions, or too few rows.
+
+    A class belongs to the set of a row where its margin is not lower than that of the own class of
+    nine of ten rows, all by models that have not seen the row.
+    """
+    if not subject.classification:
+        return None
+    decisions = subject.held_out if subject.assessment is None else subject.assessment.decisions
+    if decisions is None:
+        return None
+    rows = np.flatnonzero(finite_rows(decisions) & subject.predicted_rows)
+    if len(rows) == 0:
+        return None
+    n, classes = len(rows), len(subject.class_names)
+    of_class = [margins(decisions[rows], np.full(n, code)) for code in range(classes)]
+    own = margins(decisions[rows], subject.codes[rows])
+    lowest = -float(upper(-own[None, :], np.full(n, 1.0 / (n + 1)), SET_SHARE)[0])
+    if not np.isfinite(lowest):
+        return None
+    sizes = np.sum(np.stack(of_class) >= lowest, axis=0)
+    counts = [(size, int(np.sum(sizes == size))) for size in range(classes + 1)]
+    found = [(_set_name(size), count, f"{count / n:.0%}") for size, count in counts if count]
+    return {"sizes": found, "held": float(np.mean(own >= lowest)), "n": n}
+
+
+def _set_name(size: int) -> str:
+    return {0: "no class: unlike all", 1: "one class"}.get(size, f"{size} classes: not told apart")
 
 
 def confusion(subject: Subject) -> dict[str, Any] | None:
