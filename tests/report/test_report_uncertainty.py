@@ -119,11 +119,11 @@ class Oracle(ClassifierMixin, BaseEstimator):
         return self
 
     def predict(self, X):
-        return self.y[[int(np.flatnonzero((self.X == row).all(axis=1))[0]) for row in X]]
+        return self.y[[int(np.flatnonzero((row == self.X).all(axis=1))[0]) for row in X]]
 
 
 def test_sets_of_classes_hold_nine_of_ten_rows():
-    X, y = labelled_rows(59)
+    X, _ = labelled_rows(59)
     codes = np.digitize(X[:, 0], [-0.5, 0.5])
     model = fitonce.KernelFisherDiscriminant(gamma=0.4, alpha=0.3).fit(X, codes)
     found = class_sets(subject_of(model, X, codes))
