@@ -11,7 +11,7 @@ norm it is that of the kernel k + 1, as in the exact model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,10 +45,11 @@ class LandmarkMap:
     centre: Array
     constant: bool = False
     whitened: bool = True
+    offset: float = 0.0  # taken off the kernel, which a free bias makes good
     left_out: float = 0.0  # eigenvalues below were taken for rounding; 0 where none was
 
     def __call__(self, X: Array) -> Array:
-        Z = self.kernel(X, self.landmarks) @ self.M
+        Z = self.kernel.with_points(self.landmarks, self.offset > 0)(X) @ self.M
         if self.constant:
             xp = namespace(Z)
             Z = xp.concat([Z, xp.ones_like(Z[:, :1])], axis=1)
@@ -57,7 +58,7 @@ class LandmarkMap:
     def rotated(self, W: Array, mean: Array) -> LandmarkMap:
         """The map of rows to (features - mean) W, in one product."""
         A, centre = self.coordinates @ W, self._image(mean, W)
-        return LandmarkMap(self.kernel, self.landmarks, A, centre, whitened=False)
+        return replace(self, M=A, centre=centre, constant=False, whitened=False)
 
     def model(self, w: Array, mean_Y: Array, mean_Z: Array) -> tuple[Array, Array, Array | None]:
         """α = N w on the landmarks, the bias ȳ - z̄·w, and weights of x for the linear kernel, from
@@ -65,7 +66,10 @@ class LandmarkMap:
         """
         dual_coef = self.coordinates @ w
         coef = self.landmarks.T @ dual_coef if self.kernel.linear else None
-        return dual_coef, mean_Y - self._image(mean_Z, w), coef
+        intercept = mean_Y - self._image(mean_Z, w)
+        if self.offset:
+            intercept = intercept - self.offset * namespace(w).sum(dual_coef, axis=0)
+        return dual_coef, intercept, coef
 
     def _image(self, mean: Array, w: Array) -> Array:
         """What w makes of a mean of the features and of the centre, less the constant feature."""
@@ -100,8 +104,9 @@ def landmark_map(
 
     One eigh of m×m for the function norm.
     """
-    K = kernel(landmarks, landmarks)
-    xp = namespace(K)
+    of_points = kernel.with_points(landmarks, fit_intercept is True)
+    shifted, offset = of_points(landmarks), of_points.offset
+    xp, K = namespace(shifted), shifted + offset
     if not bool(xp.all(xp.isfinite(K))):
         raise ValueError(
             "the kernel of the landmarks contains NaN or infinite values: the kernel overflows on "
@@ -109,7 +114,7 @@ def landmark_map(
             "(StandardScaler), or lower degree or gamma."
         )
     M, left_out = _whitener(K + 0.0) if penalty == "function" else (eye_like(K.shape[0], K), 0.0)
-    Z = K @ M
+    Z = shifted @ M
     if (
         fit_intercept == "penalized" and penalty == "dual"
     ):  # the kernel k + 1, whose bias is the sum of α
@@ -121,7 +126,7 @@ def landmark_map(
     # an offset
     centre = xp.mean(Z, axis=0) if fit_intercept is True else xp.zeros_like(Z[0, :])
     whitened = penalty == "function"
-    return LandmarkMap(kernel, landmarks, M, centre, constant, whitened, left_out)
+    return LandmarkMap(kernel, landmarks, M, centre, constant, whitened, offset, left_out)
 
 
 def _whitener(K: Array) -> tuple[Array, float]:
