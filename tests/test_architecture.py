@@ -15,6 +15,7 @@ import fitonce
 PACKAGE = Path(fitonce.__file__).parent
 LAYERS = (  # each may import those before it
     "datasets",
+    "encoding",
     "core",
     "radial",
     "distances",

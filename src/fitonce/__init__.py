@@ -56,7 +56,7 @@ __all__ = [
 ]
 
 
-_SUBPACKAGES = ("conversions", "datasets", "plotting", "positions", "report", "rows")
+_SUBPACKAGES = ("conversions", "datasets", "encoding", "plotting", "positions", "report", "rows")
 
 
 def __dir__() -> list[str]:

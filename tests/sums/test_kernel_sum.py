@@ -143,7 +143,10 @@ def test_nested_tuning_equals_refitting(model: type) -> None:
     )
 
 
-@pytest.mark.parametrize("case", ["loo", "groups", "weights", "given alpha", "targets", "widths"])
+CASES = ["loo", "groups", "weights", "given alpha", "targets", "widths", "confounds"]
+
+
+@pytest.mark.parametrize("case", CASES)
 def test_tuning_is_better_than_any_start_and_is_what_it_says(case: str) -> None:
     X, y, _ = rows(60)
     settings, fit, weights = {}, {}, "tune"
@@ -151,6 +154,8 @@ def test_tuning_is_better_than_any_start_and_is_what_it_says(case: str) -> None:
         fit = {"groups": np.arange(60) // 5}
     if case == "weights":
         fit = {"sample_weight": np.random.default_rng(0).integers(1, 4, 60)}
+    if case == "confounds":
+        fit = {"confounds": X[:, 3:4] + np.random.default_rng(0).standard_normal((60, 1))}
     if case == "given alpha":
         settings = {"alpha": 0.2}
     if case == "targets":  # more than rows

@@ -26,6 +26,7 @@ from ..core.progress import say
 from ..core.splits import complement
 from ..crossval import cross_val_predict
 from ..crossval.stand_in import subset
+from ..estimators.confounding import check_no_confounds
 from ..estimators.fitted import (
     final_step,
     fitted_kernel,
@@ -141,6 +142,9 @@ def kernel_shares(
     ['0.69', '0.14', '0.00']
     """
     model = _model_of(estimator)
+    check_no_confounds(model, "kernel_shares()")
+    if any(name.endswith("confounds") for name in params or ()):
+        raise ValueError("kernel_shares is not offered for models with confounds.")
     if X is None:
         record = record_of(model, "kernel_shares")
         training = record.training

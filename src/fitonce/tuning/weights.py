@@ -24,11 +24,12 @@ import numpy as np
 import scipy.optimize
 
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace
+from ..core.confounds import ConfoundRegression
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNormAt
 from ..sums import GAMMA, WEIGHTS, Member, SumPlan
-from .decompose import bias_basis
+from .decompose import FitIntercept, bias_basis
 from .gradient import IMPASSABLE, fold_gradient
 from .problem import Data
 from .search import Evaluate, Parameters, Search, Trial
@@ -218,7 +219,7 @@ class SumObjective:
             plan.members,
             data,
             _as_few(Y),
-            bias_basis(like, data.row_scale, spec.fit_intercept),
+            _free(data, like, spec.fit_intercept),
             work.tuner.deletions,
             spec.fit_intercept == "penalized",
             np.array(theta),
@@ -259,6 +260,8 @@ class SumObjective:
             smoother = FunctionNormAt.of_kernel(scaled, self.Q0, mu)
             value, slope = fold_gradient(smoother, self.Y, self.deletions, self._total)
         except NotPositiveDefiniteError:
+            return IMPASSABLE, np.zeros_like(x)
+        if not np.isfinite(value):  # confounds that lose their rank without some rows
             return IMPASSABLE, np.zeros_like(x)
         slope = slope if scale is None else slope * scale * scale.T
         xp = namespace(slope)
@@ -306,6 +309,13 @@ def _in_log_gamma(K: Array) -> Array:
     """∂K/∂log γ = K log K for K = exp(-γ d)."""
     xp = namespace(K)
     return K * xp.log(xp.where(K > 0, K, xp.ones_like(K)))
+
+
+def _free(data: Data, like: Array, fit_intercept: FitIntercept) -> Array:
+    """What is not penalised: a free bias, and confounds beside it."""
+    if data.confounds is None:
+        return bias_basis(like, data.row_scale, fit_intercept)
+    return ConfoundRegression.of(data.confounds.C, data.row_scale).Q0
 
 
 def _targets(data: Data, criterion: Any) -> np.ndarray:
