@@ -19,6 +19,7 @@ from fitonce import (
     KernelSum,
     LeastSquaresSVC,
     RefitWarning,
+    assess,
     cross_val_predict,
     cross_validate,
     load,
@@ -262,6 +263,35 @@ def test_landmarks_and_sparse_rows_and_functions() -> None:
     np.testing.assert_allclose(by_function.predict(X), dense.predict(X), rtol=1e-9)
 
 
+def test_equal_parts() -> None:
+    X, y, _ = rows()
+    equal = KernelSum(THREE, "equal", gamma=FIXED["gamma"])
+    model = KernelRidge(0.3, kernel=equal)
+    weights = np.random.default_rng(0).integers(1, 3, len(y)).astype(float)
+    fitted = clone(model).fit(X, y, weights)
+    repeated = np.repeat(X, weights.astype(int), axis=0)  # weight two is a repeated row
+    for name, weight in fitted.kernel_.weights.items():
+        silent = {other: float(other == name) for other in "abc"}
+        kernel = KernelSum(THREE, silent, gamma=FIXED["gamma"]).kernel(6)
+        K = kernel(repeated, repeated)
+        assert abs(weight * (np.diag(K).mean() - K.mean()) - 1 / 3) < 1e-9
+    nested = cross_validate(model, X, y, cv=3)
+    assert nested.route.name == "per-fold"
+    np.testing.assert_allclose(
+        cross_val_predict(model, X, y, cv=3), refitted_predict(model, X, y, cv=3), rtol=1e-9
+    )
+    test = permutation_test_score(model, X, y, cv=3, n_permutations=9, random_state=0)
+    assert test.route.name == "per-fold"
+    assert KernelSum(THREE, gamma={"a": 0.1}).untuned() == KernelSum(
+        THREE, "equal", gamma={"a": 0.1, "c": "scale"}
+    )
+    with pytest.raises(ValueError, match="whole kernel matrix"):
+        clone(model).set_params(landmarks=5).fit(X, y)
+    tuned = KernelRidge(kernel=KernelSum(THREE[:2]))
+    assessed = assess(tuned, X, y, cv=3, repeats=1, permutations=9)
+    assert 0 < assessed.permutation.pvalue < 0.2
+
+
 def test_a_kernel_without_say_changes_nothing() -> None:
     X, y, _ = rows()
     two = KernelRidge(0.3, kernel=KernelSum(THREE, **FIXED).without("c")).fit(X, y)
@@ -302,7 +332,7 @@ WRONG = {
     "zero": (THREE, {"weights": [0, 0, 0]}, "not all zero"),
     "few": (THREE, {"weights": {"a": 1.0}}, "one number for each"),
     "unknown": (THREE, {"weights": {"a": 1, "b": 1, "z": 1}}, "none of the kernels"),
-    "word": (THREE, {"weights": "equal"}, "one number for each kernel"),
+    "word": (THREE, {"weights": "even"}, "one number for each kernel"),
     "gamma": (THREE, {"gamma": -1.0}, "positive"),
     "poly": ([("a", "poly", [0])], {}, "cannot be tuned in a sum"),
 }

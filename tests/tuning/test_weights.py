@@ -20,7 +20,7 @@ def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tupl
     n, rng = 30, np.random.default_rng(0)
     X = rng.standard_normal((n, 6))
     Y = np.sin(X[:, :2]) + X[:, 3:5] + 0.3 * rng.standard_normal((n, 2))
-    parts = [("a", "rbf", slice(0, 3)), ("b", "linear", [3, 4]), ("c", "laplacian", [5])]
+    parts = [("a", "rbf", slice(0, 3)), ("b", "linear", [3, 4]), ("c", "matern32", [5])]
     kernel = KernelSum(parts, weights)
     model = KernelRidge(kernel=kernel, cv=cv, fit_intercept=fit_intercept)
     setup = setup_of(clone(model), X, Y, rng.uniform(0.5, 2.0, n) if weighted else None)

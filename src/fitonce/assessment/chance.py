@@ -30,6 +30,7 @@ from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
 from ..kernels import families
+from ..sums import KernelSum
 from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES
@@ -97,6 +98,8 @@ def quick(estimator: Any) -> Any:
     }
     if isinstance(families(given.get("kernel")), tuple):
         changes |= {"kernel": families(given["kernel"])[0]}
+    if isinstance(given.get("kernel"), KernelSum) and given["kernel"].tunes:
+        changes |= {"kernel": given["kernel"].untuned()}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
     if "landmarks" in given:

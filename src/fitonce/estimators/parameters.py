@@ -102,6 +102,12 @@ def _check_sum(estimator: Any, kernel: KernelSum) -> None:
     """What a sum of kernels needs of the estimator's other parameters; its own are checked when
     the columns are known.
     """
+    if estimator.landmarks is not None and (kernel.tunes or _is_word(kernel.weights, "equal")):
+        raise ValueError(
+            'tuned or "equal" weights and tuned gammas of a KernelSum need the whole kernel '
+            "matrix, got landmarks as well: find them on fewer rows and give them as numbers, or "
+            "use landmarks=None."
+        )
     if not kernel.tunes:
         return
     if estimator.penalty != "function":
@@ -110,11 +116,10 @@ def _check_sum(estimator: Any, kernel: KernelSum) -> None:
             f"penalty={estimator.penalty!r} instead: their gradient is that of the function norm. "
             "Give weights and gamma as numbers."
         )
-    if estimator.landmarks is not None:
-        raise ValueError(
-            "tuned weights or gammas of a KernelSum need the whole kernel matrix, got landmarks as "
-            "well: tune them on fewer rows, and give them as numbers, or use landmarks=None."
-        )
+
+
+def _is_word(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
 
 
 def _checked_families(kernel: Any) -> tuple[Any, ...]:

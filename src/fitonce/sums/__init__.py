@@ -5,7 +5,7 @@ and with weights and widths decided a `SummedKernel`, which is a kernel like any
 """
 
 from .declared import TUNED_WIDTHS, KernelSum
-from .summed import GAMMA, WEIGHTS, MatrixKernel, Member, SummedKernel, SumPlan
+from .summed import GAMMA, WEIGHTS, MatrixKernel, Member, SummedKernel, SumPlan, variance_of
 
 __all__ = [
     "GAMMA",
@@ -16,4 +16,5 @@ __all__ = [
     "Member",
     "SumPlan",
     "SummedKernel",
+    "variance_of",
 ]

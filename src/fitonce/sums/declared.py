@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 
 from ..core.arrays import to_numpy
 from ..kernels import PARAMETERS
+from ..radial import RADIAL
 from .columns import column_numbers
 from .summed import Member, SummedKernel, SumPlan, is_word
 
-TUNED_WIDTHS = ("rbf", "laplacian")  # kernels whose gamma has a gradient
+TUNED_WIDTHS = tuple(RADIAL)  # kernels whose gamma has a gradient
 NAMED = tuple(name for name in PARAMETERS if name != "precomputed")
 
 
@@ -28,18 +29,19 @@ class KernelSum(BaseEstimator):
     Parameters
     ----------
     kernels : list of (name, kernel, columns)
-        As in scikit-learn's ColumnTransformer. The kernel is a name ("linear", "rbf", "poly",
-        "laplacian", "cosine", "sigmoid"), a callable on matrices, or a precomputed matrix. Columns
+        As in scikit-learn's ColumnTransformer. The kernel is one of the names that estimators
+        take ("linear", "rbf", …), a callable on matrices, or a precomputed matrix. Columns
         are a slice, numbers, a mask, or names of a table. A precomputed matrix (N, N) holds the
         kernel of all rows that will ever be asked for; its one column of X says which row of the
         matrix each row of X is.
-    weights : "tune", sequence or dict of numbers, default="tune"
+    weights : "tune", "equal", sequence or dict of numbers, default="tune"
         θ of each kernel, in their order or by name. "tune" finds those with the least held-out
         squared error of the targets by its exact gradient, with alpha and the gammas that are
-        tuned; the estimator's criterion chooses among what several starts lead to.
+        tuned; the estimator's criterion chooses among what several starts lead to. "equal" gives
+        every kernel the same part of the whole, without a look at the targets.
     gamma : "tune", "scale", "auto", float or dict, default="tune"
-        Of every kernel that has one, or by name; names left out are tuned. Only rbf and laplacian
-        widths can be tuned.
+        Of every kernel that has one, or by name; names left out are tuned. Only kernels of
+        distances can have theirs tuned, not "poly" and "sigmoid".
     degree, coef0 : float or dict, default=3 and 1
         Of every kernel that has one, or by name.
 
@@ -104,10 +106,25 @@ class KernelSum(BaseEstimator):
         """What depends on the training rows, in words."""
         if is_word(self.weights, "tune"):
             return "the weights of kernels are chosen on each training set"
+        if is_word(self.weights, "equal"):
+            return 'weights="equal" depends on the training rows'
         for gamma in self._gammas():
             if is_word(gamma, "tune", "scale"):
                 return f"gamma={gamma!r} depends on the training rows"
         return None
+
+    def untuned(self) -> KernelSum:
+        """The same sum without a look at the targets: equal parts, and widths by scale."""
+        gammas = dict(zip(self.names, self._gammas(), strict=True))
+        parameters = self.get_params(deep=False)
+        parameters["gamma"] = {
+            name: "scale" if is_word(gamma, "tune") else gamma
+            for name, gamma in gammas.items()
+            if gamma is not None
+        }
+        if is_word(self.weights, "tune"):
+            parameters["weights"] = "equal"
+        return KernelSum(**parameters)
 
     def _gammas(self) -> list[Any]:
         parts = [_part(given) for given in _triples(self.kernels)]
@@ -156,6 +173,8 @@ class KernelSum(BaseEstimator):
         )
         for member in members:
             member.check()
+        if is_word(self.weights, "equal"):
+            return SumPlan(members, "equal")
         weights = None if is_word(self.weights, "tune") else tuple(self._weights().values())
         return SumPlan(members, weights)
 
@@ -183,7 +202,8 @@ class KernelSum(BaseEstimator):
         names, given = self.names, self.weights
         if isinstance(given, str) or given is None:
             raise ValueError(
-                f'weights must be "tune", or one number for each kernel, got {given!r} instead.'
+                'weights must be "tune", "equal" or one number for each kernel, got '
+                f"{given!r} instead."
             )
         if isinstance(given, Mapping):
             _check_names("weights", given, names)
@@ -195,9 +215,9 @@ class KernelSum(BaseEstimator):
         fine = values.shape == (len(names),) and np.all(np.isfinite(values)) and np.all(values >= 0)
         if not fine or not np.any(values > 0):
             raise ValueError(
-                f'weights must be "tune", or one number for each of {names}, none negative and '
-                f"not all zero, got {self.weights!r} instead: a kernel with a negative weight is "
-                "no kernel."
+                f'weights must be "tune", "equal" or one number for each of {names}, none '
+                f"negative and not all zero, got {self.weights!r} instead: a kernel with a "
+                "negative weight is no kernel."
             )
         return dict(zip(names, values.tolist(), strict=True))
 
@@ -212,8 +232,8 @@ class KernelSum(BaseEstimator):
         if is_word(given, "tune"):
             raise ValueError(
                 f'gamma of the {kernel} kernel {name!r} cannot be tuned in a sum, got "tune": give '
-                f'it as gamma={{"{name}": a number or "scale"}}; {" and ".join(TUNED_WIDTHS)} '
-                "widths can."
+                f'it as gamma={{"{name}": a number or "scale"}}; widths of '
+                f"{', '.join(TUNED_WIDTHS)} can."
             )
         raise ValueError(
             f'gamma of the kernel {name!r} must be a {"positive " * positive}number, "tune", '

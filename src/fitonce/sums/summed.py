@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.arrays import Array, asarray_like, take, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..distances import PointKernel
 from ..kernels import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
 from .columns import Columns
@@ -79,10 +79,12 @@ class Member:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """A sum of kernels with known columns; `weights` is None where they are tuned."""
+    """A sum of kernels with known columns; `weights` is None where they are tuned, "equal" where
+    every kernel has the same part of the whole.
+    """
 
     members: tuple[Member, ...]
-    weights: tuple[float, ...] | None
+    weights: tuple[float, ...] | str | None
 
     @property
     def tunes(self) -> bool:
@@ -103,12 +105,27 @@ class SumPlan:
     def at(self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, Any]) -> SummedKernel:
         """The kernel with chosen weights and widths for what is tuned, for these training rows."""
         gammas = self.gammas(X, weights, chosen.get(GAMMA))
+        kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
         if self.weights is None:
             theta = tuple(chosen[WEIGHTS][member.name] for member in self.members)
+        elif isinstance(self.weights, str):
+            rows = (member.rows(X) for member in self.members)
+            parts = zip(kernels, rows, strict=True)
+            variances = [variance_of(kernel(Z, Z), weights) for kernel, Z in parts]
+            theta = tuple(1.0 / (len(kernels) * variance) for variance in variances)
         else:
             theta = self.weights
-        kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
         return SummedKernel("sum", {}, self.members, kernels, theta)
+
+
+def variance_of(K: Array, weights: np.ndarray | None) -> float:
+    """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their centre in the feature
+    space of a kernel; one where a kernel is constant.
+    """
+    w = np.ones(K.shape[0]) if weights is None else weights
+    w = asarray_like(w / w.sum(), K)
+    variance = float(w @ namespace(K).linalg.diagonal(K) - w @ (K @ w))
+    return variance if variance > 0 else 1.0
 
 
 # ---- decided -------------------------------------------------------------------------------------

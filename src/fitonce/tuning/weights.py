@@ -28,7 +28,8 @@ from ..core.confounds import ConfoundRegression
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNormAt
-from ..sums import GAMMA, WEIGHTS, Member, SumPlan
+from ..radial import EUCLIDEAN, RADIAL
+from ..sums import GAMMA, WEIGHTS, Member, SumPlan, variance_of
 from .decompose import FitIntercept, bias_basis
 from .gradient import IMPASSABLE, fold_gradient
 from .problem import Data
@@ -89,13 +90,19 @@ class _Search:
             if member.tunes_gamma
         }
 
+    @property
+    def _unit(self) -> dict[str, float]:
+        """Two, or its root where gamma multiplies the distance itself and not its square."""
+        kinds = {m.name: RADIAL[m.kernel].distance for m in self.plan.members if m.tunes_gamma}
+        return {name: 2.0**0.5 if kind == EUCLIDEAN else 2.0 for name, kind in kinds.items()}
+
     # ---- starts --------------------------------------------------------------------------------
 
     def starts(self, evaluate: Evaluate) -> list[Trial]:
         """Equal parts at several widths, then each kernel in front at the best of these."""
         shifts = SHIFTS if self.centres else (0,)
         equal = np.full(len(self.names), 1.0 / len(self.names))
-        widths = [{n: 2.0**s * c for n, c in self.centres.items()} for s in shifts]
+        widths = [{n: c * self._unit[n] ** s for n, c in self.centres.items()} for s in shifts]
         trials = evaluate([self.parameters(equal, gammas) for gammas in widths])
         if self.plan.weights is not None or not 1 < len(self.names) <= MOST_IN_FRONT:
             return trials
@@ -113,19 +120,10 @@ class _Search:
         return chosen
 
     def variances(self, gammas: Mapping[str, float]) -> np.ndarray:
-        """v_b = Σ_i w_i ‖φ_b(x_i) - mean‖²/Σw of every kernel; one where a kernel is constant."""
-        return np.array([self._variance(matrix) for matrix in self._matrices(gammas)])
-
-    def _matrices(self, gammas: Mapping[str, float]) -> list[Array]:
+        """v_b of every kernel."""
         known = self.plan.gammas(self.data.X, self.data.weights, gammas)
-        return [matrix_of(member, self.data.X, known) for member in self.plan.members]
-
-    def _variance(self, K: Array) -> float:
-        xp = namespace(K)
-        w = np.ones(K.shape[0]) if self.data.weights is None else self.data.weights
-        w = asarray_like(w / w.sum(), K)
-        variance = float(w @ xp.linalg.diagonal(K) - w @ (K @ w))
-        return variance if variance > 0 else 1.0
+        matrices = (matrix_of(member, self.data.X, known) for member in self.plan.members)
+        return np.array([variance_of(K, self.data.weights) for K in matrices])
 
     # ---- descents ------------------------------------------------------------------------------
 
@@ -211,7 +209,10 @@ class SumObjective:
         Y = asarray_like(_targets(data, spec.criterion.given), like)
         Y = Y if data.row_scale is None else data.row_scale * Y
         weights = start.parameters.get(WEIGHTS)
-        theta = plan.weights if weights is None else tuple(weights.values())
+        if weights is None:
+            theta = plan.at(data.X, data.weights, start.parameters).weights
+        else:
+            theta = tuple(weights.values())
         gammas = plan.gammas(data.X, data.weights, start.parameters.get(GAMMA))
         fixed = [member for member in plan.members if not member.tunes_gamma]
         tunes_theta = plan.weights is None
@@ -270,9 +271,11 @@ class SumObjective:
             slopes += [
                 t * float(xp.sum(slope * matrix)) for t, matrix in zip(theta, matrices, strict=True)
             ]
-        for t, member, matrix in zip(theta, self.members, matrices, strict=True):
+        for t, member in zip(theta, self.members, strict=True):
             if member.tunes_gamma:
-                slopes.append(t * float(xp.sum(slope * _in_log_gamma(matrix))))
+                kernel = member.with_gamma(gammas[member.name])
+                moved = kernel.log_gamma_slope(member.rows(self.data.X))
+                slopes.append(t * float(xp.sum(slope * moved)))
         if self.tunes_mu:
             slopes.append(-float(xp.sum(slope * K)))
         return value, np.array(slopes)
@@ -303,12 +306,6 @@ class SumObjective:
         )
         theta, gammas, _ = self.values(result.x if result.fun < self(start)[0] else start)
         return Found(theta, {name: gammas[name] for name in self.widths})
-
-
-def _in_log_gamma(K: Array) -> Array:
-    """∂K/∂log γ = K log K for K = exp(-γ d)."""
-    xp = namespace(K)
-    return K * xp.log(xp.where(K > 0, K, xp.ones_like(K)))
 
 
 def _free(data: Data, like: Array, fit_intercept: FitIntercept) -> Array:
