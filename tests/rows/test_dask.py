@@ -18,6 +18,7 @@ from test_rows import LABELS, NUMBERS, TWO, WEIGHTS, N, X, agree
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.core.features import FeatureNorm
 from optional import require
 
 da = require("dask.array")
@@ -164,3 +165,36 @@ def test_a_worker_killed_on_the_way_changes_nothing():
         alone = KernelFisherDiscriminant(alpha=[0.1, 1.0]).fit(X[:60], LABELS[:60])
         assert grid.gamma_ == alone.gamma_
         np.testing.assert_allclose(grid.held_out_decision_, alone.held_out_decision_, atol=1e-12)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(("estimator", "y"), CASES, ids=lambda value: type(value).__name__)
+def test_partitions_that_live_elsewhere(estimator, y):
+    """Partitions as tensors stand for those of a GPU: work happens there, numbers are the same."""
+    torch = require("torch")
+    seen = []
+
+    def tensor(block):
+        seen.append(len(block))
+        return torch.asarray(np.array(block))
+
+    rows = da.from_array(X, chunks=(97, 3)).map_blocks(tensor, dtype=float, meta=np.empty((0, 0)))
+    model = clone(estimator).fit(rows, y, sample_weight=WEIGHTS)
+    agree(model, clone(estimator).fit(X, y, sample_weight=WEIGHTS))
+    assert sum(seen) >= 2 * N
+
+
+def test_held_out_errors_are_summed_where_the_rows_are(monkeypatch):
+    """With squared error only one model's held-out values come back, not those of all alphas."""
+    asked = []
+    original = FeatureNorm.path
+
+    def path(self, targets, mus):
+        asked.append(len(mus))
+        return original(self, targets, mus)
+
+    monkeypatch.setattr(FeatureNorm, "path", path)
+    estimator = KernelRidge(gamma=0.4, alpha=2.0 ** np.arange(-6, 5), **SETTINGS)
+    model = clone(estimator).fit(da.from_array(X, chunks=(97, 3)), NUMBERS, sample_weight=WEIGHTS)
+    assert asked == [1]
+    agree(model, clone(estimator).fit(X, NUMBERS, sample_weight=WEIGHTS))

@@ -26,7 +26,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -166,15 +166,27 @@ class FeatureNorm(Smoother):
         total = xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)
         return total / self.solved.moments.weight
 
+    def _path_parts(self, targets: Targets, mus: np.ndarray) -> tuple[Any, Array, Array]:
+        """What makes residuals and diagonals of a block; coefficients (r, m, t) and 1/(λ + μ)."""
+        Y, xp = targets.Y, namespace(targets.Y)
+        inverse = self.solved.inverse(mus)
+        coef = inverse[:, :, None] * targets.z[:, None, :]
+        flat = xp.reshape(coef, (inverse.shape[0], len(mus) * Y.shape[1]))
+        bias = 1.0 / self.solved.moments.weight if self.free_bias else 0.0
+        return partial(_path_job, self._score, inverse, flat, self.mean_Y(Y), bias), coef, inverse
+
+    def squared_errors(self, targets: Targets, mus: np.ndarray) -> np.ndarray:
+        """Sums (m,) of the squares of all leave-one-out residuals, in one pass that brings back
+        nothing else. Landmarks stay.
+        """
+        job = partial(_squares_job, self._path_parts(targets, mus)[0], len(mus))
+        return to_numpy(self.data.reduce(job, operator.add, targets.Y, self.row_scale))
+
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
         """Residuals and diagonals at all mus in one pass."""
         Y, xp = targets.Y, namespace(targets.Y)
         m, t, n = len(mus), Y.shape[1], self.n_samples
-        inverse = self.solved.inverse(mus)
-        coef = inverse[:, :, None] * targets.z[:, None, :]
-        flat = xp.reshape(coef, (inverse.shape[0], m * t))
-        bias = 1.0 / self.solved.moments.weight if self.free_bias else 0.0
-        job = partial(_path_job, self._score, inverse, flat, self.mean_Y(Y), bias)
+        job, coef, inverse = self._path_parts(targets, mus)
         residual, one_minus_h = zeros_like_shape((m, n, t), Y), zeros_like_shape((m, n), Y)
         start = 0
         for block_residual, block_diagonal in self.data.map(job, Y, self.row_scale):
@@ -376,6 +388,16 @@ def _path_job(
     residual = xp.reshape(spread, (-1, coef.shape[1])) - S @ coef
     own = bias * (xp.ones_like(Y[:, :1]) if scale is None else scale**2)
     return residual, 1.0 - own - (S**2) @ inverse
+
+
+def _squares_job(
+    path: Callable[..., tuple[Array, Array]], m: int, X: Array, Y: Array, scale: Array | None
+) -> Array:
+    """Sums (m,) of squared leave-one-out residuals of a block."""
+    residual, one_minus_h = path(X, Y, scale)
+    xp = namespace(residual)
+    squares = xp.sum(xp.reshape(residual**2, (residual.shape[0], m, -1)), axis=2)
+    return xp.sum(squares / one_minus_h**2, axis=0)
 
 
 def _values_job(

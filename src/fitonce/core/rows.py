@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Array, is_numpy, namespace, take
+from .arrays import Array, is_numpy, namespace, take, to_numpy
 
 LARGEST = 1e150  # of a value: beyond, the squares that kernels and losses are made of overflow
 HOST_ELEMENTS, DEVICE_ELEMENTS = 1 << 21, 1 << 27  # features at a time: 16 MiB, 1 GiB on a device
@@ -28,6 +28,7 @@ class Rows(ABC):
     names: list[str] | None = None  # of the columns, where they have names
     y: np.ndarray | None = None  # targets that came with the rows
     sample_weight: np.ndarray | None = None
+    remote: bool = False  # whether others do the work, so that few numbers should come back
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -78,7 +79,7 @@ class Rows(ABC):
 
 def chosen(X: np.ndarray, mask: np.ndarray) -> np.ndarray:
     """The rows of a block that are wanted."""
-    return np.asarray(X[mask[:, 0]])
+    return np.asarray(to_numpy(X)[mask[:, 0]])
 
 
 def check_magnitude(values: Array, what: str, scaled: str = "Scale the features") -> None:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ..core.arrays import is_numpy, take, to_numpy
 from ..core.moments import MomentFit, Moments, merge, merge_folds
 from ..core.readout import Readout
 from ..core.rows import block_rows
 from ..landmarks.features import LandmarkMap, landmark_map
 from ..rows.blocks import checked_block, rechunked
+from ..rows.places import brought, sent
 from ..tuning.lattice import alpha_lattice
 from ..tuning.problem import Data
 from ..tuning.search import Search, Trial
@@ -148,25 +150,27 @@ class Accumulation:
         """The part of a block.
 
         Rows X (k, n_features), targets y, weights, and the fold of its rows (one number, or one per
-        row).
+        row). The work happens where X lives, on a GPU for instance; the part comes to the host.
         """
         X = checked_block(X, "the block", self.features.landmarks.shape[1])
-        Y = self._targets(np.asarray(y))
+        Y = self._targets(to_numpy(y))
         if len(Y) != len(X):
             raise ValueError(f"the block has {len(X)} rows but {len(Y)} targets.")
         weights = None if sample_weight is None else _block_weights(sample_weight, len(X))[:, None]
         fold = _block_folds(fold, len(X))
         parts: list[Part] = []
         start = 0
-        for rows in rechunked([X], block_rows(self.features.M.shape[1])):
-            Z = self.features(rows)
+        features, (Y, weights) = sent(self.features, X), sent((Y, weights), X)
+        for rows in rechunked([X], block_rows(self.features.M.shape[1], host=is_numpy(X))):
+            Z = features(rows)
             own = slice(start, start + len(rows))
             for number in np.unique(fold[own]):
                 where = np.flatnonzero(fold[own] == number)
-                w = None if weights is None else weights[own][where]
-                parts.append(Part({int(number): Moments.of(Z[where], Y[own][where], w)}))
+                w = None if weights is None else take(weights[own, :], where)
+                moments = Moments.of(take(Z, where), take(Y[own, :], where), w)
+                parts.append(Part({int(number): moments}))
             start = own.stop
-        return reduce(Part.merge, parts) if parts else Part({})
+        return brought(reduce(Part.merge, parts) if parts else Part({}))  # type: ignore[no-any-return]
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         if self.classes is None:

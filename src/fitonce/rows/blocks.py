@@ -16,8 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_array_api_obj
 
-from ..core.arrays import Array, is_numpy, take
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.rows import Rows, check_magnitude, chosen, dense_like
 
 
@@ -198,9 +199,9 @@ def mapped(
         start = rows.stop
 
 
-def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
-    """A block as float64 (k, n_features), or an error that says where it is and what is wrong with
-    it.
+def checked_block(block: Any, where: str, n_features: int | None) -> Array:
+    """A block as float64 (k, n_features) where it lives, or an error that says where it is and
+    what is wrong with it.
     """
     if sp.issparse(block):
         raise TypeError(
@@ -208,7 +209,7 @@ def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
             "whole matrix to fit."
         )
     try:
-        X = np.asarray(block, dtype=np.float64)
+        X = _as_numbers(block)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{where} does not consist of numbers: {error}. Encode or leave out such columns."
@@ -219,33 +220,44 @@ def checked_block(block: Any, where: str, n_features: int | None) -> np.ndarray:
         )
     if n_features is not None and X.shape[1] != n_features and len(X):
         raise ValueError(f"{where} has {X.shape[1]} features, the blocks before it {n_features}.")
-    finite = np.isfinite(X).all(axis=1)
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
+    xp = namespace(X)
+    if not bool(xp.all(xp.isfinite(X))):
+        rows, columns = np.nonzero(~np.isfinite(to_numpy(X)))
         raise ValueError(
-            f"{where} contains NaN or infinity, first in its row {row} (counted from 0), column "
-            f"{int(np.flatnonzero(~np.isfinite(X[row]))[0])}: a kernel has no value there. Impute "
+            f"{where} contains NaN or infinity, first in its row {rows[0]} (counted from 0), "
+            f"column {columns[0]}: a kernel has no value there. Impute "
             "or leave out such rows before."
         )
     check_magnitude(X, where)
     return X
 
 
-def rechunked(blocks: Iterable[np.ndarray], step: int) -> Iterator[np.ndarray]:
+def _as_numbers(block: Any) -> Array:
+    """A block as float64, where it lives."""
+    if is_array_api_obj(block) and not is_numpy(block):
+        return asarray_like(block, block)
+    return np.asarray(block, dtype=np.float64)
+
+
+def rechunked(blocks: Iterable[Array], step: int) -> Iterator[Array]:
     """The same rows in blocks of `step`, the last one shorter.
 
     Sizes do not depend on how the source is cut.
     """
-    waiting: list[np.ndarray] = []
+    waiting: list[Array] = []
     count = 0
     for block in blocks:
         start = 0
         while count + len(block) - start >= step:
             stop = start + step - count
-            yield np.concatenate([*waiting, block[start:stop]]) if waiting else block[start:stop]
+            yield _joined([*waiting, block[start:stop, :]])
             waiting, count, start = [], 0, stop
         if start < len(block):
-            waiting.append(block[start:])
+            waiting.append(block[start:, :])
             count += len(block) - start
     if waiting:
-        yield np.concatenate(waiting)
+        yield _joined(waiting)
+
+
+def _joined(parts: list[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(parts, axis=0)

@@ -1,8 +1,9 @@
 """Rows of Dask collections: each function goes to the partitions, only its results come back.
 
-Arrays and data frames with known or unknown partition sizes; features are never gathered. Merging
-happens in a tree of fixed shape on the workers, so that the result does not depend on who finishes
-first, nor on a worker that dies and has its tasks done again.
+Arrays and data frames with known or unknown partition sizes; features are never gathered. Where
+partitions are arrays of a GPU (CuPy), the work happens there and its results come to the host.
+Merging happens in a tree of fixed shape on the workers, so that the result does not depend on who
+finishes first, nor on a worker that dies and has its tasks done again.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import Array
+from ..core.arrays import Array, is_numpy, to_numpy
+from ..core.rows import DEVICE_ELEMENTS, HOST_ELEMENTS
 from .blocks import SameRows, SteppedRows, checked_block, checksum, mapped, rechunked
+from .places import brought, sent
 
 BRANCHES = 8  # results merged by one task
 AT_ONCE = 64  # partitions whose results come back together
@@ -51,6 +54,8 @@ def gathered(values: Any) -> Any:
 class DaskRows(SteppedRows):
     """Partitions of a Dask array (rows by features), `step` rows of a partition at a time."""
 
+    remote = True
+
     def __init__(self, X: Any, step: int = 4096) -> None:
         self.step = step
         names = list(getattr(X, "columns", []))
@@ -70,9 +75,14 @@ class DaskRows(SteppedRows):
             raise ValueError("the Dask collection has no rows: there is nothing to learn from.")
         self.same = SameRows("the Dask collection", STEADY_PARTITIONS)
 
-    def _tasks(self, function: Callable[..., Any], per_row: tuple[Array | None, ...]) -> list[Any]:
-        """What is `Found` in each partition, delayed."""
-        job = _dask().delayed(partial(_in_steps, function), pure=False)
+    def _tasks(
+        self,
+        function: Callable[..., Any],
+        per_row: tuple[Array | None, ...],
+        merge: Callable[[Any, Any], Any] | None = None,
+    ) -> list[Any]:
+        """What is `Found` in each partition, delayed; merged there, if told how."""
+        job = _dask().delayed(partial(_in_steps, function, merge), pure=False)
         tasks, start = [], 0
         for number, (block, size) in enumerate(
             zip(self.array.to_delayed().ravel(), self.array.chunks[0], strict=True)
@@ -94,7 +104,7 @@ class DaskRows(SteppedRows):
         self, function: Callable[..., Any], merge: Callable[[Any, Any], Any], *per_row: Array | None
     ) -> Any:
         merged = _dask().delayed(partial(_merged, merge), pure=False)
-        level = [merged([task]) for task in self._tasks(function, per_row)]
+        level = self._tasks(function, per_row, merge)
         while len(level) > 1:
             level = [merged(level[i : i + BRANCHES]) for i in range(0, len(level), BRANCHES)]
         results = self._as_before(level[0].compute())
@@ -120,6 +130,7 @@ def _with_whole_rows(array: Any) -> Any:
 
 def _in_steps(
     function: Callable[..., Any],
+    merge: Callable[[Any, Any], Any] | None,
     block: Any,
     parts: list[Any],
     step: int,
@@ -138,7 +149,14 @@ def _in_steps(
             "weights would belong to other rows. Correct the chunks= of the collection, or let "
             "Dask count them: X.compute_chunk_sizes()."
         )
-    return Found(list(mapped(function, rechunked([X], step), parts)), {number: checksum(X)})
+    sums = {number: checksum(to_numpy(X))}
+    if len(X) == 0:
+        return Found([], sums)
+    step = step if is_numpy(X) else step * (DEVICE_ELEMENTS // HOST_ELEMENTS)
+    results = mapped(sent(function, X), rechunked([X], step), [sent(part, X) for part in parts])
+    if merge is None:
+        return Found([brought(result) for result in results], sums)
+    return Found([brought(reduce(merge, results))], sums)
 
 
 def _merged(merge: Callable[[Any, Any], Any], parts: list[Found]) -> Found:
@@ -160,7 +178,7 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
     return array.map_blocks(function, dtype=small.dtype, **columns)
 
 
-def _call(model: Any, method: str, block: np.ndarray) -> np.ndarray:
+def _call(model: Any, method: str, block: Any) -> np.ndarray:
     """What the model gives for a partition, which may be empty."""
-    rows = block if len(block) else np.zeros((1, block.shape[1]))
+    rows = to_numpy(block) if len(block) else np.zeros((1, block.shape[1]))
     return np.asarray(getattr(model, method)(rows))[: len(block)]

@@ -117,6 +117,12 @@ class Problem:
         """What μ must be well above, because smaller eigenvalues were taken for rounding."""
         return 0.0
 
+    def squared_errors(self, alphas: np.ndarray) -> np.ndarray | None:
+        """The mean squared leave-one-out error at every alpha, where it can be had without the
+        residuals themselves: from rows that are elsewhere.
+        """
+        return None
+
     @property
     def reads_path(self) -> bool:
         """Whether leave-one-out values of the rows follow from a path alone."""
@@ -364,6 +370,13 @@ class LandmarkProblem(Problem):
     def left_out(self) -> float:
         """Eigenvalues of K_mm, n/m times as large in the sums over rows."""
         return self.features.left_out * self.n_samples / int(self.X.shape[0])
+
+    def squared_errors(self, alphas: np.ndarray) -> np.ndarray | None:
+        if not self.smoother.data.remote or self.smoother.dropping is not None:
+            return None
+        t = int(self.projected.Y.shape[1])
+        total = t * self.smoother.solved.moments.weight
+        return self.smoother.squared_errors(self.projected, alphas) / total
 
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
         return self.smoother.smoothing(X, mu)
