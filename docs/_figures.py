@@ -614,6 +614,13 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu_landmarks": lambda: "{seconds:.1f} s and {extra_peak_GiB:.1f} GiB".format(
         **result("gpu")["landmarks"]["1000000"]
     ),
+    **{
+        f"dask_gpu_{name}": lambda cards=name: f"{result('dask_gpu')['planned'][cards]:.0f} s"
+        for name in ("1", "8", "64")
+    },
+    "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
+    "dask_gpu_fixed": lambda: f"{result('dask_gpu')['seconds whatever the rows']:.0f} s",
+    "dask_gpu_difference": lambda: f"{result('dask_gpu')['difference']:.0e}",
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
