@@ -111,6 +111,17 @@ def r2(scores: HeldOutScores) -> np.ndarray:
     return np.asarray(np.mean(residual / np.where(total > 0, total, 1.0), axis=1))
 
 
+def correlation(scores: HeldOutScores) -> np.ndarray:
+    """1 - r of the held-out targets, averaged over targets; r is 0 of what does not vary."""
+    weights = scores.weights[None, :, None]
+    parts = (scores.predicted, scores.targets[None, ...])
+    p, y = (part - np.sum(weights * part, axis=1, keepdims=True) / weights.sum() for part in parts)
+    spread = np.sum(weights * p**2, axis=1) * np.sum(weights * y**2, axis=1)
+    together = np.sum(weights * p * y, axis=1)
+    root = np.sqrt(np.where(spread > 0, spread, 1.0))
+    return np.asarray(1.0 - np.mean(np.where(spread > 0, together / root, 0.0), axis=1))
+
+
 def margins(scores: HeldOutScores) -> tuple[np.ndarray, np.ndarray]:
     """Own class score less the best other one (m, k), and which class that was."""
     decision, labels = scores.classes
@@ -212,12 +223,14 @@ def brier(scores: HeldOutScores) -> np.ndarray:
 
 Loss = Callable[[HeldOutScores], np.ndarray]
 LOSSES: dict[str, Loss] = {
-    loss.__name__: loss for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2)
+    loss.__name__: loss
+    for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2, correlation)
 }
-CLASSIFICATION = (*(name for name in LOSSES if name != "r2"), "smoothed_error")
+NUMBERS_ONLY = ("r2", "correlation")
+CLASSIFICATION = (*(name for name in LOSSES if name not in NUMBERS_ONLY), "smoothed_error")
 ANYWHERE = ("squared_error",)  # that are computed where the predictions live
 OF_THE_FIT = ("gcv", "loo_log_density", "marginal_likelihood")  # see `likelihood`
-REGRESSION = ("squared_error", "r2", *OF_THE_FIT)
+REGRESSION = ("squared_error", *NUMBERS_ONLY, *OF_THE_FIT)
 
 
 def mean_over_folds(loss: Loss, scores: HeldOutScores) -> np.ndarray:

@@ -385,7 +385,7 @@ def _path_job(
     S = score(X, scale)
     centred = Y - (mean_Y if scale is None else scale * mean_Y)
     spread = centred[:, None, :] + xp.zeros_like(inverse[:1, :, None])
-    residual = xp.reshape(spread, (-1, coef.shape[1])) - S @ coef
+    residual = xp.reshape(spread, (Y.shape[0], coef.shape[1])) - S @ coef
     own = bias * (xp.ones_like(Y[:, :1]) if scale is None else scale**2)
     return residual, 1.0 - own - (S**2) @ inverse
 

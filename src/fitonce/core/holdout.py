@@ -252,6 +252,12 @@ class Smoother(ABC):
         """Whether deleting so many rows is cheaper than decomposing the rest."""
         return n_rows <= self.n_samples // 2
 
+    def maps_pay(self, n_targets: int) -> bool:
+        """Whether held-out values of so many targets come cheaper by matrices that are made once
+        (see `core.held_out_maps`) than by the formulas.
+        """
+        return n_targets >= 2 * self.n_samples
+
     def replaced(self, targets: Targets, removal: Removal, rho: Array) -> Targets:
         """The targets with those of the deleted rows replaced by their held-out values."""
         rows = removal.rows

@@ -226,6 +226,9 @@ class FunctionNorm(KernelSmoother):
     def can_leave_out(self, n_rows: int) -> bool:
         return super().can_leave_out(n_rows) or not self.spectrum.complete
 
+    def maps_pay(self, n_targets: int) -> bool:
+        return super().maps_pay(n_targets) and 2 * self.spectrum.rank >= self.n_samples
+
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """P (G + μ)⁻¹; through the matrix itself where there are more rows than it has."""
         spectrum, xp = self.spectrum, namespace(P)

@@ -16,6 +16,7 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from ..core.arrays import to_numpy
 from ..core.rows import is_rows
 from ..core.splits import row_numbers
+from ..estimators.fitted import keeping_coefficients
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
 from .batch import HeldOutBatch, known_scores
@@ -57,6 +58,7 @@ class Plan:
         )
         self.confounds, self.params = taken(estimator, self.params)
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
+        estimator = keeping_coefficients(estimator, self.y)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._classifier = is_classifier(estimator)

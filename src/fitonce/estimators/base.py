@@ -36,7 +36,7 @@ from .parameters import (
     used,
 )
 from .progress import CallbackSupportMixin, FitTasks
-from .record import FitRecord, record_of
+from .record import FitRecord, kept_of
 from .setup import Folds, Labels, Setup, folds_of, setup_of
 from .uncertain import influences
 from .validation import check_new_data, namespace_name
@@ -59,6 +59,10 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "confounds_",
     "confound_coef_",
     "_columns_on_confounds",
+    "dual_coef_",
+    "intercept_",
+    "leverage_",
+    "held_out_prediction_",
 )
 
 
@@ -139,7 +143,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return {name: v for name, v in vars(self).items() if name not in OPTIONAL_ATTRIBUTES}
 
     def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
-        setup = setup_of(self, X, y, *given)
+        setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         setup = self._prepare(setup, folds)
         tuner = setup.tuner(folds)
@@ -153,8 +157,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         self._set_search(setup, tuned)
         self._kept = FitRecord(setup.training, tuner, tuned.problem, folds).light()
         with tasks.task("solve"):
-            alpha = tuned.winner.alpha
-            self._solve(alpha, tuned.path.at(alpha) if tuned.path is not None else None)
+            self._solve_winner(tuned.winner, tuned.path)
+
+    def _by_target(self, y: Any, *given: Any) -> bool:
+        """Whether targets are worked on a block at a time."""
+        return False
+
+    def _solve_winner(self, winner: Trial, path: Path | None) -> None:
+        alpha = winner.alpha
+        self._solve(alpha, path.at(alpha) if path is not None else None)
 
     def _set_search(self, setup: Setup, tuned: Tuned) -> None:
         """What was chosen, and what was tried."""
@@ -203,14 +214,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         what the model is: not always the best of them, where widths per feature were kept.
         """
         self.cv_results_ = found.cv_results(perfect, n_samples)
-        self.best_score_ = perfect - winner.loss
+        self.best_score_: Any = perfect - winner.loss
         self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
 
     def _solve(self, mu: float, path: Path | None = None) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
-        record = record_of(self, "a fit")
+        record = kept_of(self, "a fit")
         problem = record.problem
-        self.alpha_ = mu
+        self.alpha_: Any = mu
         if problem.X is not None:
             self.X_fit_ = problem.X
         path = problem.path(np.asarray([mu])) if path is None else path
@@ -275,11 +286,15 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         Of a precomputed kernel only the columns that trained.
         """
         check_is_fitted(self)
+        self._check_stored()
         X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
         C = new_confounds(self, confounds, int(X.shape[0]), method)
         X = X if self._columns is None else take(X.T, self._columns).T
         X, C = without_columns(self, X, C)
         return X, dtype, C
+
+    def _check_stored(self) -> None:
+        """Refuse to predict where the coefficients were not kept: they always are."""
 
     # ---- company -------------------------------------------------------------------------------
 
@@ -298,7 +313,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             Cost: O(n²); with landmarks a pass over the rows.
         """
         check_is_fitted(self)
-        record = record_of(self, "at")
+        record = kept_of(self, "at").unchanged()
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
@@ -311,7 +326,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         evaluated = record.tuner.judged(record.problem, candidates)
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
         other._record(Search([evaluated.trial]), evaluated.trial, perfect, n)
-        other._solve(float(alpha), evaluated.path)
+        other._solve_winner(evaluated.trial, evaluated.path)
         return other
 
     def influence(self) -> np.ndarray:
@@ -365,7 +380,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             - leverage; its text is meant to be quoted in a methods section.
         """
         check_is_fitted(self)
-        record = record_of(self, "verify")
+        record = kept_of(self, "verify").whole()
         return compare_with_refits(self, record, uncalibrated(self), n_refits, X, random_state)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -394,6 +409,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
 def held_out_output(model: Any) -> np.ndarray:
     """`held_out_decision_` or `held_out_prediction_`, on the host."""
+    if model.multi_output and not hasattr(model, "held_out_prediction_"):
+        raise ValueError(
+            "this model did not keep its held-out predictions: fit with store_held_out=True."
+        )
     output = model.held_out_prediction_ if model.multi_output else model.held_out_decision_
     return to_numpy(output)
 

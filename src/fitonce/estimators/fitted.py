@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,9 +17,11 @@ from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
+from .by_target import keeps
 from .combining import KernelCommittee
 from .parameters import used
 from .record import record_of
+from .ridge import KernelRidge
 
 
 def final_step(estimator: Any) -> Any:
@@ -90,6 +93,29 @@ def criterion_of(model: Any) -> Any:
     return resolved(used(model, "criterion"), len(getattr(model, "classes_", ())))
 
 
+def alpha_of(model: Any) -> float:
+    """The alpha of a fitted model, which has one for all targets."""
+    if np.ndim(model.alpha_):
+        raise ValueError(
+            "this shows one alpha for all targets, got a model with alpha_per_target=True: fit the "
+            "targets of interest with alpha_per_target=False."
+        )
+    return float(model.alpha_)
+
+
+def keeping_coefficients(estimator: Any, y: Any) -> Any:
+    """An estimator that will keep the coefficients of its many targets where it would not by
+    default: it is to predict in cross-validation, and the predictions are as many.
+    """
+    last = final_step(estimator)
+    automatic = isinstance(last, KernelRidge) and last.store_dual_coef == "auto"
+    if not automatic or np.ndim(y) != 2 or keeps("auto", int(np.prod(np.shape(y)))):
+        return estimator
+    estimator = clone(estimator)
+    final_step(estimator).set_params(store_dual_coef=True, store_held_out=False)
+    return estimator
+
+
 def n_axes(model: Any) -> int:
     """How many discriminant axes `transform` gives."""
     limit = len(model.classes_) - 1
@@ -112,6 +138,7 @@ def held_out_projection(model: Any) -> np.ndarray:
 
 
 __all__ = [
+    "alpha_of",
     "criterion_of",
     "final_step",
     "first_member",
@@ -122,6 +149,7 @@ __all__ = [
     "is_committee",
     "is_model",
     "is_regressor",
+    "keeping_coefficients",
     "model_of",
     "n_axes",
     "record_of",

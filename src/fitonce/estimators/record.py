@@ -22,7 +22,17 @@ from .setup import Folds, Training
 
 
 def record_of(model: Any, what: str) -> FitRecord:
-    """The record of a fitted model, which `what` needs."""
+    """The record of a fitted model, which `what` needs with one alpha and all targets in memory."""
+    if np.ndim(getattr(model, "alpha_", 0.0)):
+        raise ValueError(
+            f"{what}() needs one alpha for all targets, got a model with alpha_per_target=True: "
+            "fit the targets of interest with alpha_per_target=False."
+        )
+    return kept_of(model, what).whole()
+
+
+def kept_of(model: Any, what: str) -> FitRecord:
+    """The same as it was kept."""
     record: FitRecord | None = model._kept
     if record is None:
         raise ValueError(
@@ -50,6 +60,34 @@ class FitRecord:
         return replace(self, training=training, tuner=replace(self.tuner, data=data))
 
     @property
+    def by_target(self) -> bool:
+        """Whether targets are worked on a block at a time."""
+        return self.tuner.data.columns is not None
+
+    def unchanged(self) -> FitRecord:
+        """Where targets were not copied: after a look at whether they are what they were."""
+        if self.tuner.data.columns is not None:
+            self.tuner.data.columns.checked()
+        return self
+
+    def whole(self) -> FitRecord:
+        """With all targets in memory."""
+        columns = self.tuner.data.columns
+        if columns is None:
+            return self
+        Y = to_numpy(columns.checked().whole(np.empty(0)))
+        training = replace(self.training, y=np.asarray(to_numpy(self.training.y)))
+        data = replace(self.tuner.data, y=Y, targets=Y, columns=None)
+        tuner, problem = replace(self.tuner, data=data), self.problem.with_targets(Y)
+        return replace(self, training=training, tuner=tuner, problem=problem)
+
+    def some_targets(self, targets: np.ndarray) -> FitRecord:
+        """Of all targets in memory some."""
+        training = replace(self.training, y=self.training.y[:, targets])
+        problem = self.problem.with_targets(self.tuner.data.targets[:, targets])
+        return replace(self, training=training, problem=problem)
+
+    @property
     def readout(self) -> Readout:
         return self.tuner.readout
 
@@ -67,7 +105,11 @@ class FitRecord:
         if self.folds is None:
             outputs = outputs_without_each(self.problem, self.readout, path)
             return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
-        outputs = [to_numpy(self.fold_outputs(fitted, mu, *fold)) for fold in self.folds]
+        outputs = [self.fold_outputs(fitted, mu, *fold) for fold in self.folds]
+        tested = np.concatenate([test for _, test in self.folds])
+        if np.array_equal(np.sort(tested), np.arange(self.training.n_samples)):  # each once
+            return take(namespace(outputs[0]).concat(outputs, axis=0), np.argsort(tested))
+        outputs = [to_numpy(output) for output in outputs]
         total = np.zeros((self.training.n_samples, *outputs[0].shape[1:]))
         count = np.zeros(self.training.n_samples)
         for (_, test), output in zip(self.folds, outputs, strict=True):

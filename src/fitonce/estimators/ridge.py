@@ -7,15 +7,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils.metadata_routing import UNUSED
 
 from ..core.arrays import Array, to_numpy
+from ..core.holdout import Path
 from ..core.readout import Numbers
+from ..tuning.search import Search, TargetTrial, Trial
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
+from .by_target import check_by_target, check_stored, solve_by_target, works_by_target
 from .confounding import check_no_confounds
+from .parameters import check_options
 from .process import predict_with_spread, process_of
 from .progress import with_callbacks
+from .record import kept_of
 from .setup import Labels
 from .uncertain import intervals
 
@@ -32,8 +38,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     alpha : float, array of candidates or "tune", default="tune"
         Regularisation; added to the eigenvalues of the centred kernel matrix. "tune" tries powers
         of two, from 2^-30 to 2^12 times the mean eigenvalue, except where that is below
-        double precision. An array is a list of candidates for all targets together, not one
-        value per target.
+        double precision. An array is a list of candidates, not one value per target.
+    alpha_per_target : bool, default=False
+        Whether every column of y chooses its own alpha among the candidates, by its own held-out
+        predictions. Other tuned parameters are common to all, those with the best mean over
+        targets. float32 targets are then worked on in float32; sums over rows are in float64.
     kernel : str, list of str, callable or KernelSum, default="rbf"
         "linear", "rbf", "laplacian", "exponential", "matern32", "matern52", "poly", "cosine",
         "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns the matrix of all
@@ -59,10 +68,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         both.
     criterion : str, scorer or callable, default="squared_error"
         The loss by which tuned parameters and candidates are chosen. Of held-out values:
-        "squared_error", the mean squared error of the targets (PRESS), or "r2", 1 - R², averaged
-        over targets. Of the fit of all rows, without `cv`: "gcv" (generalised cross-validation),
-        and of the model as a Gaussian process "loo_log_density" and "marginal_likelihood", minus
-        the mean log density a row at the most likely signal variance. Or one of scikit-learn's
+        "squared_error", the mean squared error of the targets (PRESS), "r2" or "correlation",
+        1 - R² or 1 - r, averaged over targets. Of the fit of all rows, without `cv`: "gcv"
+        (generalised cross-validation), and of the model as a Gaussian process "loo_log_density" and
+        "marginal_likelihood", minus the mean log density a row at the most likely signal variance.
+        Or one of scikit-learn's
         scorers, by name ("neg_mean_absolute_error", …) or as an object, or a callable
         ``criterion(y, held_out_prediction)`` that returns a score; higher is better for these.
     pooled : bool, default=True
@@ -108,15 +118,19 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     n_jobs : int or None, default=None
         How many kernel parameters are tried at the same time, through joblib; None is one unless in
         a ``joblib.parallel_config``.
+    store_dual_coef, store_held_out : bool or "auto", default="auto"
+        Whether to keep `dual_coef_`, which `predict` needs, and `held_out_prediction_`. "auto"
+        keeps those of up to 2^25 numbers (rows times targets, 256 MiB), and always all where there
+        are fewer than 64 targets.
     verbose : int, default=0
         Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on
-        the standard error stream.
+        the standard error stream; with many targets, how many are done.
 
     Attributes
     ----------
     alpha_, gamma_, degree_, coef0_, penalty_
         The values used; the parameters of the kernel where it has them. gamma_ is an array where
-        there is one per feature.
+        there is one per feature, alpha_ (n_targets,) where there is one per target.
     kernel_ : str, callable or KernelSum
         The kernel that was chosen, or the one given; a sum with all weights and widths as numbers.
     X_fit_ : array of shape (n_samples, n_features)
@@ -131,16 +145,16 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         What ``cross_val_predict(..., cv=LeaveOneOut())`` gives by refitting with the chosen values
         (by `cv`, if given: the mean where a row is tested several times, NaN where it never is).
     leverage_ : array of shape (n_samples,)
-        Diagonal of the hat matrix, bias included.
-    effective_dof_ : float
+        Diagonal of the hat matrix, bias included; not with an alpha per target.
+    effective_dof_ : float or array of shape (n_targets,)
         Sum of the leverages.
     cv_results_ : dict
         Everything the search tried, in the shape of scikit-learn's searches: ``params``,
         ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
         `criterion` (what it returned, for a callable), on ``n_samples`` rows: all of them, or those
-        of a sample, which rank behind.
-    best_score_ : float
-        The score of the chosen values, after refinement.
+        of a sample, which rank behind. With an alpha per target, means over the targets.
+    best_score_ : float or array of shape (n_targets,)
+        The score of the chosen values, after refinement; of every target with an alpha of its own.
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
@@ -163,11 +177,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     """
 
     multi_output: ClassVar[bool] = True
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"multioutput": UNUSED}
 
     def __init__(
         self,
         alpha: Any = "tune",
         *,
+        alpha_per_target: bool = False,
         kernel: Any = "rbf",
         gamma: Any = "tune",
         degree: float = 3,
@@ -186,9 +202,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         confounding: str = "remove",
         random_state: Any = None,
         n_jobs: int | None = None,
+        store_dual_coef: bool | str = "auto",
+        store_held_out: bool | str = "auto",
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
+        self.alpha_per_target = alpha_per_target
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -207,6 +226,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.confounding = confounding
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.store_dual_coef = store_dual_coef
+        self.store_held_out = store_held_out
         self.verbose = verbose
 
     @with_callbacks
@@ -227,7 +248,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             `landmarks` also a Dask collection, or the rows of a file or of blocks
             (`fitonce.rows.open_rows`), which bring their targets with them.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Targets.
+            Targets. From 64 columns on, or with an alpha for each, they are worked on a block of
+            columns at a time and not copied: an ``np.memmap`` is read as it is needed.
         sample_weight : array-like of shape (n_samples,), default=None
             Weight 2 equals a repeated row; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
@@ -249,6 +271,29 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def _set_held_out(self, held_out: Array) -> None:
         self.held_out_prediction_ = held_out
+
+    def _by_target(self, y: Any, *given: Any) -> bool:
+        return works_by_target(self, y, confounded=len(given) > 2 and given[2] is not None)
+
+    def _check_stored(self) -> None:
+        check_stored(self)
+
+    def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
+        super()._record(found, winner, perfect, n_samples)
+        if isinstance(winner, TargetTrial):
+            self.best_score_ = perfect - winner.chosen_loss
+            self.best_params_["alpha"] = winner.alphas[winner.chosen]
+
+    def _solve_winner(self, winner: Trial, path: Path | None) -> None:
+        record = kept_of(self, "a fit")
+        if not record.by_target:
+            super()._solve_winner(winner, path)
+        elif isinstance(winner, TargetTrial):
+            self.alpha_ = winner.alphas[winner.chosen]
+            solve_by_target(self, record, self.alpha_)
+        else:
+            self.alpha_ = winner.alpha
+            solve_by_target(self, record, np.full(record.readout.n_targets, winner.alpha))
 
     @blockwise
     def predict(
@@ -291,12 +336,23 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             return predict_with_spread(self, X, return_cov, signal_variance, noise)
         return self._predicted(X, "predict", confounds)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
-        """R² of the predictions, averaged over targets."""
-        if confounds is None:
-            return float(RegressorMixin.score(self, X, y, sample_weight))
-        predicted = to_numpy(self.predict(X, confounds=confounds))
-        return float(r2_score(to_numpy(y), predicted, sample_weight=sample_weight))
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        confounds: Any = None,
+        *,
+        multioutput: Any = "uniform_average",
+    ) -> Any:
+        """R² of the predictions, averaged over targets.
+
+        `multioutput` is that of scikit-learn's ``r2_score``: "raw_values" for one R² per target.
+        """
+        given = {} if confounds is None else {"confounds": confounds}
+        predicted = to_numpy(self.predict(X, **given))
+        options = {"sample_weight": sample_weight, "multioutput": multioutput}
+        return r2_score(to_numpy(y), predicted, **options)
 
     def gaussian_process(self, signal_variance: Any = 1.0) -> GaussianProcess:
         """The model read as a Gaussian process: leave-one-out densities and marginal likelihood.
@@ -328,6 +384,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
 
     def __fitonce_check__(self) -> None:
         super().__fitonce_check__()
+        check_options(
+            self,
+            alpha_per_target=(True, False),
+            store_dual_coef=(True, False, "auto"),
+            store_held_out=(True, False, "auto"),
+        )
+        check_by_target(self)
         likelihood = ("loo_log_density", "marginal_likelihood")
         named = isinstance(self.criterion, str) and self.criterion in likelihood
         if named and self.penalty != "function":

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import LeaveOneGroupOut, check_cv
 
 from ..core.arrays import Array, asarray_like, take, to_numpy
+from ..core.columns import Columns
 from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.rows import check_magnitude, dense_like, is_rows
@@ -28,6 +29,7 @@ from .validation import (
     as_rows,
     check_fit_data,
     check_landmarks,
+    check_many_targets,
     check_weights,
     namespace_name,
 )
@@ -111,6 +113,7 @@ class Setup:
     labels: Labels
     data: Data
     specification: Specification
+    verbose: int = 0
 
     @property
     def readout(self) -> Readout:
@@ -118,7 +121,8 @@ class Setup:
 
     def tuner(self, folds: Folds | None = None) -> Tuner:
         deletions = None if folds is None else [self.training.deletion(*fold) for fold in folds]
-        return Tuner(self.data, self.specification, self.readout, deletions)
+        given = self.data, self.specification, self.readout, deletions
+        return Tuner(*given, verbose=self.verbose)
 
 
 def specification_of(estimator: Any, n_classes: int) -> Specification:
@@ -143,6 +147,7 @@ def specification_of(estimator: Any, n_classes: int) -> Specification:
         refine=estimator.refine,
         dropping=estimator.shared_landmarks == "drop",
         search=estimator.search,
+        each_target=getattr(estimator, "alpha_per_target", False),
     )
 
 
@@ -153,9 +158,17 @@ def setup_of(
     sample_weight: Any = None,
     groups: Any = None,
     confounds: Any = None,
+    *,
+    by_target: bool = False,
 ) -> Setup:
-    """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it."""
-    training = training_of(estimator, X, y, sample_weight, groups)
+    """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it.
+
+    `by_target`: y stays where it is, to be worked on a block of columns at a time.
+    """
+    training = training_of(estimator, X, y, sample_weight, groups, by_target)
+    if by_target:
+        return _setup_by_target(estimator, training)
+    check_one_alpha(estimator, training.y)
     if confounds is not None:
         training = _with_confounds(estimator, training, confounds)
     y_active = training.y[training.active]
@@ -206,6 +219,32 @@ def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:
     return Confounds(C, estimator.confounding)
 
 
+def _setup_by_target(estimator: Any, training: Training) -> Setup:
+    """The same with targets in columns, of which none is looked at yet."""
+    single = bool(estimator.alpha_per_target)
+    rows = None if training.all_active else training.active
+    columns = Columns(training.y, rows, single).checked()
+    n, t = columns.shape
+    weights = None if training.weights is None else training.weights[training.active]
+    labels = estimator.__fitonce_labels__(np.broadcast_to(np.float64(0.0), (n, t)), weights)
+    X = training.active_X()
+    none = np.empty((n, 0))
+    data = Data(X, none, None, none, weights, row_scale_of(weights, X), columns=columns)
+    return Setup(training, labels, data, specification_of(estimator, 0), estimator.verbose)
+
+
+def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
+    """Refuse an alpha for each target where one is needed for all."""
+    chosen = getattr(estimator, "alpha_per_target", False) and np.size(estimator.alpha) != 1
+    tuned = isinstance(estimator.alpha, str) or chosen
+    if getattr(estimator, "alpha_per_target", False) and tuned and np.ndim(y) == 2:
+        raise ValueError(
+            "this needs one alpha for all targets, got alpha_per_target=True: use "
+            "alpha_per_target=False here; permutation tests of many targets are "
+            "fitonce.permutation_test_targets."
+        )
+
+
 def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:
     """The points that stand for the rows; chosen once, whatever is tuned."""
     given = estimator.landmarks
@@ -223,16 +262,26 @@ def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:
 
 
 def training_of(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    groups: Any = None,
+    by_target: bool = False,
 ) -> Training:
     """Validated rows, and parameters that mean something."""
     estimator.__fitonce_check__()
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
     came_in = namespace_name(X)
-    X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output)
+    if by_target:
+        X, y = check_many_targets(estimator, X, y)
+    else:
+        X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output)
     if not is_rows(X) and not callable(estimator.kernel):
         check_magnitude(X.data if sp.issparse(X) else X, "X")
-    if estimator.multi_output and y.dtype.kind == "f":  # what else it is, is told later
+    if (
+        estimator.multi_output and not by_target and y.dtype.kind == "f"
+    ):  # what else it is, is told later
         check_magnitude(y, "y", "Scale the targets")
     weights = check_weights(sample_weight, X.shape[0])
     active = np.arange(X.shape[0]) if weights is None else np.flatnonzero(weights > 0)

@@ -116,16 +116,37 @@ def check_fit_data(
         estimator,
         X,
         y,
-        accept_sparse=_accept_sparse(is_precomputed(estimator.kernel)),
-        # scikit-learn's L1 distances take 32-bit indices only
-        accept_large_sparse="laplacian" not in np.atleast_1d(families(estimator.kernel)),
-        dtype=np.float64,
-        copy=not _stays_where_it_is(estimator, X),
-        ensure_min_samples=2,
         multi_output=multi_output,
         y_numeric=multi_output,
+        **_rows_options(estimator, X),
     )
     return X, np.array(y)
+
+
+def check_many_targets(estimator: Any, X: Any, y: Any) -> tuple[Array, Any]:
+    """X as in `check_fit_data`, and targets (n, t) that stay where they are, uncopied: an array, a
+    file that is mapped into memory, or an array on a device. Their values are looked at later.
+    """
+    if is_foreign_array(X):
+        X = _check_foreign(estimator, X, reset=True)
+    else:
+        X = validate_data(estimator, X, **_rows_options(estimator, X))
+    if not is_foreign_array(y):
+        y = check_array(y, dtype="numeric", ensure_all_finite=False)
+    check_consistent_length(np.empty(X.shape[0]), np.empty(y.shape[0]))
+    return X, y
+
+
+def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
+    """How scikit-learn is to validate training rows."""
+    return {
+        "accept_sparse": _accept_sparse(is_precomputed(estimator.kernel)),
+        # scikit-learn's L1 distances take 32-bit indices only
+        "accept_large_sparse": "laplacian" not in np.atleast_1d(families(estimator.kernel)),
+        "dtype": np.float64,
+        "copy": not _stays_where_it_is(estimator, X),
+        "ensure_min_samples": 2,
+    }
 
 
 def _stays_where_it_is(estimator: Any, X: Any) -> bool:

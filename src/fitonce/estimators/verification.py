@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -103,7 +104,8 @@ def compare_with_refits(
     for train, test in (splits[number] for number in order):
         if len(deviations) == n_refits:
             break
-        outputs = _refit_outputs(estimator, kept, X, train, test)
+        refit = partial(_refit_outputs, estimator, X=X, train=train, test=test)
+        outputs = _by_alpha(estimator, kept, refit)
         if outputs is not None:
             difference = np.abs(
                 outputs - _closed_form_outputs(estimator, kept, held_out, train, test)
@@ -111,14 +113,16 @@ def compare_with_refits(
             deviations.append(
                 np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0)
             )
-    conditioning = conditioning_of(problem, estimator.alpha_)
-    leverage = estimator.leverage_
+    smallest = float(np.min(estimator.alpha_))
+    conditioning = conditioning_of(problem, smallest)
+    one_minus_h = problem.smoother.path(problem.projected, np.asarray([smallest])).one_minus_h
+    stored = 4.0 * float(np.finfo(held_out.dtype).eps)  # predictions kept in float32
     return Verification(
         n_refits=len(deviations),
         max_deviation=float(max(deviations, default=np.inf) / scale),
-        tolerance=max(1e-8, 1e3 * conditioning),
+        tolerance=max(1e-8, stored, 1e3 * conditioning),
         conditioning=conditioning,
-        smallest_one_minus_leverage=float(namespace(leverage).min(1.0 - leverage)),
+        smallest_one_minus_leverage=float(namespace(one_minus_h).min(one_minus_h)),
     )
 
 
@@ -132,9 +136,27 @@ def _closed_form_outputs(
     tests = [] if kept.folds is None else [rows for _, rows in kept.folds]
     if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
         return np.asarray(held_out[test])
-    mu = estimator.alpha_
-    fitted = kept.problem.fit(mu)
-    return np.asarray(to_numpy(kept.fold_outputs(fitted, mu, train, test)))
+
+    def outputs(part: FitRecord, mu: float) -> np.ndarray:
+        return to_numpy(part.fold_outputs(part.problem.fit(mu), mu, train, test))
+
+    return np.asarray(_by_alpha(estimator, kept, outputs))
+
+
+def _by_alpha(
+    estimator: Any, kept: FitRecord, outputs: Callable[[FitRecord, float], np.ndarray | None]
+) -> np.ndarray | None:
+    """Outputs of all targets; of those that share an alpha together, where each has its own."""
+    if np.ndim(estimator.alpha_) == 0:
+        return outputs(kept, estimator.alpha_)
+    found: dict[int, np.ndarray] = {}
+    for mu in np.unique(estimator.alpha_).tolist():
+        own = np.flatnonzero(estimator.alpha_ == mu)
+        part = outputs(kept.some_targets(own), mu)
+        if part is None:
+            return None
+        found |= dict(zip(own.tolist(), part.reshape(len(part), -1).T, strict=True))
+    return np.stack([found[target] for target in range(len(found))], axis=1)
 
 
 def _training_X(training: Any, X: Any) -> Any:
@@ -154,7 +176,7 @@ def _training_X(training: Any, X: Any) -> Any:
 
 
 def _refit_outputs(
-    estimator: Any, kept: FitRecord, X: Any, train: np.ndarray, test: np.ndarray
+    estimator: Any, kept: FitRecord, mu: float, X: Any, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray | None:
     """The main output at the test rows of an ordinary fit on the training rows, with the chosen
     parameters and row weights.
@@ -165,11 +187,13 @@ def _refit_outputs(
     training = kept.training
     names = [
         name
-        for name in ("kernel", "alpha", "gamma", "degree", "coef0", "penalty")
+        for name in ("kernel", "gamma", "degree", "coef0", "penalty")
         if hasattr(estimator, f"{name}_")
     ]
     settings = {name: getattr(estimator, f"{name}_") for name in names}
-    settings |= {"cv": None, "refine": False}
+    settings |= {"alpha": mu, "cv": None, "refine": False}
+    if hasattr(estimator, "store_dual_coef"):
+        settings |= {"store_dual_coef": True, "store_held_out": False}
     # held-out decisions are those before calibration, and class weights are those of all rows
     settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
     if estimator.landmarks is not None:

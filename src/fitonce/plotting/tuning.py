@@ -7,10 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..estimators.fitted import criterion_of, model_of
+from ..estimators.fitted import alpha_of, criterion_of, model_of
 from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
-NAMES = {"auc": "AUC", "r2": "R²", "brier": "Brier loss", "error": "error rate"}
+NAMES = {"auc": "AUC", "r2": "R²", "correlation": "r", "brier": "Brier loss", "error": "error rate"}
 
 
 def _tried(model: Any) -> tuple[dict[str, Any], float]:
@@ -22,7 +22,7 @@ def _tried(model: Any) -> tuple[dict[str, Any], float]:
     of_kernel = np.array([entry.get("kernel") == kernel for entry in results["params"]])
     shown = np.flatnonzero(_shown(results) & of_kernel)
     candidates = [results["params"][number] for number in shown]
-    sign = 1.0 if criterion in ("auc", "r2") or callable(criterion) else -1.0
+    sign = 1.0 if criterion in ("auc", "r2", "correlation") or callable(criterion) else -1.0
     name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
     gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
     tried = {
@@ -30,7 +30,7 @@ def _tried(model: Any) -> tuple[dict[str, Any], float]:
         "alphas": np.array([entry["alpha"] for entry in candidates], dtype=float),
         "values": sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
         "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
-        "alpha": float(model.alpha_),
+        "alpha": alpha_of(model),
         "name": NAMES.get(name, name.replace("_", " ")) + ", held out",
     }
     return tried, sign

@@ -83,7 +83,7 @@ class AveragedProblem(KernelProblem):
         dual = self.smoother.dual_coef(fitted, mu)
         return take(self.P, rows) @ dual + self._bias_part(fitted.Y)
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """The model on the rows: dual_coef = Aᵀ(s∘a)."""
         Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
         xp = namespace(Y)

@@ -77,7 +77,7 @@ class ConfoundedProblem(KernelProblem):
             return leverage
         return leverage - namespace(leverage).sum(self.regression.U**2, axis=1)
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         joint = self.joint_solution(fitted, mu)
         return self.less(joint, self.of_confounds) if self.removed else joint
 
@@ -237,7 +237,7 @@ class ResidualDualProblem(ConfoundedProblem):
     def leverage(self, path: Path) -> Array:
         return Problem.leverage(self, path)
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         regression, xp = self.regression, namespace(fitted.Y)
         Q0 = regression.Q0
         dual = self.smoother.dual_coef(fitted, mu)

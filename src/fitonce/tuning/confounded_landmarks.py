@@ -70,7 +70,7 @@ class ConfoundedLandmarks(Problem):
     def confounds_of(self, rows: np.ndarray) -> Array:
         return self.inner.confounds_of(rows)
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """α = N w on the landmarks, and the bias less what w makes of the features' centre."""
         own = self.inner.solution(fitted, mu)
         assert own.coef is not None

@@ -15,10 +15,12 @@ from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
 AUTO = "auto"
-PERFECT = {"auc": 1.0, "r2": 1.0}  # the score at a loss of zero; 0 for all others
+# the score at a loss of zero; 0 for all others
+PERFECT = {"auc": 1.0, "r2": 1.0, "correlation": 1.0}
 
 CALIBRATED = ("log_loss", "brier", "smoothed_error")
-SMOOTH = ("log_loss", "brier", "squared_error", "r2", "smoothed_error")  # in every output
+# in every output
+SMOOTH = ("log_loss", "brier", "squared_error", "r2", "correlation", "smoothed_error")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ..core.arrays import (
     namespace,
     take,
 )
+from ..core.columns import Columns
 from ..core.doubt import warn_constant
 from ..core.features import FeatureNorm
 from ..core.holdout import (
@@ -64,7 +65,8 @@ class Confounds:
 class Data:
     """The rows that train: features (or kernel), y as given, targets, weights and their roots.
 
-    `codes` are class numbers and `classes` the labels they stand for, None for regression.
+    `codes` are class numbers and `classes` the labels they stand for, None for regression. Targets
+    that are worked on a block at a time are `columns`; `y` and `targets` have none then.
     """
 
     X: Any
@@ -77,6 +79,7 @@ class Data:
     block: np.ndarray | None = None  # of rows that are averaged, where they are
     classes: np.ndarray | None = None
     confounds: Confounds | None = None
+    columns: Columns | None = None
 
     def rows(self, rows: np.ndarray) -> Data:
         """Some of the rows."""
@@ -84,9 +87,10 @@ class Data:
         row_scale = None if self.row_scale is None else take(self.row_scale, rows)
         codes = None if self.codes is None else self.codes[rows]
         X, y, targets = take(self.X, rows), self.y[rows], self.targets[rows]
+        columns = None if self.columns is None else self.columns.take(rows)
         confounds = None if self.confounds is None else self.confounds.rows(rows)
-        classes = self.classes
-        return Data(X, y, codes, targets, weights, row_scale, classes=classes, confounds=confounds)
+        given = X, y, codes, targets, weights, row_scale
+        return Data(*given, classes=self.classes, confounds=confounds, columns=columns)
 
     def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
         return replace(self, y=y, codes=codes, targets=targets)
@@ -207,9 +211,9 @@ class Problem:
         """The diagonal of H (n,) at the mu of a path."""
         return 1.0 - path.one_minus_h[0, :]
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
-        α if penalised.
+        α if penalised; the weights of the features of a linear kernel, unless they are not wanted.
         """
         raise NotImplementedError
 
@@ -267,12 +271,14 @@ class KernelProblem(Problem):
 
     smoother: KernelSmoother
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
         xp = namespace(Y)
         dual_coef = self._scaled(dual)
         coef = None
-        if self.kernel.linear:  # what lies outside the range of X adds rounding only, over μ
+        if (
+            self.kernel.linear and with_coef
+        ):  # what lies outside the range of X adds rounding only, over μ
             coef = self._coef(self._scaled(self.smoother.inside(Y, dual, mu)))
         if self.fit_intercept == "penalized":
             intercept = xp.sum(dual_coef, axis=0)
@@ -381,7 +387,7 @@ class LandmarkProblem(Problem):
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
         return self.smoother.smoothing(X, mu)
 
-    def solution(self, fitted: Fitted, mu: float) -> Solution:
+    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""
         solved = self.smoother.solved
         coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,33 @@ class Trial:
         return float(self.alphas[self.best])
 
 
-def _tied(loss: float) -> float:
+@dataclass(frozen=True)
+class TargetTrial(Trial):
+    """One decomposition from which every target takes its own alpha.
+
+    `losses` are means over the targets; `chosen` (t,) is the number of each one's alpha, and
+    `chosen_loss` (t,) what it loses there.
+    """
+
+    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
+    chosen_loss: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
+    ) -> TargetTrial:
+        """From the losses (m, t) of all targets: the least, and among equals the largest alpha."""
+        tied = losses <= _tied(losses.min(axis=0))
+        chosen = len(alphas) - 1 - np.argmax(tied[::-1], axis=0)
+        own = np.take_along_axis(losses, chosen[None, :], axis=0)[0]
+        return cls(parameters, alphas, losses.mean(axis=1), sampled, chosen, own)
+
+    @property
+    def loss(self) -> float:
+        return float(self.chosen_loss.mean())
+
+
+def _tied(loss: Any) -> Any:
     return loss + TIE * abs(loss)
 
 

@@ -36,7 +36,8 @@ class Specification:
 
     `kernel` is a name or a function, or a tuple of names of which one is to be chosen.
     `alphas` are the candidates, None where they are placed by the rows. `dropping` says that
-    landmarks leave with their rows, `search` how gamma is looked for where there are many rows.
+    landmarks leave with their rows, `search` how gamma is looked for where there are many rows,
+    `each_target` that every target has an alpha of its own.
     """
 
     kernel: Any
@@ -51,6 +52,7 @@ class Specification:
     refine: bool = False
     dropping: bool = False
     search: str = "auto"
+    each_target: bool = False
 
     @property
     def families(self) -> tuple[Any, ...]:

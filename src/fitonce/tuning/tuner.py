@@ -28,8 +28,9 @@ from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
 from .problem import Data, Problem, exact_problem, landmark_problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Branch, Evaluate, Search, Trial, described
+from .search import Branch, Evaluate, Search, TargetTrial, Trial, described
 from .specification import Specification
+from .targets import TargetLosses
 from .walk import Stages, search
 from .weights import search_sum
 
@@ -88,6 +89,7 @@ class Tuner:
     deletions: Sequence[Deletion] | None = None
     make: Callable[[Tuner, Parameters], Problem] | None = field(default=None, compare=False)
     drawn: Sample | None = field(default=None, compare=False)
+    verbose: int = field(default=0, compare=False)
 
     # ---- decompositions ------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ class Tuner:
         """
         spec = self.specification
         function_norm = parameters.get("penalty", spec.penalty) == "function"
-        return bool(function_norm and not spec.criterion.of_the_fit)
+        return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
 
     def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
         """A single alpha, from a Cholesky factorisation; all of them where that is no cheaper, or
@@ -231,13 +233,24 @@ class Tuner:
         self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
     ) -> Evaluated:
         """Some candidates for alpha on a decomposition that is there."""
-        losses, path = self._losses(problem, alphas)
         sampled = None if self.drawn is None else len(self.drawn.rows)
+        if self.data.columns is not None:
+            by_target = self.losses_by_target(problem, alphas)
+            make = TargetTrial.of if self.specification.each_target else _of_all_targets
+            return Evaluated(make(parameters or {}, alphas, by_target, sampled), problem, None)
+        losses, path = self._losses(problem, alphas)
         return Evaluated(Trial(parameters or {}, alphas, losses, sampled), problem, path)
 
     def branches(self) -> list[Branch]:
         """What is tuned beside alpha."""
         return self.specification.branches(self.data)
+
+    def losses_by_target(self, problem: Problem, alphas: np.ndarray) -> np.ndarray:
+        """The criterion for every alpha and target (m, t)."""
+        data, criterion = self.data, self.specification.criterion
+        assert data.columns is not None
+        given = problem, data.columns, self.deletions, data.weights, criterion, self.verbose
+        return TargetLosses(*given)(alphas)
 
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
@@ -283,6 +296,13 @@ class Tuner:
             found = self._found(evaluate, stages)
             problem, path = best.of(found.winner)
         return Tuned(found, found.winner, problem, path)
+
+
+def _of_all_targets(
+    parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
+) -> Trial:
+    """One alpha for all targets: the mean of their losses (m, t)."""
+    return Trial(parameters, alphas, losses.mean(axis=1), sampled)
 
 
 def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
@@ -374,7 +394,7 @@ def _name(parameters: Mapping[str, Any]) -> str:
 def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
     """Tell where the criterion still falls at the end of what was tried."""
     winner = tuned.winner
-    edge = winner.falling_edge
+    edge = None if isinstance(winner, TargetTrial) else winner.falling_edge
     if specification.alphas is None and edge is not None:
         if edge == "upper":
             reason = "beyond it every model is constant; this kernel finds nothing in these data"

@@ -1,0 +1,90 @@
+r"""Held-out values of a split as a matrix times targets, for many targets.
+
+Predictions of test rows are linear in the training rows' targets, Ŷ_Te = M(μ) Y_Tr. M is what the
+smoother holds out for unit targets, so every deletion formula gives it, whatever the penalty, the
+weights or the rows that leave. It costs O(n²r) for each mu, once; after that each target takes n²
+multiplications for each mu and nothing else. That pays from about 2 n targets.
+
+M(μ) = W diag(1/(λ + μ)) Uᵀ changes smoothly with μ, so that the matrices of neighbouring mu are
+nearly dependent. A pivoted QR decomposition finds a basis among them and the coefficients of the
+others, to `DEPENDENT` of their norm; only the basis is multiplied by targets. Of 43 powers of two
+it takes 13 to 40, of 20 candidates over six decades 12 to 20, fewer the flatter the spectrum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from .arrays import Array, asarray_like, namespace, take, to_numpy
+
+DEPENDENT = 1e-12  # what the others may differ from what the basis makes of them, relative
+
+
+@dataclass(frozen=True)
+class HeldOutMap:
+    """What one split predicts for the rows it tests, for m values of mu.
+
+    `basis` (b, k, n_Tr) are matrices of b of them, `mixing` (m, b) makes all of these, or is None
+    where the basis is all.
+    """
+
+    train: np.ndarray
+    tested: np.ndarray
+    basis: Array
+    mixing: Array | None = None
+
+    def __call__(self, Y: Array) -> Array:
+        """Held-out values (m, k, T) of targets (n, T), in their precision."""
+        xp = namespace(Y)
+        b, k, n = self.basis.shape
+        # all rows in their order are a view, which spares a copy
+        trained = Y if n == Y.shape[0] else take(Y, self.train)
+        values = xp.reshape(self.basis, (b * k, n)) @ trained
+        if self.mixing is None:
+            return xp.reshape(values, (b, k, Y.shape[1]))
+        mixed = self.mixing @ xp.reshape(values, (b, k * Y.shape[1]))
+        return xp.reshape(mixed, (self.mixing.shape[0], k, Y.shape[1]))
+
+    def astype(self, dtype: object) -> HeldOutMap:
+        xp = namespace(self.basis)
+        mixing = None if self.mixing is None else xp.astype(self.mixing, dtype)
+        return HeldOutMap(self.train, self.tested, xp.astype(self.basis, dtype), mixing)
+
+
+def held_out_map(train: np.ndarray, tested: np.ndarray, matrices: Array) -> HeldOutMap:
+    """From the matrices (m, k, n_Tr) of all mu: their basis."""
+    xp, m = namespace(matrices), int(matrices.shape[0])
+    flat = xp.reshape(matrices, (m, -1))
+    norms = xp.sqrt(xp.sum(flat**2, axis=1))
+    if m == 1 or flat.shape[1] <= m or not bool(xp.all(norms > 0)):
+        return HeldOutMap(train, tested, matrices)
+    chosen, mixing = _basis(to_numpy(_triangle(flat, norms)))
+    if len(chosen) == m:
+        return HeldOutMap(train, tested, matrices)
+    scale = to_numpy(norms)
+    mixing = scale[:, None] * mixing / scale[chosen]
+    basis = take(matrices, chosen)
+    return HeldOutMap(train, tested, basis, asarray_like(mixing, matrices))
+
+
+def _triangle(flat: Array, norms: Array) -> Array:
+    """R (m, m) of the QR decomposition of the matrices as columns of norm one."""
+    xp = namespace(flat)
+    return xp.linalg.qr((flat / norms[:, None]).T, mode="reduced")[1]
+
+
+def _basis(R: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which columns of R (m, m) the others follow from, and the coefficients (m, b) of all."""
+    m = R.shape[1]
+    upper, order = scipy.linalg.qr(R, mode="r", pivoting=True)
+    size = np.sqrt(np.cumsum((upper**2)[::-1], axis=0)[::-1])  # of what is left, by columns
+    left = np.array([np.max(size[j, j:]) for j in range(m)])
+    b = max(1, int(np.sum(left > DEPENDENT)))
+    coefficients = scipy.linalg.solve_triangular(upper[:b, :b], upper[:b, b:])
+    mixing = np.zeros((m, b))
+    mixing[order[:b], np.arange(b)] = 1.0
+    mixing[order[b:]] = coefficients.T
+    return order[:b], mixing

@@ -1,0 +1,204 @@
+"""Kernel ridge of many targets: each with an alpha of its own, worked on a block at a time.
+
+Everything that is not a target's own, the decomposition and the splits, is there when this begins.
+What is left is done for blocks of targets, and within them for those that share an alpha.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+
+from ..core.arrays import Array, index_like, namespace, take, to_numpy
+from ..core.columns import column_blocks, columns_at_once
+from ..core.target_losses import BY_TARGET
+from ..sums import KernelSum
+from ..tuning.solution import Solution
+from ..tuning.targets import Told
+from .doubts import warn_if_doubtful
+from .record import FitRecord
+
+MANY = 64  # targets; from here on they are worked on a block at a time, one alpha for all or not
+STORED = 1 << 25  # numbers that "auto" keeps of an array: 256 MiB in float64
+COPIES = 8  # of a block at the peak of its solution
+
+
+def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
+    """Whether targets are worked on a block at a time: where each has its own alpha, and where
+    they are many and the criterion looks at one after the other.
+    """
+    if model.alpha_per_target and confounded:
+        raise ValueError(
+            "alpha_per_target=True does not take confounds yet: use alpha_per_target=False, or "
+            "fit the targets one after the other."
+        )
+    shape: Any = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
+    if len(shape) != 2:
+        return False
+    if model.alpha_per_target or confounded:
+        return not confounded
+    named = isinstance(model.criterion, str) and model.criterion in BY_TARGET
+    ard = isinstance(model.gamma, str) and model.gamma == "ard"
+    plain = model.landmarks is None and not model.refine and not ard and not _tunes_sum(model)
+    return bool(named and plain and int(shape[1]) >= MANY)
+
+
+def _tunes_sum(model: Any) -> bool:
+    """Whether the weights of several kernels are looked for, by gradient of all targets' error."""
+    return isinstance(model.kernel, KernelSum) and model.kernel.tunes
+
+
+def check_by_target(model: Any) -> None:
+    """Refuse what does not go with an alpha for each target."""
+    if not model.alpha_per_target:
+        return
+    if model.refine or (isinstance(model.gamma, str) and model.gamma == "ard"):
+        raise ValueError(
+            'alpha_per_target=True chooses among candidates, and refine=True or gamma="ard" move '
+            "one alpha for all targets between them: use one of the two. More candidates are "
+            "cheap: alpha=np.logspace(...)."
+        )
+    if _tunes_sum(model):
+        raise ValueError(
+            "alpha_per_target=True needs a KernelSum whose weights and widths are numbers: they "
+            "are found by the gradient of one alpha for all targets. Fit with "
+            "alpha_per_target=False first and give kernel=model.kernel_."
+        )
+    if isinstance(model.criterion, str) and model.criterion in (
+        "gcv",
+        "loo_log_density",
+        "marginal_likelihood",
+    ):
+        raise ValueError(
+            f"alpha_per_target=True judges every target by its held-out values, got criterion="
+            f"{model.criterion!r}, which looks at the fit of all rows: use one of "
+            f"{', '.join(map(repr, BY_TARGET))}, a scorer or a function."
+        )
+    if model.landmarks is not None:
+        raise ValueError(
+            "alpha_per_target=True needs landmarks=None: the sums over rows that landmarks are "
+            "fitted from hold all targets at once. Use alpha_per_target=False, or fit the targets "
+            "one after the other."
+        )
+
+
+def keeps(asked: Any, numbers: int) -> bool:
+    """Whether an array of so many numbers is kept: as asked for, or by its size."""
+    return numbers <= STORED if isinstance(asked, str) else bool(asked)
+
+
+def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
+    """The attributes of a model whose targets have these alphas (t,).
+
+    Cost: for each target a few products with n×n matrices, and for each block and alpha the systems
+    of the splits. Memory: what is kept, and `COPIES` of a block.
+    """
+    problem, data = record.problem, record.tuner.data
+    assert data.columns is not None
+    columns, like = data.columns, problem.smoother.Q0
+    n, t = columns.shape
+    _set_degrees_of_freedom(model, record, alphas)
+    few = columns.block(slice(0, min(t, 16)), like)
+    warn_if_doubtful(problem.with_targets(few), float(np.min(alphas)))
+    if problem.X is not None:
+        model.X_fit_ = problem.X
+    held_out = keeps(model.store_held_out, record.training.n_samples * t)
+    dual = keeps(model.store_dual_coef, n * t)
+    if not (held_out or dual):
+        return
+    p = 0 if problem.X is None else int(problem.X.shape[1])
+    wanted = dual, held_out, p * t <= max(STORED, n * t)
+    kept = _Kept(t, columns.precision(like), like)
+    told = Told(t, model.verbose, "targets solved")
+    for block in column_blocks(t, columns_at_once(COPIES * n, like)):
+        Y, own = columns.block(block, like), alphas[block]
+        for mu in np.unique(own).tolist():
+            chosen = np.flatnonzero(own == mu)
+            part = Y if len(chosen) == len(own) else take(Y.T, chosen).T
+            solved = replace(record, problem=problem.with_targets(part))
+            kept.put(block.start + chosen, *_solved(solved, mu, *wanted))
+        told(block.stop - block.start)
+    if kept.solution is not None:
+        model._set_solution(kept.solution, record.readout)
+    if "held_out" in kept.arrays:
+        model._set_held_out(record.readout.shaped(kept.arrays["held_out"]))
+
+
+def _solved(
+    record: FitRecord, mu: float, dual: bool, held_out: bool, coef: bool
+) -> tuple[Solution | None, Array | None]:
+    """The model and the held-out predictions of targets that share an alpha."""
+    path = record.problem.path(np.asarray([mu]))
+    solution = None
+    if dual:
+        solution = record.problem.solution(record.fitted(path), mu, with_coef=coef)
+    values = record.held_out(path) if held_out else None
+    if values is not None and values.ndim == 1:
+        values = values[:, None]
+    return solution, values
+
+
+class _Kept:
+    """Arrays with one column for each target, filled as they are solved."""
+
+    def __init__(self, n_targets: int, dtype: Any, like: Array) -> None:
+        self.n_targets, self.dtype, self.like = n_targets, dtype, like
+        self.arrays: dict[str, Array] = {}
+        self.centred = False
+
+    def put(self, columns: np.ndarray, solution: Solution | None, held_out: Array | None) -> None:
+        found = {"held_out": held_out}
+        if solution is not None:
+            self.centred = solution.centred
+            found |= {"dual_coef": solution.dual_coef, "coef": solution.coef}
+            found["intercept"] = solution.intercept[None, :]
+        for name, values in found.items():
+            if values is not None:
+                self._put(name, columns, values)
+
+    def _put(self, name: str, columns: np.ndarray, values: Array) -> None:
+        if name not in self.arrays:
+            xp = namespace(self.like)
+            dtype = xp.float64 if name == "intercept" else self.dtype
+            shape = (int(values.shape[0]), self.n_targets)
+            self.arrays[name] = xp.empty(shape, dtype=dtype, device=device(self.like))
+        array = self.arrays[name]
+        first, last = int(columns[0]), int(columns[-1])
+        if last - first + 1 == len(columns):  # neighbours: no list of columns
+            array[:, first : last + 1] = values
+        else:
+            array[:, index_like(columns, array)] = values
+
+    @property
+    def solution(self) -> Solution | None:
+        if "dual_coef" not in self.arrays:
+            return None
+        arrays = self.arrays
+        intercept = arrays["intercept"][0, :]
+        return Solution(arrays["dual_coef"], intercept, arrays.get("coef"), self.centred)
+
+
+def _set_degrees_of_freedom(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
+    """`effective_dof_`, one number or one for each target; leverages where they are the same."""
+    unique, number = np.unique(alphas, return_inverse=True)
+    path = record.problem.with_targets(np.zeros((record.problem.n_samples, 1))).path(unique)
+    leverage = 1.0 - path.one_minus_h
+    dof = to_numpy(namespace(leverage).sum(leverage, axis=1))
+    if model.alpha_per_target:
+        model.effective_dof_ = dof[number]
+        return
+    model.leverage_ = leverage[0, :]
+    model.effective_dof_ = float(dof[0])
+
+
+def check_stored(model: Any) -> None:
+    """Refuse to predict where the coefficients were not kept."""
+    if not hasattr(model, "dual_coef_") and hasattr(model, "alpha_"):
+        raise ValueError(
+            "this model did not keep its dual coefficients, which predictions of new rows need: "
+            f'store_dual_coef={model.store_dual_coef!r} ("auto" keeps up to {STORED:,} numbers, '
+            "rows times targets). Fit with store_dual_coef=True."
+        )
