@@ -37,6 +37,7 @@ __all__ = [
     "RefitWarning",
     "Route",
     "Subsampling",
+    "TargetTest",
     "ValidityWarning",
     "Verification",
     "assess",
@@ -51,6 +52,7 @@ __all__ = [
     "load",
     "optimism",
     "permutation_test_score",
+    "permutation_test_targets",
     "save",
     "to_onnx",
 ]

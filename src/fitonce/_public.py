@@ -39,6 +39,7 @@ from .estimators import (
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
 from .io.onnx import to_onnx
 from .io.saving import load, save
+from .positions.targets import TargetTest, permutation_test_targets
 from .sums import KernelSum
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "RefitWarning",
     "Route",
     "Subsampling",
+    "TargetTest",
     "ValidityWarning",
     "Verification",
     "assess",
@@ -77,6 +79,7 @@ __all__ = [
     "load",
     "optimism",
     "permutation_test_score",
+    "permutation_test_targets",
     "save",
     "to_onnx",
 ]

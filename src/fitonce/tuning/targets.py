@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -51,6 +52,7 @@ class TargetLosses:
     weights: np.ndarray | None
     criterion: Criterion
     verbose: int = 0
+    kept: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __call__(self, alphas: np.ndarray) -> np.ndarray:
         """Losses (m, t). Cost: n² multiplications for each target and alpha, or less."""
@@ -67,6 +69,12 @@ class TargetLosses:
                 told(columns.stop - columns.start)
             start = stop
         return _finite(losses)
+
+    def of_targets(self, Y: Array, alphas: np.ndarray) -> np.ndarray:
+        """Losses (m, T) of targets (n, T) that are there; the matrices are kept for the next."""
+        if "hold_out" not in self.kept:
+            self.kept["hold_out"] = self._held_out_by(alphas, by_maps=True)
+        return to_numpy(self._of_targets(Y, self.kept["hold_out"]))
 
     @property
     def _like(self) -> Array:
@@ -99,9 +107,11 @@ class TargetLosses:
 
     # ---- held-out values -------------------------------------------------------------------------
 
-    def _held_out_by(self, alphas: np.ndarray) -> Callable[[Array], Iterator[Piece]]:
+    def _held_out_by(
+        self, alphas: np.ndarray, by_maps: bool | None = None
+    ) -> Callable[[Array], Iterator[Piece]]:
         """Targets (n, T) → the tested rows of each split with their values for these alphas."""
-        if not self._by_maps:
+        if not (self._by_maps if by_maps is None else by_maps):
             return lambda Y: self._by_formulas(Y, alphas)
         dtype = self.columns.precision(self._like)
         maps = [each.astype(dtype) for each in self.maps(alphas)]
@@ -165,6 +175,9 @@ class TargetLosses:
     def _of_block(self, columns: slice, hold_out: Callable[[Array], Iterator[Piece]]) -> Array:
         """Losses (m, T) of some targets."""
         Y = self.columns.block(columns, self._like, self.columns.precision(self._like))
+        return self._of_targets(Y, hold_out)
+
+    def _of_targets(self, Y: Array, hold_out: Callable[[Array], Iterator[Piece]]) -> Array:
         centre = self._centre(Y)
         if self.problem.fit_intercept is True:  # a free bias: the same model of smaller numbers
             Y, shift = Y - centre, 0.0 * centre

@@ -1,0 +1,150 @@
+"""Permutation tests of many targets: every score against literal refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fitonce import KernelRidge, permutation_test_targets
+from fitonce.core import columns as columns_module
+from fitonce.inference import target_engine
+from fitonce.inference.units import make_exchange
+
+ALPHAS = np.logspace(-1, 3, 5)
+
+
+def data(n=30, t=7):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 4))
+    Y = 5.0 + random.normal(size=(n, t))
+    Y[:, :2] += X[:, :2]
+    return X, Y, np.repeat(np.arange(n // 6), 6)
+
+
+def scored(name, y, predicted):
+    if name == "neg_mean_squared_error":
+        return -np.mean((y - predicted) ** 2, axis=0)
+    if name == "r2":
+        return 1.0 - np.sum((y - predicted) ** 2, axis=0) / np.sum((y - y.mean(0)) ** 2, axis=0)
+    return np.array([np.corrcoef(y[:, j], predicted[:, j])[0, 1] for j in range(y.shape[1])])
+
+
+def literal(model, X, Y, splits, scoring, pooled, groups):
+    """Cross-validation with a fit on every training set."""
+    held, truth, each = [], [], []
+    for train, test in splits:
+        given = {} if groups is None else {"groups": groups[train]}
+        held.append(model.fit(X[train], Y[train], **given).predict(X[test]))
+        truth.append(Y[test])
+        each.append(scored(scoring, truth[-1], held[-1]))
+    return scored(scoring, np.vstack(truth), np.vstack(held)) if pooled else np.mean(each, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "exchange", "scoring", "pooled", "runs"),
+    [
+        ({"alpha_per_target": True, "cv": KFold(3)}, None, "r2", False, False),
+        ({"alpha_per_target": True}, "shift", "correlation", True, True),
+        ({"alpha_per_target": True, "penalty": "dual"}, "whole", "r2", True, True),
+        ({}, None, "correlation", False, True),
+        ({"alpha": 3.0, "fit_intercept": False}, "sign", "neg_mean_squared_error", False, False),
+    ],
+)
+@pytest.mark.parametrize("small", [False, True], ids=["", "blocks"])
+def test_equal_to_refits(options, exchange, scoring, pooled, runs, small, monkeypatch):
+    X, Y, groups = data()
+    if small:  # several blocks of targets, matrices made again for each block of permutations
+        monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 3000)
+        monkeypatch.setattr(columns_module, "LEAST", 3)
+        monkeypatch.setattr(target_engine, "KEPT_ELEMENTS", 1)
+    groups = groups if runs else None
+    cv = LeaveOneGroupOut() if runs else KFold(4)
+    model = KernelRidge(**{"alpha": ALPHAS, "kernel": "rbf", "gamma": 0.1, **options})
+    test = permutation_test_targets(
+        model, X, Y, groups=groups, cv=cv, n_permutations=2, exchange=exchange, scoring=scoring,
+        pooled=pooled, exact=False,
+    )  # fmt: skip
+    random = np.random.RandomState(0)
+    exchanged = make_exchange(exchange, np.arange(len(X)), groups, None, False, 0)
+    splits = list(cv.split(X, None, groups))
+    for found in (test.score, *test.null):
+        moved = Y
+        if found is not test.score:
+            order = exchanged.draw(random)
+            moved = Y[order.indices] * (1.0 if order.signs is None else order.signs[:, None])
+        expected = literal(model, X, moved, splits, scoring, pooled, groups)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_pipelines_and_precomputed_kernels():
+    X, Y, _ = data()
+    splits = list(KFold(4).split(X))
+    model = KernelRidge(ALPHAS, alpha_per_target=True, kernel="linear")
+    scaled = make_pipeline(StandardScaler(), model)
+    test = permutation_test_targets(scaled, 9.0 * X, Y, cv=KFold(4), n_permutations=1)
+    expected = literal(scaled, 9.0 * X, Y, splits, "r2", False, None)
+    np.testing.assert_allclose(test.score, expected, atol=1e-9)
+    plain = permutation_test_targets(model, X, Y, cv=KFold(4), n_permutations=2)
+    given = model.set_params(kernel="precomputed")
+    kernel = permutation_test_targets(given, X @ X.T, Y, cv=KFold(4), n_permutations=2)
+    np.testing.assert_allclose(kernel.null, plain.null, atol=1e-9)
+
+
+def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
+    X, Y, _ = data()
+    model = KernelRidge(ALPHAS, alpha_per_target=True, kernel="linear")
+    asked = {"cv": KFold(5), "n_permutations": 99, "adjacency": np.eye(7, k=1)}
+    mapped = np.memmap(tmp_path / "Y", np.float64, "w+", shape=Y.shape)
+    mapped[:] = Y
+    whole = permutation_test_targets(model, X, mapped, **asked)
+    np.testing.assert_array_equal(
+        whole.pvalue, (1 + (whole.null >= whole.score - 1e-12).sum(axis=0)) / 100
+    )
+    largest = whole.null.max(axis=1)
+    np.testing.assert_array_equal(
+        whole.pvalue_max, (1 + (largest[:, None] >= whole.score).sum(axis=0)) / 100
+    )
+    assert whole.clusters[0].positions.tolist() == [0, 1]
+    assert whole.pvalue_cluster.tolist()[2:] == [1.0] * 5
+    # interrupted after two blocks, then resumed
+    scores, calls = target_engine.TargetEngine.scores, []
+
+    def interrupted(self, orders):
+        calls.append(len(orders))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return scores(self, orders)
+
+    monkeypatch.setattr(target_engine.TargetEngine, "scores", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        permutation_test_targets(model, X, Y, checkpoint=tmp_path / "c", **asked)
+    monkeypatch.undo()
+    resumed = permutation_test_targets(model, X, Y, checkpoint=tmp_path / "c", **asked)
+    np.testing.assert_allclose(resumed.null, whole.null, atol=1e-12)
+    with pytest.raises(ValueError, match="belongs to another test"):
+        permutation_test_targets(model, X, Y + 1, checkpoint=tmp_path / "c", **asked)
+    turned = permutation_test_targets(model, X, Y, cv=KFold(5), exchange="shift")
+    assert turned.exact and turned.n_permutations_done == 29
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "message"),
+    [
+        (KernelRidge(), {}, "needs a kernel that no target has a say in"),
+        (LinearRegression(), {}, "must be a KernelRidge"),
+        (KernelRidge(gamma=1.0), {"scoring": "max_error"}, "scoring must be one of"),
+        (KernelRidge(gamma=1.0), {"cv": LeaveOneOut()}, "pooled=True"),
+        (KernelRidge(gamma=1.0), {"cv": StratifiedKFold(3)}, "folds from y"),
+        (KernelRidge(gamma=1.0), {"exchange": "whole"}, "needs groups"),
+    ],
+)
+def test_refusals(model, options, message):
+    X, Y, _ = data()
+    with pytest.raises((ValueError, TypeError), match=message):
+        permutation_test_targets(model, X, Y, n_permutations=2, **options)
+    with pytest.raises(ValueError, match="shape"):
+        permutation_test_targets(KernelRidge(gamma=1.0), X, Y[:, 0])
