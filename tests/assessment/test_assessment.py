@@ -40,6 +40,7 @@ from fitonce import (
     LeastSquaresSVC,
     RefitWarning,
     assess,
+    cross_val_predict,
 )
 from fitonce.assessment import ranking
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
@@ -438,3 +439,22 @@ def test_doubts_are_read_as_text():
         answer = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, permutations=0)
     assert "warning: rows of a class (<b>rare</b>)" in str(answer)
     assert "&lt;b&gt;rare&lt;/b&gt;" in answer._repr_html_() and "<b>" not in answer._repr_html_()
+
+
+def test_confounds_are_removed_in_every_split_and_named():
+    rng = np.random.default_rng(0)
+    site = rng.permutation(60) % 3
+    X = rng.normal(size=(60, 3)) + 2.0 * (site == 1)[:, None]
+    y = np.where((site == 1) ^ (rng.uniform(size=60) < 0.1), "a", "b")
+    names = np.array(["x", "y", "z"])[site]
+    model = KernelFisherDiscriminant(gamma=0.1, alpha=1.0)
+    options = {"cv": 5, "permutations": 39}
+    fooled = assess(model, X, y, **options)
+    honest = assess(model, X, y, confounds=names, **options)
+    assert fooled.accuracy.value > 0.8 and fooled.permutation.pvalue < 0.05
+    assert honest.accuracy.value < 0.75 and honest.permutation.pvalue > 0.05
+    assert honest.permutation.exchange == "within levels of the confounds"
+    assert "regressed out of the features" in str(honest) and honest.route.name == "one"
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    given = {"cv": folds, "params": {"confounds": names}}
+    np.testing.assert_array_equal(honest.predictions, cross_val_predict(model, X, y, **given))

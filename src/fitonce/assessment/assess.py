@@ -15,6 +15,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 
 from ..core.doubt import caught_warnings, kinds_of
 from ..core.progress import Report, listening, say
+from ..estimators.confounding import confounded_words
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
@@ -41,6 +42,7 @@ def assess(
     *,
     groups: Any = None,
     sample_weight: Any = None,
+    confounds: Any = None,
     cv: Any = None,
     repeats: int = 1,
     level: float = 0.95,
@@ -67,6 +69,9 @@ def assess(
         together in intervals and permutations.
     sample_weight : array-like of shape (n_samples,), default=None
         For fits, scores and intervals; not for the permutation test's scores.
+    confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+        What must not explain anything, such as age and site: given to `fit` and to predictions, and
+        kept in place by permutations. What is done with them is the estimator's `confounding`.
     cv : int, splitter or None, default=None
         Number of folds, shuffled by `random_state` and stratified for a classifier (10 up to 500
         rows, 5 above; fewer for small classes or few groups), or a splitter that tests each row at
@@ -108,7 +113,7 @@ def assess(
     """
     start = time.perf_counter()
     _check(repeats, level, permutations, statistic)
-    data = AssessedRows.of(estimator, X, y, groups, sample_weight)
+    data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
     cvs = splitters(cv, data, repeats, random_state)
     told = nullcontext() if progress is None else listening(progress)
     auc_method = ""
@@ -162,6 +167,7 @@ def assess(
         cv=_in_words(cvs[0], len(first.splits), repeats),
         grouped=data.groups is not None,
         weighted=data.weights is not None,
+        confounds=confounded_words(estimator, confounds, len(data.y)),
         test_share=scores.mean_test_share(rounds),
         route=first.route,
         warnings=tuple(message for message, _ in doubts),
@@ -178,6 +184,7 @@ def significance(
     y: Any,
     *,
     groups: Any = None,
+    confounds: Any = None,
     cv: Any = None,
     permutations: int = 999,
     statistic: str = "quick",
@@ -191,7 +198,7 @@ def significance(
 
     Parameters
     ----------
-    estimator, X, y, groups, cv, random_state
+    estimator, X, y, groups, confounds, cv, random_state
         As in `assess`.
     permutations : int, default=999
         Number of permutations.
@@ -216,7 +223,7 @@ def significance(
     (0.01, 'within-folds')
     """
     _check(1, 0.95, permutations, statistic)
-    data = AssessedRows.of(estimator, X, y, groups)
+    data = AssessedRows.of(estimator, X, y, groups, confounds=confounds)
     ready = chance.ready(
         estimator,
         data,

@@ -130,9 +130,10 @@ def ready(
     same = statistic == SAME or repr(estimator) == repr(other)
     params = {
         name: values
-        for name, values in (part.params if same else {}).items()
-        if chooses(estimator, data.X) or not name.endswith("groups")  # groups serve choices only
-    }
+        for name, values in part.params.items()
+        if name.endswith("confounds")
+        or (same and (chooses(estimator, data.X) or not name.endswith("groups")))
+    }  # groups serve choices only
     free = (data.classes is None or single) and ignores_y(cv) is not False
     exchange = exchange or _valid_exchange(part)
     inside = not free and exchange not in ("whole", "whole-unequal")

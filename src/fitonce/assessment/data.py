@@ -11,6 +11,7 @@ from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
 from ..core.arrays import to_numpy
+from ..crossval.confounds import fit_parameters
 from ..crossval.stand_in import n_rows, subset
 from ..estimators.fitted import final_step, takes_groups
 from ..estimators.validation import is_foreign_array
@@ -26,7 +27,9 @@ FEW_ROWS = 500  # up to which ten folds are the default, five above
 
 @dataclass(frozen=True)
 class AssessedRows:
-    """Features, target, groups and weights; `params` is what fit is given of the last two."""
+    """Features, target, groups and weights; `params` is what fit is given of the last two, and of
+    confounds.
+    """
 
     X: Any
     y: np.ndarray
@@ -37,7 +40,13 @@ class AssessedRows:
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, y: Any, groups: Any = None, weights: Any = None
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        weights: Any = None,
+        confounds: Any = None,
     ) -> AssessedRows:
         classifier = bool(is_classifier(estimator))
         if not classifier and not is_regressor(estimator):
@@ -67,7 +76,7 @@ class AssessedRows:
             given.get("groups"),
             given.get("sample_weight"),
             np.unique(y) if classifier else None,
-            _fit_params(estimator, given),
+            _fit_params(estimator, given) | fit_parameters(estimator, confounds),
         )
 
     @property
@@ -86,7 +95,7 @@ class AssessedRows:
             y=self.y[rows],
             groups=None if self.groups is None else self.groups[rows],
             weights=None if self.weights is None else self.weights[rows],
-            params={name: values[rows] for name, values in self.params.items()},
+            params={name: subset(values, rows) for name, values in self.params.items()},
         )
 
 

@@ -143,6 +143,8 @@ class Assessment:
     auc_method : str
         How the area under the ROC curve was found, in a sentence; empty for regression. Up to 500
         rows it compares rows only by a model that has seen neither.
+    confounds : str
+        The confounds and what was done with them, empty where there were none.
     """
 
     task: str
@@ -179,6 +181,7 @@ class Assessment:
     random_state: int
     seconds: float
     auc_method: str = ""
+    confounds: str = ""
 
     def __str__(self) -> str:
         return as_text(self)

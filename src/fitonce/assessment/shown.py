@@ -62,6 +62,11 @@ def _interval(answer: Any) -> str:
     return f"[low, high]: {100 * answer.level:g} % interval, {answer.score.method}"
 
 
+def confounds_line(answer: Any) -> str | None:
+    """The confounds and what was done with them."""
+    return f"confounds: {answer.confounds}" if answer.confounds else None
+
+
 def as_text(answer: Any) -> str:
     """A heading, a table, and a line each for the interval, the p-value and every doubt."""
     table = [("score", "model", baseline_name(answer)), *score_rows(answer)]
@@ -70,7 +75,12 @@ def as_text(answer: Any) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
-    further = [_interval(answer), answer.auc_method, chance_line(answer)]
+    further = [
+        _interval(answer),
+        answer.auc_method,
+        chance_line(answer),
+        confounds_line(answer),
+    ]
     told = [f"warning: {said}" for said in answer.warnings]
     return "\n".join([_heading(answer), "", *lines, "", *filter(None, further), *told])
 
@@ -84,7 +94,8 @@ def as_html(answer: Any) -> str:
         for name, value, baseline in score_rows(answer)
     )
     doubts = [f"<strong>Doubt:</strong> {escape(said)}" for said in answer.warnings]
-    lines = _interval(answer), answer.auc_method, chance_line(answer)
+    after = chance_line(answer), confounds_line(answer)
+    lines = _interval(answer), answer.auc_method, *after
     further = [escape(line) for line in lines if line]
     notes = "".join(f"<div>{line}</div>" for line in [*further, *doubts])
     return (

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .confounds import confounds_of, described_confounds
 from .errors import UserError, one_of
 from .features import Feature, Features, features_of, find_features
 from .hints import about_copies, about_groups
@@ -45,6 +46,7 @@ class TableDesign:
     identifiers: list[str]
     numbers: np.ndarray  # of the rows in the table, from 1 on
     names: np.ndarray | None  # of the rows, where a column names them
+    confounds: pl.DataFrame | None = None  # numbers and text
 
     def sample(self, most: int, seed: int) -> TableDesign:
         """Some rows, drawn without a look at them, in their order."""
@@ -57,6 +59,7 @@ class TableDesign:
         names = ("groups", "weights", "numbers", "names")
         given = {name: getattr(self, name) for name in names}
         taken: Any = {name: None if v is None else v[rows] for name, v in given.items()}
+        taken["confounds"] = None if self.confounds is None else self.confounds[rows]
         return replace(self, X=self.X[rows], y=self.y[rows], **taken)
 
     @property
@@ -76,6 +79,7 @@ class TableDesign:
             "weight": self.weight,
             "columns": [feature.identity for feature in self.features],
             "identifiers": self.identifiers,
+            "confounds": described_confounds(self.confounds),
         }
 
 
@@ -86,6 +90,7 @@ def design(
     task: str = "auto",
     group: str | None = None,
     weight: str | None = None,
+    confound: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
@@ -94,10 +99,12 @@ def design(
     """Features, target, groups and weights of a table; `features` are a model's, if given."""
     one_of(task, "task", TASKS)
     drop, keep, categorical = drop or (), keep or (), categorical or ()
+    confound = list(dict.fromkeys(confound or ()))
     given: dict[str, Sequence[str | None]] = {
         "target": [target],
         "group": [group],
         "weight": [weight],
+        "confound": confound,
         "drop": drop,
         "keep": keep,
         "categorical": categorical,
@@ -113,6 +120,8 @@ def design(
     numbered = table.frame.with_row_index(ROW, offset=1)
     frame = known_rows(numbered, target, "target", remarks)
     frame = known_rows(frame, group, "group", remarks)
+    for name in confound:
+        frame = known_rows(frame, name, f"confound {name!r}", remarks)
     if frame.height < FEWEST_ROWS:
         raise UserError(
             f"{table.name} has {counted(frame.height)} with a target: too few to learn from and to "
@@ -123,7 +132,8 @@ def design(
     groups = None if group is None else labels(frame[group])
     weights = None if weight is None else weights_of(frame[weight])
     if features is None:
-        left = frame.drop([name for name in {target, group, weight, *drop} if name is not None])
+        other = {target, group, weight, *confound, *drop}
+        left = frame.drop([name for name in other if name is not None])
         found = find_features(left, keep, categorical, remarks)
     else:
         X, _ = features_of(replace(table, frame=frame), features)
@@ -150,6 +160,7 @@ def design(
         identifiers=found.identifiers,
         numbers=numbers,
         names=labels(frame[found.identifiers[0]]) if found.identifiers else None,
+        confounds=confounds_of(frame, confound, categorical) if confound else None,
     )
 
 

@@ -46,6 +46,11 @@ def compare_table(
         table = source()
         parts = design(table, **request.roles)
     judged, sampling = assessed_rows(parts, check.random_state)
+    if parts.confounds is not None:
+        raise UserError(
+            "compare does not take --confound: other kinds of models know no confounds. Use "
+            "evaluate --versus to compare two settings of a model with confounds."
+        )
     announce("compare", screen, table, parts, [*parts.notes, *sampling])
     models = {name: model_of(name, parts, check.random_state) for name in names}
     with screen.bars(), threads_for(parts), caught_warnings() as caught:

@@ -18,7 +18,7 @@ from ..assessment import Assessment, beside
 from ..assessment.contest import FOREST, LINEAR, THIS, TREES, Contest
 from ..core.doubt import caught_warnings
 from ..core.progress import say
-from ..estimators.fitted import takes_groups
+from ..estimators.fitted import is_model, takes_groups
 from .columns import TableDesign
 from .models import N_LANDMARKS, pipeline, pipeline_of
 from .options import Settings
@@ -94,8 +94,10 @@ def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: 
 
 def fit(estimator: Any, parts: TableDesign) -> None:
     """Fit a pipeline with the groups and weights that its last step takes."""
-    given = {"sample_weight": parts.weights}
+    given: dict[str, Any] = {"sample_weight": parts.weights}
     if takes_groups(estimator[-1]):
         given["groups"] = parts.groups
+    if is_model(estimator[-1]):
+        given["confounds"] = parts.confounds
     named = {f"model__{name}": v for name, v in given.items() if v is not None}
     estimator.fit(parts.X, parts.y, **named)

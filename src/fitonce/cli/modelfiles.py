@@ -11,10 +11,12 @@ import numpy as np
 import polars as pl
 
 from ..core.doubt import caught_warnings
+from ..crossval.confounds import call
 from ..io.onnx import measured_error, to_onnx
 from ..io.saving import load, read_metadata
 from .bounds import bounds, check_interval
 from .columns import TableDesign, check_columns, design
+from .confounds import confounds_like
 from .contest import fit
 from .errors import UserError
 from .features import Feature, features_of
@@ -54,12 +56,18 @@ def predict_rows(
         kept = [name for name in kept if name in table.frame.columns]
         X, notes = features_of(table, features)
         bars(0, 0, "predicting")
-        predictions = _predictions(estimator, X)
+        C = confounds_like(table.frame, known.get("confounds", ()), table.name)
+        predictions = _predictions(estimator, X, C)
     for note in [*notes, *_unknown_categories(estimator, X)]:
         screen.aside(note)
     target = known.get("target")
     if target is not None and target in table.frame.columns:
         screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
+    if interval is not None and C is not None:
+        raise UserError(
+            "--interval is not offered for models with confounds: leave it out, or fit without "
+            "--confound."
+        )
     if interval is not None and trained_on is not None:
         refit = partial(_fit_again, screen, model, trained_on)
         predictions += bounds(estimator, refit, X, interval)
@@ -140,6 +148,8 @@ def own_rows(
         task=known["task"],
         group=group or known.get("group"),
         weight=weight or known.get("weight"),
+        confound=[column["name"] for column in known.get("confounds", ())],
+        categorical=[c["name"] for c in known.get("confounds", ()) if c["category"]],
         features=features,
     )
     return table, parts
@@ -182,10 +192,10 @@ def _unknown_categories(estimator: Any, X: pl.DataFrame) -> Iterator[str]:
             )
 
 
-def _predictions(estimator: Any, X: pl.DataFrame) -> list[pl.Series]:
-    predictions = [pl.Series("prediction", np.asarray(estimator.predict(X)).tolist())]
+def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> list[pl.Series]:
+    predictions = [pl.Series("prediction", np.asarray(call(estimator, "predict", X, C)).tolist())]
     if hasattr(estimator, "predict_proba"):
-        probabilities = np.asarray(estimator.predict_proba(X)).T
+        probabilities = np.asarray(call(estimator, "predict_proba", X, C)).T
         predictions += [
             pl.Series(f"probability_{label}", values)
             for label, values in zip(estimator.classes_.tolist(), probabilities, strict=True)

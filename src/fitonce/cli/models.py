@@ -24,6 +24,7 @@ from ..estimators import (
     KernelRidge,
     LeastSquaresSVC,
 )
+from ..estimators.confounding import MEANINGS
 from ..kernels import PARAMETERS
 from .columns import TableDesign
 from .errors import UserError, one_of
@@ -58,6 +59,11 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     effort = one_of(settings.effort, "effort", EFFORTS)
     if effort == "best":
         _check_alone(settings)
+        if design.confounds is not None:
+            raise UserError(
+                "--effort best does not take --confound: a committee knows no confounds. Leave "
+                "one of the two out."
+            )
         if len(design.y) <= LANDMARKS_ABOVE:
             return pipeline_of(design, COMMITTEES[design.task]()), merged_categories(design)
     name = settings.model or next(iter(allowed))
@@ -72,6 +78,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
         "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
+        "confounding": one_of(settings.confounding, "confounding", MEANINGS),
     }
     landmarks, notes = _landmarks(settings.landmarks, kernel, len(design.y))
     if landmarks is not None:

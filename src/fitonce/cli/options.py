@@ -115,6 +115,13 @@ class Request:
     ] = "auto"
     group: Group = None
     weight: Weight = None
+    confound: Annotated[
+        list[str] | None,
+        column_option(
+            "Column that must not explain anything, such as age or site: numbers, or categories "
+            "(--categorical for codes); repeat for more."
+        ),
+    ] = None
     drop: Annotated[list[str] | None, column_option("Column to leave out; repeat for more.")] = None
     keep: Annotated[
         list[str] | None,
@@ -126,7 +133,8 @@ class Request:
     ] = None
 
     def read(self, reading: Reading) -> Table:
-        return reading.table(self.table, (self.target, self.group, self.weight))
+        named = self.target, self.group, self.weight, *(self.confound or ())
+        return reading.table(self.table, named)
 
     @property
     def roles(self) -> dict[str, Any]:
@@ -160,6 +168,13 @@ class Settings:
         str, model_option("Kernel width: tune, scale, ard (one per feature) or a number.")
     ] = "tune"
     alpha: Annotated[str, model_option("Regularisation: tune or a number.")] = "tune"
+    confounding: Annotated[
+        str,
+        model_option(
+            "What is done with confounds: remove (out of the features, on every training set), "
+            "include (as predictors without a penalty) or columns (out of the columns)."
+        ),
+    ] = "remove"
     penalty: str = "function"  # for --versus only
     landmarks: Annotated[
         str,

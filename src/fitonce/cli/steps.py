@@ -42,7 +42,11 @@ def assessed_rows(parts: TableDesign, seed: int) -> tuple[TableDesign, list[str]
 
 def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
     """The assessment; its warnings are in it, so that Python's need not be printed."""
-    rows = {"groups": parts.groups, "sample_weight": parts.weights}
+    rows = {
+        "groups": parts.groups,
+        "sample_weight": parts.weights,
+        "confounds": parts.confounds,
+    }
     with caught_warnings():
         return assess(estimator, parts.X, parts.y, **rows | check.options)
 
@@ -92,6 +96,7 @@ def write_page(
         "feature_names": judged.X.columns,
         "row_names": judged.row_names,
         "sample_weight": judged.weights,
+        "confounds": judged.confounds,
         "origin": Origin(name, parts.target, [*parts.notes, *parts.hints], total),
         "title": name if total is None else f"{name}: a random sample of its rows",
         **options,

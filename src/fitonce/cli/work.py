@@ -14,6 +14,7 @@ from ..assessment.assess import warned
 from ..assessment.result import plain, summary_of
 from ..assessment.words import MODELS, kernel_text, listed
 from ..core.doubt import caught_warnings
+from ..estimators.confounding import DONE
 from ..estimators.fitted import is_committee
 from ..io.contents import skops_io
 from ..io.saving import save
@@ -60,9 +61,10 @@ def opened(
         parts = design(table, **request.roles)
     judged, sampling = assessed_rows(parts, seed)
     pipeline(parts, settings, seed)  # refuses settings before anything is shown
-    announce(command, screen, table, parts, [*parts.notes, *sampling])
+    done = DONE[settings.confounding]
+    announce(command, screen, table, parts, [*parts.notes, *sampling], done)
     found = None
-    if len(parts.y) > LANDMARKS_ABOVE:
+    if len(parts.y) > LANDMARKS_ABOVE and parts.confounds is None:
         with screen.bars(), threads_for(parts):
             found, settings = contest.on_a_sample(parts, judged, settings, seed)
     estimator, said = pipeline(parts, settings, seed)
@@ -95,9 +97,9 @@ def fit_table(
     estimator, parts, judged = work.estimator, work.parts, work.judged
     with screen.bars() as bars, threads_for(parts):
         answer = assessed(estimator, judged, check)
-        rivals = work.contest or contest.in_folds(
-            answer, estimator, judged, work.settings, check.random_state
-        )
+        rivals = work.contest
+        if rivals is None and parts.confounds is None:  # other kinds of models know no confounds
+            rivals = contest.in_folds(answer, estimator, judged, work.settings, check.random_state)
         bars(0, 0, "fit on all rows")
         shown, texts = fit_all(estimator, parts, judged)
     choice = choice_of(estimator)
@@ -115,7 +117,7 @@ def fit_table(
         "settings": asdict(work.settings),
         "chosen": choice,
         "assessment": answer.to_dict(),
-        "comparison": rivals.summary,
+        "comparison": None if rivals is None else rivals.summary,
         **members,
     }
     make_folder(model_file)
@@ -175,11 +177,16 @@ def permute_table(
         table = source()
         parts = design(table, **request.roles)
     estimator, _ = pipeline(parts, settings, permuting.random_state)
-    announce("permute", screen, table, parts, parts.notes)
+    announce("permute", screen, table, parts, parts.notes, DONE[settings.confounding])
     with screen.bars() as bars, threads_for(parts), caught_warnings() as caught:
         bars(0, permuting.permutations, "permutations")
         test, said = significance(
-            estimator, parts.X, parts.y, groups=parts.groups, **vars(permuting)
+            estimator,
+            parts.X,
+            parts.y,
+            groups=parts.groups,
+            confounds=parts.confounds,
+            **vars(permuting),
         )
     warnings = [message for message, _ in warned(caught)] + parts.hints
     screen.show("", answers.null(test), answers.significance(test, said))
@@ -190,9 +197,14 @@ def permute_table(
 
 
 def announce(
-    command: str, screen: Screen, table: Table, parts: TableDesign, notes: Sequence[str]
+    command: str,
+    screen: Screen,
+    table: Table,
+    parts: TableDesign,
+    notes: Sequence[str],
+    done: str = "",
 ) -> None:
-    """The table in a few lines."""
+    """The table in a few lines; `done` says what is done with confounds."""
     rows, features = parts.X.shape
     if parts.task == "classification":
         labels, counts = np.unique(parts.y, return_counts=True)
@@ -204,4 +216,7 @@ def announce(
     name = "standard input" if table.name == STDIN else table.name
     used = f"predicted from {features:,} feature{'s' * (features != 1)}"
     head = f"{name}: {rows:,} rows"
-    screen.show(answers.announcement(command, head, [f"{parts.target} ({target}), {used}", *notes]))
+    lines = [f"{parts.target} ({target}), {used}", *notes]
+    if parts.confounds is not None:
+        lines.append(f"confounds: {', '.join(parts.confounds.columns)}, {done}")
+    screen.show(answers.announcement(command, head, lines))

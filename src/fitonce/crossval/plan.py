@@ -20,7 +20,7 @@ from ..estimators.fitted import keeping_coefficients
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
 from .batch import HeldOutBatch, known_scores
-from .confounds import dependence_on_confounds, taken
+from .confounds import taken
 from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, n_rows, stand_in
 
@@ -62,10 +62,7 @@ class Plan:
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._classifier = is_classifier(estimator)
-        self._route = choose_route(estimator, X, self.params, scoring, method)
-        if self.confounds is not None and self._route.name == "one":
-            reason = dependence_on_confounds(estimator)
-            self._route = self._route if reason is None else Route("per-fold", reason)
+        self._route = choose_route(estimator, X, params, scoring, method)
         if self._landmark_rows is not None:
             self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
         self.shared: Shared | None = None

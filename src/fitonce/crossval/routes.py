@@ -26,6 +26,7 @@ from ..kernels import PARAMETERS, asymmetry, families, largest_entry
 from ..sums import KernelSum
 from ..tuning.scorers import SCORER
 from ..tuning.specification import is_option
+from .confounds import dependence_on_confounds, taken
 
 
 class RefitWarning(UserWarning):
@@ -66,6 +67,7 @@ def choose_route(
     method: str = "predict",
 ) -> Route:
     """The cheapest route for this estimator, these fit parameters and these scorers."""
+    confounds, params = taken(estimator, params)
     if not is_model(estimator):
         last = final_step(estimator)
         ours = is_model(last) or is_committee(last) or isinstance(last, ReducedTraining)
@@ -82,6 +84,7 @@ def choose_route(
         or _dependence_on_order(estimator, X)
         or _dependence_on_parameters(estimator, params)
         or _dependence_on_scoring(scoring)
+        or (None if confounds is None else dependence_on_confounds(estimator))
     )
     return Route("one", "fixed parameters") if reason is None else Route("per-fold", reason)
 

@@ -32,6 +32,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     Labels are kept on the host, numbers where the data live.
     """
 
+    __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"confounds": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"confounds": True}
     floor_: float = 0.0  # of models that are not calibrated
     default_temperature: ClassVar[float | None] = None  # without calibration, where it makes sense
 

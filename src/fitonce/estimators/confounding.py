@@ -185,6 +185,21 @@ def _as_number(name: str, column: np.ndarray) -> np.ndarray:
     return numbers
 
 
+DONE = {
+    "remove": "regressed out of the features on every training set",
+    "include": "included as predictors without a penalty",
+    "columns": "regressed out of the columns on every training set",
+}
+
+
+def confounded_words(estimator: Any, confounds: Any, n_samples: int) -> str:
+    """The confounds and what is done with them, "" where there are none."""
+    if confounds is None:
+        return ""
+    model = estimator[-1] if hasattr(estimator, "steps") else estimator
+    return f"{coding_of(confounds, n_samples)[0].words}, {DONE[model.confounding]}"
+
+
 # ---- what does not go with them ------------------------------------------------------------------
 
 

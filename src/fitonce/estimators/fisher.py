@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -197,6 +197,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     0.994
     """
 
+    __metadata_request__transform: ClassVar[dict[str, bool]] = {"confounds": True}
     default_temperature = 1.0
 
     def __init__(

@@ -91,9 +91,10 @@ class Confounded:
                 "categories."
             )
         warnings.warn(
-            f"confounds that are numbers make this test approximate: it permutes {self.name}. Its "
-            "level depends on how well a linear model describes the confounds; see the guide on "
-            "confounds for simulations. Categories (age groups) make it exact.",
+            "confounds that are numbers make this permutation test approximate: it permutes "
+            f"{'labels' if self.base is None else ''} {self.name}. Its level depends on how well a "
+            "linear model describes what the confounds do; see the guide on confounds. Categories "
+            "(age groups) make it exact.".replace("  ", " "),
             ValidityWarning,
             stacklevel=depth_inside_package(),
         )
@@ -131,19 +132,35 @@ class ConditionalExchange(Exchange):
 
     def _walked(self, start: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
         """The indices after `STEPS` steps, each of which may swap every row with one other."""
-        indices = start.copy()
-        for _ in range(STEPS):
-            for block in self.blocks:
-                order = rng.permutation(block)
-                half = len(order) // 2
-                one, other = order[:half], order[half : 2 * half]
-                mine, theirs = self.labels[indices[one]], self.labels[indices[other]]
-                gain = self.log_q[one, theirs] + self.log_q[other, mine]
-                gain = gain - self.log_q[one, mine] - self.log_q[other, theirs]
-                swap = np.log(rng.uniform(size=half)) < -np.logaddexp(0.0, -gain)
-                i, j = one[swap], other[swap]
-                indices[i], indices[j] = indices[j], indices[i]
+        indices, block_of_row, first = start.copy(), self._block_of_row, self._first
+        n, log_q = len(indices), self.log_q
+        for keys, coins in rng.uniform(size=(STEPS, 2, n)):
+            order = np.argsort(block_of_row + keys)  # rows of a block side by side, at random
+            one, other = order[first], order[first + 1]
+            mine, theirs = self.labels[indices[one]], self.labels[indices[other]]
+            gain = log_q[one, theirs] + log_q[other, mine]
+            gain = gain - log_q[one, mine] - log_q[other, theirs]
+            swap = coins[: len(first)] * (1.0 + np.exp(-gain)) < 1.0
+            i, j = one[swap], other[swap]
+            indices[i], indices[j] = indices[j], indices[i]
         return indices
+
+    @cached_property
+    def _block_of_row(self) -> np.ndarray:
+        number = np.zeros(len(self.labels))
+        for at, block in enumerate(self.blocks):
+            number[block] = at
+        return number
+
+    @cached_property
+    def _first(self) -> np.ndarray:
+        """Where pairs begin among rows that are sorted by their blocks."""
+        starts = np.cumsum([0, *map(len, self.blocks)])[:-1]
+        pairs = [
+            start + 2 * np.arange(len(block) // 2)
+            for start, block in zip(starts, self.blocks, strict=True)
+        ]
+        return np.concatenate(pairs)
 
     @property
     def count(self) -> int:

@@ -172,8 +172,7 @@ class TrainedFold:
         """
         if self.fixed is not None:
             return [self.fixed] * len(values)
-        together = self.setup.data.confounds is None
-        if together and self.tuner.specification.criterion.name == "squared_error":
+        if self.tuner.specification.criterion.name == "squared_error":
             winners = self._judged_together(values, Y)
         else:
             winners = [self.relabelled(labels).winner() for labels in values]
@@ -200,14 +199,13 @@ class TrainedFold:
 
     def squared_errors(self, problem: Problem, alphas: np.ndarray, Y: Array) -> np.ndarray:
         """Leave-one-out squared errors (B, candidates), to a common factor."""
-        xp, smoother = namespace(Y), problem.smoother
+        xp = namespace(Y)
         B, t, n = Y.shape
-        scaled = Y if problem.row_scale is None else Y * problem.row_scale[:, 0]
         step = max(1, BLOCK_BYTES // (24 * n * t * len(alphas)))
         errors = []
         for start in range(0, B, step):
-            columns = xp.reshape(scaled[start : start + step, ...], (-1, n)).T
-            rho = smoother.leave_one_out(smoother.project(columns), alphas).residual
+            columns = xp.reshape(Y[start : start + step, ...], (-1, n)).T
+            rho = problem.left_out_residuals(columns, alphas)
             rho = xp.reshape(rho, (len(alphas), n, -1, t))
             squares = xp.sum(rho**2, axis=(1, 3))
             if self.readout.reduces:  # the dropped column's are minus the sum of the others'

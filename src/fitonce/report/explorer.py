@@ -85,6 +85,8 @@ def build_explorer(
     Raises ValueError where X and y are not the rows that the model was fitted on.
     """
     n = subject.n_samples
+    if subject.confounds is not None:
+        return "There is no explorer for models with confounds."
     if n > NO_EXPLORER_ABOVE:
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
     if subject.record is None and too_heavy(subject):

@@ -19,6 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from ..assessment import choice_of
 from ..assessment.data import n_columns
 from ..core.arrays import to_numpy
+from ..crossval.confounds import call, fit_parameters
 from ..crossval.stand_in import subset
 from .subject import Subject
 
@@ -90,11 +91,12 @@ def _measured(
     for train, test in splits:
         model = _fitted(subject, rows[train])
         tested = subset(X, test)
-        merit[0, test] = _merit(subject, model.predict(tested), y[test])
+        C = None if subject.confounds is None else subset(subject.confounds, rows[test])
+        merit[0, test] = _merit(subject, call(model, "predict", tested, C), y[test])
         for j in range(n_features):
             for shuffle in range(n_shuffles):
                 order = rng.permutation(len(test))
-                found = model.predict(_shuffled(tested, j, order))
+                found = call(model, "predict", _shuffled(tested, j, order), C)
                 place = 1 + j * n_shuffles + shuffle
                 merit[place, test] = _merit(subject, found, y[test])
     weights = None if subject.sample_weight is None else subject.sample_weight[rows]
@@ -124,6 +126,8 @@ def _fitted(subject: Subject, rows: np.ndarray) -> Any:
     model.set_params(**{prefix + name: value for name, value in settings.items()})
     weights = subject.sample_weight
     given = {} if weights is None else {f"{prefix}sample_weight": weights[rows]}
+    if subject.confounds is not None:
+        given |= fit_parameters(model, subset(subject.confounds, rows))
     return model.fit(subset(subject.X, rows), subject.y[rows], **given)
 
 

@@ -20,6 +20,7 @@ import sklearn
 from ..assessment import Contest, shown, words
 from ..core.atomic import write_atomically
 from ..core.version import __version__
+from ..estimators.confounding import confounded_words
 from ..estimators.fitted import criterion_of
 from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
@@ -79,6 +80,7 @@ def write_report(
     include_data: bool = True,
     sample_weight: Any = None,
     groups: Any = None,
+    confounds: Any = None,
     verification: Any = None,
     others: Contest | None = None,
     origin: Origin | None = None,
@@ -111,6 +113,8 @@ def write_report(
     include_data : bool, default=True
         Whether the training rows go into the page. Without them it has no table of rows, no plot of
         single rows, and its explorer shows errors only.
+    confounds : table or array, default=None
+        The confounds of the rows, where the model was fitted with confounds.
     sample_weight, groups : arrays, default=None
         The weights and groups the model was fitted with; needed only for models that were read
         from a file, others keep them.
@@ -160,6 +164,7 @@ def write_report(
         y,
         sample_weight=sample_weight,
         groups=groups,
+        confounds=confounds,
         assessment=assessment,
         features=feature_names,
         rows=row_names,
@@ -251,6 +256,7 @@ def _context(
         "script_hash": f"sha256-{digest}",
         "subject": subject,
         "model": subject.model,
+        "confounds": confounded_words(subject.estimator, subject.confounds, subject.n_samples),
         "assessment": subject.assessment,
         "verification": verification,
         "include_data": include_data,

@@ -17,6 +17,7 @@ from ..assessment.data import n_columns
 from ..assessment.words import shortened
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows
+from ..estimators.confounding import new_confounds
 from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
 from ..plotting.rows import margins
 from ..plotting.style import rounded
@@ -62,6 +63,7 @@ class Subject:
     row_names: list[str]
     class_names: list[str]  # none for regression
     origin: Origin = Origin()
+    confounds: Any = None
 
     @classmethod
     def of(
@@ -72,6 +74,7 @@ class Subject:
         *,
         sample_weight: Any = None,
         groups: Any = None,
+        confounds: Any = None,
         assessment: Any = None,
         features: Sequence[Any] | None = None,
         rows: Sequence[Any] | None = None,
@@ -102,8 +105,9 @@ class Subject:
         classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
         given = X, y, sample_weight, groups, assessment
-        subject = cls(estimator, model, record, *given, *names, origin)
-        if record is not None:
+        new_confounds(model, confounds, n, "write_report")
+        subject = cls(estimator, model, record, *given, *names, origin, confounds)
+        if record is not None and model.confounding != "columns":
             _check_training(record.training, subject.model_features, y)
         return subject
 
@@ -234,7 +238,8 @@ class Subject:
         held-out values: in-sample less held-out, of several outputs the one that moves most.
         """
         output = self.model.decision_function if self.classification else self.model.predict
-        fitted = to_numpy(output(self.model_features)).astype(float)
+        given = {} if self.confounds is None else {"confounds": self.confounds}
+        fitted = to_numpy(output(self.model_features, **given)).astype(float)
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
         if calibrated(self.model):  # which has shifted every fitted decision alike
             moved = moved - np.nanmedian(moved, axis=0)

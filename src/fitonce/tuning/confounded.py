@@ -190,6 +190,11 @@ class ConfoundedProblem(KernelProblem):
             )
         return values, rows, fold
 
+    def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
+        other = self.with_targets(columns)
+        residual = other.targets - other.held_out_targets(mus, None)[0]
+        return residual if self.row_scale is None else self.row_scale * residual
+
     def values_without_each(self, path: Path) -> Array:
         return self._each(path.mus, path)[0][0, ...]
 

@@ -58,6 +58,9 @@ class ConfoundedLandmarks(Problem):
     ) -> tuple[Array, np.ndarray, np.ndarray]:
         return self.inner.held_out_targets(mus, deletions, path)
 
+    def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
+        return self.inner.left_out_residuals(columns, mus)
+
     def values_without_each(self, path: Path) -> Array:
         return self.inner.values_without_each(path)
 

@@ -238,6 +238,11 @@ class Problem:
         values = self.smoother.held_out_folds(self.projected, mus, deletions)
         return self.unscale(values, rows), rows, fold
 
+    def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
+        """Leave-one-out residuals (m, n, t) of other targets (n, t), scaled as the rows are."""
+        scaled = columns if self.row_scale is None else self.row_scale * columns
+        return self.smoother.leave_one_out(self.smoother.project(scaled), mus).residual
+
     def values_without_each(self, path: Path) -> Array:
         """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
         return self.unscale(self.projected.Y - path.leave_one_out().residual[0, ...])

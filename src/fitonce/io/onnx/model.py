@@ -34,6 +34,11 @@ LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of
 
 def add_model(model: Any, x: Value) -> None:
     """f(x) = k(x, X) A + b and what follows from it, as outputs."""
+    if getattr(model, "confounds_", None) is not None:
+        raise ValueError(
+            "a model with confounds has no ONNX graph: its predictions need the confounds of every "
+            "row beside its features. Use fitonce.save."
+        )
     solution, width = solution_of(model), model.dual_coef_.shape[1:]
     linear = solution.coef is not None
     values = x @ solution.coef if linear else _kernel(model, x) @ solution.dual_coef
