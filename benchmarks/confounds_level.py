@@ -3,9 +3,9 @@
 Rows have a confound c on which features and targets both depend; given c they are independent. A
 test at the nominal level 5 % should reject 5 % of such sets.
 
-    python benchmarks/confounds_level.py [--sets 300]
+    python benchmarks/confounds_level.py [--sets 200]
 
-Writes benchmarks/results/confounds_level.json, after every cell; cells that are there are kept.
+The results are written after every cell, and cells that are there are kept.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import argparse
 import json
 import sys
 import warnings
-from pathlib import Path
 
+import common
 import numpy as np
 
 from fitonce import KernelRidge, LeastSquaresSVC, permutation_test_score
 
-RESULTS = Path(__file__).parent / "results" / "confounds_level.json"
 PERMUTATIONS = 99
 
 
@@ -37,13 +36,12 @@ def rows(rng, n, shape, discrete):
 def pvalue(rng, n, shape, task, confounds, kernel):
     discrete = confounds == "levels"
     X, c, effect = rows(rng, n, shape, discrete)
-    given = (
-        None
-        if confounds == "ignored"
-        else np.array(list("abc"))[c.astype(int) + 1]
-        if discrete
-        else c
-    )
+    given = {
+        "ignored": None,
+        "numbers": c,
+        "squares": np.column_stack([c, c**2]),
+        "levels": np.array(list("abc"))[c.astype(int) + 1] if discrete else None,
+    }[confounds]
     if task == "regression":
         y = effect + rng.normal(size=n)
         model = KernelRidge(1.0, kernel=kernel, gamma=0.1)
@@ -58,23 +56,30 @@ def pvalue(rng, n, shape, task, confounds, kernel):
 
 
 def cells():
-    for confounds in ("ignored", "numbers", "levels"):
-        for task in ("classes", "regression"):
-            for shape in ("linear", "nonlinear"):
-                for n in (40, 100):
-                    for kernel in ("linear", "rbf"):
-                        if confounds == "ignored" and (n == 40 or kernel == "rbf"):
-                            continue
-                        if confounds == "levels" and (shape, kernel) != ("linear", "linear"):
-                            continue  # levels of any effect are levels
-                        yield confounds, task, shape, n, kernel
+    """What is simulated, the most telling first."""
+    shapes, sizes, kernels = ("linear", "nonlinear"), (40, 100), ("linear", "rbf")
+    tasks = ("classes", "regression")
+    for task in tasks:
+        for shape in shapes:
+            yield "ignored", task, shape, 100, "linear"
+    for kernel in kernels:
+        for task in tasks[::-1]:
+            for n in sizes:
+                yield "numbers", task, "linear", n, kernel
+                yield "numbers", task, "nonlinear", n, kernel
+                yield "squares", task, "nonlinear", n, kernel
+        if kernel == "linear":  # levels of any effect are levels
+            for task in tasks:
+                for n in sizes:
+                    yield "levels", task, "linear", n, "linear"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", type=int, default=300)
+    parser.add_argument("--sets", type=int, default=200)
     sets = parser.parse_args().sets
-    found = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    path = common.RESULTS / "confounds_level.json"
+    found = json.loads(path.read_text())["cells"] if path.exists() else {}
     for cell in cells():
         confounds, task, shape, n, kernel = cell
         name = f"{confounds}, {task}, {shape}, n={n}, {kernel}"
@@ -87,7 +92,7 @@ def main() -> None:
         share = float(np.mean(np.array(p) <= 0.05))
         error = float(np.sqrt(max(share * (1 - share), 0.05 * 0.95 / sets) / sets))
         found[name] = {"rejected": round(share, 4), "error": round(error, 4), "sets": sets}
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        common.write(__file__, {"permutations": PERMUTATIONS, "cells": found})
         print(f"{name:45s} {share:.3f} ± {error:.3f}", flush=True, file=sys.stderr)
 
 

@@ -122,3 +122,13 @@ def test_what_tears_labels_and_confounds_apart_is_refused():
     assert conditional.mode == "within-folds"
     with pytest.raises(ValueError, match="unequal probabilities"):
         next(conditional.exchange.others())
+
+
+def test_a_confound_that_acts_in_a_curve_is_warned_of():
+    curve = (AGE - AGE.mean()) ** 2 / 50 + 0.3 * rng.normal(size=N)
+    with pytest.warns(ValidityWarning, match="in a curve"):
+        Question.of(MODELS["ridge"], X, curve, None, 3, None, None, AGE)
+    squares = np.column_stack([AGE, AGE**2])
+    with pytest.warns(ValidityWarning, match="approximate") as caught:
+        Question.of(MODELS["ridge"], X, curve, None, 3, None, None, squares)
+    assert not any("in a curve" in str(warning.message) for warning in caught)

@@ -306,7 +306,7 @@ class Evaluation:
         for number in dict.fromkeys(numbers.tolist()):
             places = np.flatnonzero(numbers == number)
             placement = placements[places[0]]
-            if len(places) > 1:
+            if len(places) > 1 or self.question.confounds is not None:
                 if placement.number != self._placed[0]:
                     self._placed = placement.number, engine.moved(placement.splits)
                 values = take(batch.values(engine.like), members[places])
