@@ -500,9 +500,34 @@ def newcomers() -> str:
     return made_by(table(header, rows), "newcomer")
 
 
+CONFOUNDS = {
+    "ignored": "none, labels move freely",
+    "levels": "categories",
+    "numbers": "a number",
+    "squares": "a number and its square",
+}
+
+
+def confound_levels() -> str:
+    """How often tests with confounds reject where nothing is there, linear kernel."""
+    cells, rows = result("confounds_level")["cells"], []
+    for confounds, said in CONFOUNDS.items():
+        for task in ("classes", "regression"):
+            for shape in ("linear", "nonlinear"):
+                names = [f"{confounds}, {task}, {shape}, n={n}, linear" for n in (40, 100)]
+                if any(name in cells for name in names):
+                    found = (cells.get(name, {}).get("rejected") for name in names)
+                    shown = ["–" if rate is None else f"{100 * rate:.1f} %" for rate in found]
+                    curve = "straight" if shape == "linear" else "curved"
+                    rows.append([said, task, curve, *shown])
+    header = ["confounds given", "target", "their effect", "40 rows", "100 rows"]
+    return made_by(table(header, rows), "confounds_level")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
+        confound_levels,
         fits,
         cross_validation,
         search_growth,
