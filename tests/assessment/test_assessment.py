@@ -455,6 +455,7 @@ def test_confounds_are_removed_in_every_split_and_named():
     assert honest.accuracy.value < 0.75 and honest.permutation.pvalue > 0.05
     assert honest.permutation.exchange == "within levels of the confounds"
     assert "regressed out of the features" in str(honest) and honest.route.name == "one"
+    assert fooled.metrics["roc_auc"] > 0.8 and abs(honest.metrics["roc_auc"] - 0.5) < 0.2
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
     given = {"cv": folds, "params": {"confounds": names}}
     np.testing.assert_array_equal(honest.predictions, cross_val_predict(model, X, y, **given))

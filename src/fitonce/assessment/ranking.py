@@ -54,7 +54,8 @@ def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
     weighted = data.weights is not None and not np.all(data.weights > 0)
     tested = len(round_.tested) == len(data.y)
     two = data.classes is not None and len(data.classes) == 2
-    return round_.route.name == "one" and two and tested and not weighted
+    confounded = any(name.endswith("confounds") for name in data.params)
+    return round_.route.name == "one" and two and tested and not weighted and not confounded
 
 
 def _columns(data: AssessedRows, round_: Round) -> tuple[np.ndarray, np.ndarray] | None:
