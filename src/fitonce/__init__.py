@@ -33,6 +33,7 @@ __all__ = [
     "ModelComparison",
     "NumericalWarning",
     "Optimism",
+    "PairwiseClassifier",
     "PermutationTest",
     "RefitWarning",
     "Route",

@@ -33,6 +33,7 @@ from .estimators import (
     KernelRidge,
     LeastSquaresSVC,
     NumericalWarning,
+    PairwiseClassifier,
     Subsampling,
     Verification,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "ModelComparison",
     "NumericalWarning",
     "Optimism",
+    "PairwiseClassifier",
     "PermutationTest",
     "RefitWarning",
     "Route",

@@ -18,7 +18,7 @@ import sklearn
 from sklearn.base import clone
 
 from ..core.arrays import namespace, to_numpy
-from ..estimators.fitted import final_step, is_committee, is_model
+from ..estimators.fitted import combined, final_step, is_model
 from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
@@ -70,11 +70,12 @@ def choose_route(
     confounds, params = taken(estimator, params)
     if not is_model(estimator):
         last = final_step(estimator)
-        ours = is_model(last) or is_committee(last) or isinstance(last, ReducedTraining)
+        ours = is_model(last) or combined(last) or isinstance(last, ReducedTraining)
         if last is not estimator and ours:
             return Route("per-fold", "preprocessing is refitted on each training set")
-        if is_committee(estimator):
-            return Route("per-fold", "members and their weights are found on each training set")
+        reason = combined(estimator)
+        if reason is not None:
+            return Route("per-fold", reason)
         if isinstance(estimator, ReducedTraining):
             return Route("per-fold", "rows are averaged or drawn on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")
@@ -95,6 +96,8 @@ def _dependence_on_rows(estimator: Any) -> str | None:
         return 'class_weight="balanced" depends on the training rows'
     if getattr(estimator, "calibration", None) in ("sigmoid", "isotonic"):
         return f"calibration={estimator.calibration!r} places the threshold on each training set"
+    if getattr(estimator, "readout", "lda") != "lda":
+        return f"readout={estimator.readout!r} is fitted on each training set"
     if isinstance(estimator.alpha, str) or np.ndim(estimator.alpha) > 0:
         return "alpha is chosen on each training set"
     if estimator.cv is not None:

@@ -6,6 +6,7 @@ from .accumulation import Accumulation
 from .averaging import KernelAveraging
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fisher import KernelFisherDiscriminant
+from .pairwise import PairwiseClassifier
 from .reduced import Subsampling
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
@@ -21,6 +22,7 @@ __all__ = [
     "KernelRidge",
     "LeastSquaresSVC",
     "NumericalWarning",
+    "PairwiseClassifier",
     "Subsampling",
     "Verification",
 ]

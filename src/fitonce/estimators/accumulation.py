@@ -127,6 +127,11 @@ class Accumulation:
                 f"calibration must be None here, got {model.calibration!r}: it needs held-out "
                 "values of every row."
             )
+        if getattr(model, "readout", "lda") != "lda":
+            raise ValueError(
+                f'readout must be "lda" here, got {model.readout!r}: it needs held-out values of '
+                "every row."
+            )
         if getattr(model, "class_weight", None) is not None:
             raise ValueError(
                 "class_weight is not used here: give the weights of the rows as sample_weight."

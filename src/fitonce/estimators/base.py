@@ -56,6 +56,7 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
     "coef0_",
     "landmarks_",
     "landmark_indices_",
+    "_before_readout",
     "confounds_",
     "confound_coef_",
     "_columns_on_confounds",
@@ -418,7 +419,9 @@ def held_out_output(model: Any) -> np.ndarray:
 
 
 def uncalibrated(model: Any) -> np.ndarray:
-    """Held-out outputs before calibration has moved their threshold."""
+    """Held-out outputs before calibration has moved their threshold, by the LDA rule."""
+    if hasattr(model, "_before_readout"):
+        return np.asarray(model._before_readout)
     return np.asarray(held_out_output(model) - model._shift)
 
 

@@ -40,7 +40,11 @@ def learns(estimator: Any) -> bool:
     metric = getattr(estimator, "metric", None)
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
     return bool(
-        is_option(estimator.gamma, "ard") or estimator.refine or metric is not None or weighs
+        is_option(estimator.gamma, "ard")
+        or estimator.refine
+        or metric is not None
+        or weighs
+        or getattr(estimator, "readout", "lda") != "lda"
     )
 
 

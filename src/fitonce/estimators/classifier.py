@@ -11,12 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.calibration import class_scores
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
 from .confounding import check_no_confounds
 from .parameters import check_options, used
-from .probability import Calibration, by_output, fit_calibration
+from .probability import Calibration, by_output, calibration_parts, fit_calibration
 from .progress import with_callbacks
 from .record import record_of
 from .uncertain import class_sets
@@ -120,6 +121,21 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         known = np.isin(y, self.classes_)
         labels = np.searchsorted(self.classes_, y[known])
         return to_numpy(self.held_out_decision_)[known], labels, weights[known]
+
+    def _labelled_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Held-out decisions of all rows, their class numbers, their weights (zero where the class
+        is unknown) and their parts, -1 for rows of no weight or without a decision.
+        """
+        record = record_of(self, "calibration")
+        y, active, data = record.training.y, record.training.active, record.tuner.data
+        decision = to_numpy(self.held_out_decision_)
+        weights = np.zeros(len(y))
+        weights[active] = 1.0 if data.weights is None else data.weights
+        weights[~np.isin(y, self.classes_)] = 0.0
+        labels = np.zeros(len(y), dtype=int)
+        labels[weights > 0] = np.searchsorted(self.classes_, y[weights > 0])
+        usable = (weights > 0) & np.isfinite(class_scores(decision)).all(axis=1)
+        return decision, labels, weights, calibration_parts(labels, usable, record.folds)
 
     def _move_threshold(self, shift: np.ndarray) -> None:
         """Decisions become those of the calibrated classes, held-out ones too."""

@@ -32,6 +32,7 @@ class KernelCommittee(BaseEstimator):
     """Shared by the committees; not for direct use."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __fitonce_route__ = "members and their weights are found on each training set"
     takes: ClassVar[tuple[type, ...]] = ()  # what members may be
     default: ClassVar[type] = KernelModel
     members: Any

@@ -16,11 +16,10 @@ from .candidates import Candidate
 from .classifier import KernelClassifier
 from .combining import KernelCommittee
 from .fisher import KernelFisherDiscriminant
-from .probability import held_out_probabilities
+from .probability import calibration_parts, held_out_probabilities
 from .ridge import KernelRidge
 from .setup import Folds, Training
 
-PARTS = 5  # of the rows, each calibrated without itself
 TINY = float(np.finfo(float).tiny)
 
 
@@ -283,21 +282,6 @@ def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
         return np.asarray(np.isfinite(held_out))
     known = np.isfinite(held_out[np.arange(len(labels)), labels])
     return np.asarray(known & ~np.isnan(held_out).any(axis=1))
-
-
-def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | None) -> np.ndarray:
-    """Which of a few parts each usable row (n,) is in, -1 for the others: rows that are tested
-    together stay together, and with leave-one-out the classes are divided evenly.
-    """
-    part = np.full(len(labels), -1)
-    if folds is not None:
-        for number, (_, test) in reversed(list(enumerate(folds))):
-            part[test] = number % PARTS
-        return np.where(usable, part, -1)
-    for label in np.unique(labels):
-        rows = np.flatnonzero(usable & (labels == label))
-        part[rows] = np.arange(len(rows)) % PARTS
-    return part
 
 
 def equal_shares(pool: Sequence[Candidate]) -> np.ndarray:

@@ -7,14 +7,17 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ..core.arrays import Array, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.lda import Axes
 from ..core.readout import Indicators, Readout
+from ..core.softmax import LinearScores
 from ..tuning.solution import Solution
 from .base import fitted_kernel
 from .blockwise import blockwise
 from .classifier import KernelClassifier
-from .parameters import as_numbers, used
+from .parameters import as_numbers, check_options, used
+from .probability import fit_softmax, of_outputs
+from .record import record_of
 from .setup import Labels
 
 
@@ -91,6 +94,11 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step function
         after that (for more than two classes, of the largest probability). None takes the LDA
         posterior as it is.
+    readout : {"lda", "softmax"}, default="lda"
+        How decisions are made of the projections on the discriminant axes. "lda": nearest class
+        centroid, with the log-priors. "softmax": that rule, corrected by a softmax regression on
+        the held-out projections, which may find a class that lies between others; `priors` cannot
+        be given then. Parameters are tuned as for "lda".
     n_components : int, default=None
         Number of axes that `transform` gives, at most n_classes - 1.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
@@ -218,6 +226,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         cv: Any = None,
         priors: Any = None,
         calibration: str | None = "temperature",
+        readout: str = "lda",
         n_components: int | None = None,
         landmarks: Any = None,
         landmark_method: str = "uniform",
@@ -242,6 +251,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.cv = cv
         self.priors = priors
         self.calibration = calibration
+        self.readout = readout
         self.n_components = n_components
         self.landmarks = landmarks
         self.landmark_method = landmark_method
@@ -258,6 +268,32 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         priors = None if self.priors is None else _checked_priors(self.priors, len(classes))
         self._check_n_components(len(classes) - 1)
         return Labels(Indicators(len(classes), priors), classes, codes, weights)
+
+    def __fitonce_check__(self) -> None:
+        super().__fitonce_check__()
+        check_options(self, readout=("lda", "softmax"))
+        if self.readout == "softmax" and self.priors is not None:
+            raise ValueError(
+                'priors cannot go with readout="softmax", which takes the class frequencies of '
+                'the training rows into its constants: use readout="lda".'
+            )
+
+    def _set_held_out(self, held_out: Array) -> None:
+        """With a softmax readout, the LDA decisions are replaced by its scores before they are
+        calibrated; held-out ones by a regression that has not seen the row's part.
+        """
+        if self.readout == "lda":
+            return super()._set_held_out(held_out)
+        self.held_out_decision_ = held_out
+        self._before_readout = to_numpy(held_out)
+        scores = LinearScores.of(to_numpy(self.means_), to_numpy(self.priors_))
+        fitted = fit_softmax(scores, *self._labelled_decisions())
+        weights, offsets = of_outputs(*fitted.everything)
+        solution = self._solution()
+        like = solution.dual_coef
+        solution = solution.readout(asarray_like(weights, like), asarray_like(offsets, like))
+        self._set_solution(solution, record_of(self, "a readout").readout)
+        return super()._set_held_out(asarray_like(fitted.held_out, held_out))
 
     def _check_n_components(self, limit: int) -> None:
         if self.n_components is None:

@@ -39,9 +39,15 @@ def is_committee(estimator: Any) -> bool:
     return isinstance(estimator, KernelCommittee)
 
 
+def combined(estimator: Any) -> str | None:
+    """Why each training set has models of its own, where an estimator is made of several."""
+    reason: str | None = getattr(type(estimator), "__fitonce_route__", None)
+    return reason
+
+
 def takes_groups(estimator: Any) -> bool:
     """Whether `fit` keeps groups together in its own held-out values."""
-    return is_model(estimator) or is_committee(estimator)
+    return is_model(estimator) or combined(estimator) is not None
 
 
 def first_member(committee: Any) -> Any:
@@ -139,6 +145,7 @@ def held_out_projection(model: Any) -> np.ndarray:
 
 __all__ = [
     "alpha_of",
+    "combined",
     "criterion_of",
     "final_step",
     "first_member",

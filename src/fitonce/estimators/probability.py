@@ -20,6 +20,10 @@ from ..core.calibration import (
     through_floor,
     top_label_isotonic,
 )
+from ..core.softmax import LinearScores, softmax_regression
+from .setup import Folds
+
+PARTS = 5  # of the rows, each calibrated without itself
 
 
 @dataclass(frozen=True)
@@ -130,3 +134,69 @@ def held_out_probabilities(
             found = fit_calibration(kind, decision[others], labels[others], weights[others])
             result[model, own] = found.probabilities(decision[own])
     return result
+
+
+def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | None) -> np.ndarray:
+    """Which of a few parts each usable row (n,) is in, -1 for the others: rows that are tested
+    together stay together, and with leave-one-out the classes are divided evenly.
+    """
+    part = np.full(len(labels), -1)
+    if folds is not None:
+        for number, (_, test) in reversed(list(enumerate(folds))):
+            part[test] = number % PARTS
+        return np.where(usable, part, -1)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(usable & (labels == label))
+        part[rows] = np.arange(len(rows)) % PARTS
+    return part
+
+
+@dataclass(frozen=True)
+class SoftmaxReadout:
+    """Weights and offsets that make scores of LDA decisions, and the held-out scores: decisions in
+    scikit-learn's shape.
+    """
+
+    everything: tuple[np.ndarray, np.ndarray]
+    held_out: np.ndarray
+
+
+def fit_softmax(
+    scores: LinearScores,
+    decision: np.ndarray,
+    labels: np.ndarray,
+    weights: np.ndarray,
+    part: np.ndarray,
+) -> SoftmaxReadout:
+    """A softmax regression on held-out projections, and its held-out scores: each part of the rows
+    by a regression without it.
+
+    Rows of part -1 do not train. Rows without finite decisions keep them.
+    """
+    known = class_scores(decision)
+    finite = np.isfinite(known).all(axis=1)
+    Z = scores.projections(np.where(finite[:, None], known, 0.0))
+
+    def fitted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        given = known[rows], labels[rows], weights[rows]
+        beta = float(inverse_temperatures(given[0][None], *given[1:])[0])
+        return scores.corrected(beta, softmax_regression(Z[rows], *given[1:], beta * given[0]))
+
+    everything = fitted(part >= 0)
+    held_out = known.copy()
+    for number in np.unique(part):
+        own, others = (part == number) & finite, (part != number) & (part >= 0)
+        W, b = fitted(others) if others.any() else everything
+        held_out[own] = known[own] @ W + b
+    if decision.ndim == 1:
+        return SoftmaxReadout(everything, held_out[:, 1] - held_out[:, 0])
+    return SoftmaxReadout(everything, held_out)
+
+
+def of_outputs(weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A map of class scores as one of outputs: of two classes, whose output d has the scores (0,
+    d), the difference.
+    """
+    if len(offsets) > 2:
+        return weights, offsets
+    return (weights[1:, 1:] - weights[1:, :1]), offsets[1:] - offsets[:1]

@@ -67,6 +67,7 @@ def label_free(estimator: Any) -> bool:
     if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         return False
     threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
+    threshold_moves |= getattr(model, "readout", "lda") != "lda"
     weighted = getattr(model, "class_weight", None) is not None
     return not weighted and not threshold_moves and not _draws_landmarks_by_label(model)
 

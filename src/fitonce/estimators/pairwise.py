@@ -1,0 +1,229 @@
+"""Several classes by models of every two of them."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.coupling import coupled
+from ..core.rows import is_rows
+from .classifier import KernelClassifier
+from .probability import Calibration
+from .setup import training_of
+from .svc import LeastSquaresSVC
+from .verification import Verification, worst_of
+
+TINY = float(np.finfo(float).tiny)
+
+
+class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """One model for every two classes, their probabilities coupled (one against one).
+
+    Least squares of one class against the rest, or on class indicators, masks a class that lies
+    between others. Two classes at a time have no such neighbour. Each pair has a model of its own
+    on the rows of these two classes, tuned and calibrated for them; the probabilities of all
+    classes follow by the second method of Wu, Lin and Weng (2004).
+
+    Parameters
+    ----------
+    estimator : LeastSquaresSVC or KernelFisherDiscriminant, default=None
+        What is fitted to every two classes; None is ``LeastSquaresSVC()``. It must give
+        probabilities, and class weights may only be "balanced".
+    n_jobs : int or None, default=None
+        How many pairs are fitted at the same time, through joblib.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    estimators_ : list of estimators
+        The fitted models, for the pairs (0, 1), (0, 2), …, (1, 2), … of `classes_`. Rows of other
+        classes had weight zero in their fits.
+    held_out_proba_ : array of shape (n_samples, n_classes)
+        Coupled probabilities from the held-out decisions of all pairs: leave-one-out, or by the
+        estimator's `cv`. The calibrations have seen all rows: use `cross_val_predict` for
+        probabilities of which nothing has seen the row.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    In cross-validation every training set has its own pairs (route "per-fold"). A permutation test
+    fits them for every labelling and says so. `decision_function` is log p for several classes and
+    log(p_1/p_0) for two, so that it agrees with `predict`.
+
+    Cost: c(c - 1)/2 fits; with classes of equal size each has 2n/c rows, so that all of them cost
+    less than one fit on all rows for more than four classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from fitonce import LeastSquaresSVC, PairwiseClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = PairwiseClassifier(LeastSquaresSVC("linear")).fit(X[::2], y[::2])
+    >>> print(f"{model.score(X[1::2], y[1::2]):.2f}")
+    0.99
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+    __fitonce_route__ = "every two classes have a model on their rows of each training set"
+
+    def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
+        self.estimator = estimator
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Fit a model to every two classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals a repeated row; rows of weight 0 do not train.
+        groups : array-like of shape (n_samples,), default=None
+            Groups for the estimator's ``cv``; with ``cv=None``, whole groups are left out together.
+
+        Returns
+        -------
+        self
+        """
+        model = self._estimator()
+        training = training_of(clone(model), X, y, sample_weight, groups)
+        if is_rows(training.X):
+            raise ValueError(
+                "PairwiseClassifier needs the rows in memory, got rows in files, blocks or Dask: "
+                "gather them, or use an estimator with landmarks=."
+            )
+        classes, _ = model._classes(training.y[training.active])
+        weights = np.ones(training.n_samples) if training.weights is None else training.weights
+
+        def fitted(pair: tuple[int, int]) -> Any:
+            own = np.where(np.isin(training.y, classes[list(pair)]), weights, 0.0)
+            return clone(model).fit(X, y, sample_weight=own, groups=groups)
+
+        pairs = list(combinations(range(len(classes)), 2))
+        self.estimators_ = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(fitted)(pair) for pair in pairs
+        )
+        self.classes_ = classes
+        held_out = [_held_out(one) for one in self.estimators_]
+        self.held_out_proba_ = self._coupled(held_out)
+        return self
+
+    def _estimator(self) -> Any:
+        model = LeastSquaresSVC() if self.estimator is None else self.estimator
+        if not isinstance(model, KernelClassifier):
+            raise TypeError(
+                "estimator must be a LeastSquaresSVC or a KernelFisherDiscriminant, got "
+                f"{type(model).__name__} instead: pairs are combined by their probabilities."
+            )
+        if not hasattr(model, "predict_proba"):
+            raise ValueError(
+                f"a {type(model).__name__} with calibration=None has no probabilities to be "
+                'coupled: use "temperature", "sigmoid" or "isotonic".'
+            )
+        for name in ("priors", "class_weight"):
+            given = getattr(model, name, None)
+            if given is not None and not isinstance(given, str):
+                raise ValueError(
+                    f"{name} of the estimator would have to fit every two classes, got {given!r}: "
+                    "give sample_weight instead."
+                )
+        return model
+
+    def _coupled(self, pairs: list[np.ndarray]) -> np.ndarray:
+        """Class probabilities (n, c) from those of the second class of every pair (n,).
+
+        NaN where a pair has none.
+        """
+        c, n = len(self.classes_), len(pairs[0])
+        r = np.zeros((n, c, c))
+        for (j, k), p in zip(combinations(range(c), 2), pairs, strict=True):
+            r[:, k, j], r[:, j, k] = p, 1.0 - p
+        known = np.isfinite(r).all(axis=(1, 2))
+        result = np.full((n, c), np.nan)
+        result[known] = coupled(r[known])
+        return result
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, n_classes), coupled from those of every two classes."""
+        check_is_fitted(self)
+        pairs = [model.predict_proba(X)[:, 1] for model in self.estimators_]
+        p = self._coupled([to_numpy(pair) for pair in pairs])
+        return p if isinstance(pairs[0], np.ndarray) else asarray_like(p, pairs[0])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`."""
+        p = self.predict_proba(X)
+        return namespace(p).log(namespace(p).clip(p, TINY, None))
+
+    def decision_function(self, X: Any) -> Array:
+        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
+        log_p = self.predict_log_proba(X)
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row.
+
+        Labels come in the caller's namespace where it can hold them.
+        """
+        p = self.predict_proba(X)
+        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
+        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
+            return labels
+        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
+
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
+        """Refit a few splits of every pair literally; the worst of the pairs.
+
+        Parameters
+        ----------
+        n_refits : int, default=5
+            How many of the splits (rows, for leave-one-out) to refit for each pair.
+        X : array, optional
+            The training kernel matrix, for ``kernel="precomputed"``.
+        random_state : int, default=0
+            Which splits are taken.
+        """
+        check_is_fitted(self)
+        return worst_of(
+            [model.verify(n_refits, X=X, random_state=random_state) for model in self.estimators_]
+        )
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features `fit` saw."""
+        count: int = self.estimators_[0].n_features_in_
+        return count
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Their names, where `fit` saw a data frame."""
+        names: np.ndarray = self.estimators_[0].feature_names_in_
+        return names
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimators_")
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(LeastSquaresSVC() if self.estimator is None else self.estimator)
+
+
+def _held_out(model: Any) -> np.ndarray:
+    """Probabilities (n,) of the second class from a fitted model's held-out decisions."""
+    steps = to_numpy(model.isotonic_) if hasattr(model, "isotonic_") else None
+    fitted = Calibration(1.0 / model.temperature_, np.zeros(2), model.floor_, steps)
+    return fitted.probabilities(to_numpy(model.held_out_decision_))[:, 1]

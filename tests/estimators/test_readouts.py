@@ -1,0 +1,201 @@
+"""The softmax readout and models of every two classes, against refits and scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.model_selection as plain
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+
+import fitonce
+from fitonce import (
+    Accumulation,
+    KernelFisherDiscriminant,
+    LeastSquaresSVC,
+    PairwiseClassifier,
+    RefitWarning,
+)
+from fitonce.core.calibration import class_scores, inverse_temperatures
+from fitonce.core.coupling import coupled
+from fitonce.core.softmax import softmax_regression
+
+try:
+    from sklearn.utils.estimator_checks import parametrize_with_checks
+except RuntimeError as error:  # scikit-learn 1.6 with SciPy 1.14 and later
+    pytest.skip(f"scikit-learn's checks cannot be imported: {error}", allow_module_level=True)
+
+
+def classes(c: int) -> tuple[np.ndarray, np.ndarray]:
+    """Unbalanced, with a row that occurs twice."""
+    X, y = load_iris(return_X_y=True)
+    rows = np.r_[0:7, 50:66, 100:111, 100] if c == 3 else np.r_[50:62, 100:124, 100]
+    return X[rows], np.array(["a", "b", "c"])[y[rows]]
+
+
+def middle(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """A class between two others, which least squares masks."""
+    random = np.random.default_rng(0)
+    y = random.choice(3, n, p=[0.4, 0.2, 0.4])
+    return (4.0 * (y - 1) + random.normal(size=n))[:, None], y
+
+
+MODELS = {
+    "softmax": KernelFisherDiscriminant(gamma=0.3, alpha=[0.1, 1.0], readout="softmax"),
+    "linear": KernelFisherDiscriminant("linear", alpha=0.1, readout="softmax", calibration=None),
+    "cv": KernelFisherDiscriminant(gamma=0.3, alpha=0.5, readout="softmax", cv=4),
+    "pairs": PairwiseClassifier(LeastSquaresSVC(gamma=0.3, alpha=[0.1, 1.0])),
+    "fisher": PairwiseClassifier(
+        KernelFisherDiscriminant("linear", alpha=0.1, calibration="sigmoid")
+    ),
+}
+
+
+@pytest.mark.parametrize("c", [2, 3])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_softmax_is_fitted_to_held_out_projections(c: int, kernel: str) -> None:
+    """Written out: refits without each row, their decisions as projections, the regression."""
+    X, y = classes(c)
+    model = KernelFisherDiscriminant(
+        kernel, gamma=0.3, alpha=0.5, readout="softmax", calibration=None
+    ).fit(X, y)
+    lda = clone(model).set_params(readout="lda").fit(X, y)
+    d = class_scores(
+        plain.cross_val_predict(lda, X, y, cv=LeaveOneOut(), method="decision_function")
+    )
+    codes = np.searchsorted(model.classes_, y)
+    beta = inverse_temperatures(d[None], codes, np.ones(len(y)))[0]
+    own = class_scores(lda.decision_function(X))
+    # differences of class scores tell where the refits see the row on the axes of all rows
+    M, constant = lda.means_, np.log(lda.priors_) - 0.5 * np.sum(lda.means_**2, axis=1)
+    Z = np.linalg.solve(M[1:] - M[0], (d[:, 1:] - d[:, :1] - (constant[1:] - constant[0])).T).T
+    theta = softmax_regression(Z, codes, np.ones(len(y)), beta * d)
+    expected = beta * own + lda.transform(X) @ theta[:-1] + theta[-1]
+    expected = expected[:, 1] - expected[:, 0] if c == 2 else expected
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.transform(X), lda.transform(X))
+    assert model.verify(3).passed
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("c", [2, 3])
+def test_outputs_agree_with_each_other(name: str, c: int) -> None:
+    X, y = classes(c)
+    model = clone(MODELS[name]).fit(X, y)
+    p, decision = model.predict_proba(X), model.decision_function(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[p.argmax(axis=1)])
+    codes = (decision > 0).astype(int) if c == 2 else decision.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[codes])
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_cross_val_predict_is_scikit_learns(name: str, method: str) -> None:
+    X, y = classes(3)
+    weights = np.random.default_rng(0).integers(1, 3, len(y)).astype(float)
+    given = {"cv": StratifiedKFold(3), "method": method, "params": {"sample_weight": weights}}
+    ours = fitonce.cross_val_predict(MODELS[name], X, y, **given)
+    theirs = plain.cross_val_predict(MODELS[name], X, y, **given)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["linear", "pairs"])
+def test_permutations_are_scikit_learns_and_said(name: str) -> None:
+    X, y = classes(3)
+    options = {"cv": StratifiedKFold(3), "n_permutations": 3, "random_state": 0}
+    with pytest.warns(RefitWarning, match="readout|every two classes"):
+        ours = fitonce.permutation_test_score(MODELS[name], X, y, permute="resplit", **options)
+    theirs = plain.permutation_test_score(MODELS[name], X, y, **options)
+    np.testing.assert_allclose(ours[0], theirs[0])
+    np.testing.assert_allclose(ours[1], theirs[1])
+
+
+def test_pairs_are_fits_on_their_own_rows() -> None:
+    X, y = classes(3)
+    model = clone(MODELS["pairs"]).fit(X, y)
+    r = np.zeros((len(y), 3, 3))
+    for (j, k), found in zip(combinations(range(3), 2), model.estimators_, strict=True):
+        rows = np.isin(y, model.classes_[[j, k]])
+        pair = clone(model.estimator).fit(X[rows], y[rows])
+        r[:, [k, j], [j, k]] = pair.predict_proba(X)[:, ::-1]
+        np.testing.assert_allclose(found.held_out_decision_[rows], pair.held_out_decision_)
+    np.testing.assert_allclose(model.predict_proba(X), coupled(r), rtol=1e-7)
+    assert np.isfinite(model.held_out_proba_).all()
+    assert model.verify(2).passed
+
+
+def test_a_class_in_the_middle_is_found() -> None:
+    """A linear discriminant of one feature has one direction, and the middle no end of it."""
+    X, y = middle()
+    linear = KernelFisherDiscriminant("linear", alpha=1e-3)
+    lssvm = LeastSquaresSVC("linear", alpha=1e-3)
+    assert np.mean(lssvm.fit(X, y).predict(X)[y == 1] == 1) < 0.1
+    for model in (linear.set_params(readout="softmax"), PairwiseClassifier(lssvm)):
+        assert np.mean(model.fit(X, y).predict(X)[y == 1] == 1) > 0.8
+
+
+@pytest.mark.parametrize("name", ["softmax", "pairs"])
+def test_saved_models_predict_the_same(name: str, tmp_path: Path) -> None:
+    X, y = classes(3)
+    model = clone(MODELS[name]).fit(X, y)
+    again = fitonce.load(fitonce.save(model, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_another_alpha_and_another_readout_leave_nothing_behind() -> None:
+    X, y = classes(3)
+    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.5, readout="softmax").fit(X, y)
+    other = clone(model).set_params(alpha=2.0).fit(X, y)
+    np.testing.assert_allclose(model.at(2.0).predict_proba(X), other.predict_proba(X))
+    lda = KernelFisherDiscriminant(gamma=0.3, alpha=0.5).fit(X, y)
+    model.set_params(readout="lda").fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), lda.predict_proba(X))
+    assert model.verify(1).passed
+
+
+@pytest.mark.parametrize("name", ["softmax", "pairs"])
+def test_a_class_of_one_row_does_not_stop_them(name: str) -> None:
+    X, y = classes(3)
+    rows = np.r_[0, 7 : len(y)]
+    assert np.isfinite(clone(MODELS[name]).fit(X[rows], y[rows]).predict_proba(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (KernelFisherDiscriminant(readout="quadratic"), "readout"),
+        (KernelFisherDiscriminant(readout="softmax", priors=[0.5, 0.3, 0.2]), "priors"),
+        (PairwiseClassifier(LeastSquaresSVC(calibration=None)), "probabilities"),
+        (PairwiseClassifier(LeastSquaresSVC(class_weight={"a": 2.0})), "sample_weight"),
+        (PairwiseClassifier(fitonce.KernelRidge()), "got KernelRidge"),
+    ],
+)
+def test_refusals(model: Any, match: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=match):
+        model.fit(*classes(3))
+
+
+def test_sums_over_blocks_have_no_softmax() -> None:
+    model = KernelFisherDiscriminant(gamma=0.3, calibration=None, readout="softmax")
+    with pytest.raises(ValueError, match="readout"):
+        Accumulation(model, landmarks=classes(3)[0][:5], classes=["a", "b", "c"])
+
+
+@parametrize_with_checks(
+    [
+        # calibration leaves out one of two equal rows, but a row of weight two as a whole
+        PairwiseClassifier(KernelFisherDiscriminant(gamma=0.1, alpha=1.0, calibration=None)),
+        KernelFisherDiscriminant(gamma=0.1, alpha=1.0, readout="softmax"),
+    ]
+)
+def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
