@@ -132,7 +132,7 @@ def test_pairs_are_fits_on_their_own_rows() -> None:
 
 
 def test_a_class_in_the_middle_is_found() -> None:
-    """A linear discriminant of one feature has one direction, and the middle no end of it."""
+    """One against the rest has one direction on one feature, and the middle no end of it."""
     X, y = middle()
     linear = KernelFisherDiscriminant("linear", alpha=1e-3)
     lssvm = LeastSquaresSVC("linear", alpha=1e-3)

@@ -74,7 +74,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         )
     kernel = kernel_named(settings.kernel)
     chosen: dict[str, Any] = {
-        "kernel": "rbf" if kernel == "auto" else kernel,
+        "kernel": _usual_kernel(settings, len(design.y)) if kernel == "auto" else kernel,
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
         "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
@@ -87,6 +87,14 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     if effort == "best":
         notes.append(f"--effort best is for at most {LANDMARKS_ABOVE:,} rows: one model instead")
     return pipeline_of(design, model), [*notes, *merged_categories(design)]
+
+
+def _usual_kernel(settings: Settings, n_rows: int) -> str:
+    """The kernel where none is named: chosen among families, unless that is to be fast, gamma is
+    given, which is that of rbf, or there are so many rows that landmarks stand for them.
+    """
+    chooses = settings.effort == "default" and settings.gamma == "tune"
+    return "tune" if chooses and n_rows <= LANDMARKS_ABOVE else "rbf"
 
 
 def _check_alone(settings: Settings) -> None:

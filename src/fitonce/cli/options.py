@@ -149,8 +149,9 @@ class Settings:
     effort: Annotated[
         str,
         model_option(
-            "fast: one kernel, rbf; default; best: a committee of models with different kernels, "
-            "weighed by their held-out probabilities (at most 2,000 rows)."
+            "fast: one kernel, rbf; default: the kernel is chosen; best: a committee of models "
+            "with different kernels, weighed by their held-out probabilities. Above 2,000 rows all "
+            "are fast."
         ),
     ] = "default"
     model: Annotated[
@@ -160,8 +161,8 @@ class Settings:
         str,
         model_option(
             "rbf, exponential, matern32, matern52, laplacian, linear, poly or cosine; tune, or "
-            "several with commas, to have one chosen; auto: rbf, and for more than 2,000 rows the "
-            "better of linear and rbf."
+            "several with commas, to have one chosen; auto: as --effort says, and for more than "
+            "2,000 rows the better of linear and rbf."
         ),
     ] = "auto"
     gamma: Annotated[

@@ -1,11 +1,12 @@
 """Softmax regression on discriminant axes, in place of the LDA rule.
 
-Least squares on class indicators masks a class that lies between others: no direction has it at its
-end. The axes still tell where it is. A softmax regression on held-out projections z,
+The LDA rule takes the centroids of the training rows and one covariance for all classes. Rows that
+are held out lie elsewhere, and a class between others, of which least squares makes little, is
+spread otherwise than they are. A softmax regression on held-out projections z,
 
     p_j(z) ∝ exp(β d_j(z) + z·w_j + b_j),        min Σ_i v_i (-log p_{y_i}(z_i)) + ‖W‖²/(2C),
 
-may give it a region of its own. It starts from the LDA scores d at their temperature 1/β, and the
+looks at where they are. It starts from the LDA scores d at their temperature 1/β, and the
 penalty holds it there unless the rows say otherwise: many classes and few rows would else be more
 freedom than they can fill. The LDA scores are affine in z, d = z Mᵀ + const with the class
 centroids M, so that the new scores are affine in the old ones, and the model keeps its form.
