@@ -12,7 +12,13 @@ from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, cross_val_score
+from fitonce import (
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    cross_val_score,
+    positions,
+)
 from fitonce.crossval.routes import RefitWarning
 from fitonce.inference import permutation_test_score
 from fitonce.inference.confounded import ConditionalExchange
@@ -132,3 +138,22 @@ def test_a_confound_that_acts_in_a_curve_is_warned_of():
     with pytest.warns(ValidityWarning, match="approximate") as caught:
         Question.of(MODELS["ridge"], X, curve, None, 3, None, None, squares)
     assert not any("in a curve" in str(warning.message) for warning in caught)
+
+
+def test_positions_remove_confounds_at_every_place():
+    places = np.stack([X, X[:, ::-1] + rng.normal(size=X.shape)], axis=2)
+    model = KernelFisherDiscriminant("linear", alpha=1.0)
+    given = {"cv": 3, "params": {"confounds": SITE}}
+    scores = positions.cross_val_score(model, places, CLASSES, **given)
+    for place in range(2):
+        alone = cross_val_score(model, places[:, :, place], CLASSES, **given)
+        np.testing.assert_allclose(scores[place], alone)
+    test = positions.permutation_test(
+        model, places, CLASSES, n_permutations=5, exact=False, **given
+    )
+    np.testing.assert_allclose(test.score, scores.mean(axis=1))
+    first = permutation_test_score(model, places[:, :, 0], CLASSES, **few, **given)
+    np.testing.assert_allclose(test.null[:, 0], first.permutation_scores)
+    assert test.exchange == "within levels of the confounds"
+    with pytest.raises(ValueError, match="generalize does not take confounds"):
+        positions.generalize(model, places, CLASSES, **given)

@@ -194,7 +194,7 @@ def permutation_test_score(
         mark = fingerprint(
             **asked(problem, X, groups, enumerated, total, random_state),
             scoring=[scoring, [measure.name for measure in scoring_.measures]],
-            options=[params, pooled, stop_after, max_bytes, *_told(confounds)],
+            options=[params, pooled, stop_after, max_bytes, *told(confounds)],
         )
     run = Draws(
         test,
@@ -220,7 +220,7 @@ def permutation_test_score(
     )
 
 
-def _told(confounds: Any) -> list[Any]:
+def told(confounds: Any) -> list[Any]:
     """Confounds as a fingerprint takes them; nothing where there are none."""
     if confounds is None:
         return []

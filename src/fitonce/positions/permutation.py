@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from ..crossval.confounds import taken
 from ..crossval.routes import Route
 from ..inference import checkpoint as checkpoints
 from ..inference.evaluation import Batch, Evaluation
 from ..inference.fingerprint import fingerprint
-from ..inference.permutation import asked, check_counts, check_resumable, is_enumerated
+from ..inference.permutation import asked, check_counts, check_resumable, is_enumerated, told
 from ..inference.placements import Labelling
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
@@ -158,7 +159,8 @@ def permutation_test(
     rules = Rules.of(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
     )
-    question = Question.of(estimator, X, y, groups, cv, permute, exchange)
+    confounds, params = taken(estimator, params)
+    question = Question.of(estimator, X, y, groups, cv, permute, exchange, confounds)
     measured = one_score(estimator, question.y, question.classes, scoring, pooled)
     enumerated = is_enumerated(question.n_labellings, n_permutations, exact)
     total = question.n_labellings - 1 if enumerated else n_permutations
@@ -168,7 +170,7 @@ def permutation_test(
         mark = fingerprint(
             **asked(question, X, groups, enumerated, total, random_state),
             scoring=[scoring, measured.measures[0].name],
-            options=["positions", params, pooled, max_bytes, list(slices.places)],
+            options=["positions", params, pooled, max_bytes, list(slices.places), *told(confounds)],
         )
     drawn = labellings_of(question, total, enumerated, check_random_state(random_state))
     labellings = [unpermuted(question), *drawn]

@@ -17,6 +17,7 @@ from sklearn.model_selection import check_cv
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
 from ..crossval.batch import known_scores
+from ..crossval.confounds import taken
 from ..crossval.validation import is_error_score
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
@@ -200,6 +201,11 @@ def generalize(
            [0.6, 0.3, 0.3, 0.5]])
     """
     check_routing(params)
+    if taken(estimator, params)[0] is not None:
+        raise ValueError(
+            "generalize does not take confounds: a model of one position would need those of every "
+            "other. Use cross_val_score and permutation_test of positions, which do."
+        )
     if getattr(final_step(estimator), "kernel", None) == "precomputed":
         raise ValueError(
             'kernel="precomputed" cannot generalize: kernels between rows of different positions '

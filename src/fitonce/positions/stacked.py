@@ -26,6 +26,7 @@ from ..core.moments import Moments
 from ..core.readout import Readout
 from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
+from ..crossval.confounds import taken
 from ..crossval.metrics import Outputs
 from ..crossval.routes import choose_route, fit_weights
 from ..estimators.doubts import DOUBTFUL
@@ -248,6 +249,8 @@ class LinearFolds:
 
 def _is_linear(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any) -> bool:
     """Whether the estimator with fixed parameters is a ridge on its features."""
+    if taken(estimator, params)[0] is not None:  # each training set has confounds of its own
+        return False
     if choose_route(estimator, X, params, scoring).name != "one":
         return False
     linear = isinstance(estimator.kernel, str) and estimator.kernel == "linear"
