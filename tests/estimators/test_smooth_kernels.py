@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -82,3 +84,20 @@ def test_directions_of_landmarks_that_rounding_hides_are_told():
         else:
             with pytest.warns(NumericalWarning, match="kernel of the landmarks is so smooth"):
                 model.fit(X, y)
+
+
+def test_weighted_landmarks_of_the_dual_norm_are_told_to_be_another_model():
+    X, y, weights = data()
+    exact_model = KernelRidge(0.3, gamma=0.5, penalty="dual").fit(X, y, weights).predict(X)
+    landmarks = KernelRidge(0.3, gamma=0.5, penalty="dual", landmarks=len(y))
+    with pytest.warns(UserWarning, match="whatever the weights of their rows"):
+        found = landmarks.fit(X, y, weights).predict(X)
+    assert np.abs(found - exact_model).max() > 1e-3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same = landmarks.fit(X, y, np.ones(len(y))).predict(X)
+        function = KernelRidge(0.3, gamma=0.5, landmarks=len(y)).fit(X, y, weights).predict(X)
+    alike = KernelRidge(0.3, gamma=0.5, penalty="dual").fit(X, y).predict(X)
+    np.testing.assert_allclose(same, alike, atol=1e-8)
+    expected = KernelRidge(0.3, gamma=0.5).fit(X, y, weights).predict(X)
+    np.testing.assert_allclose(function, expected, atol=1e-6)

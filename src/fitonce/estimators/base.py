@@ -25,7 +25,7 @@ from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned, Watch, warn_at_edges
 from .confounding import MEANINGS, check_no_confounds, new_confounds, without_columns
-from .doubts import warn_if_doubtful
+from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .parameters import (
     check_alpha,
     check_criterion,
@@ -156,6 +156,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             self.refinement_ = tuned.refinement
         warn_at_edges(setup.specification, tuned)
         self._set_search(setup, tuned)
+        warn_of_weighted_landmarks(self.penalty_, setup.data)
         self._kept = FitRecord(setup.training, tuner, tuned.problem, folds).light()
         with tasks.task("solve"):
             self._solve_winner(tuned.winner, tuned.path)

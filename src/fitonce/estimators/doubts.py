@@ -8,13 +8,15 @@ of y: where kernels are so narrow that no row sees another, and nothing but them
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
 from ..core.arrays import namespace
-from ..core.doubt import warn_numerical
+from ..core.doubt import depth_inside_package, warn_numerical
 from ..core.holdout import Path
 from ..core.ties import EPSILON
-from ..tuning.problem import Problem
+from ..tuning.problem import Data, Problem
 
 DOUBTFUL = 1e-4  # relative error of held-out values, 1e3·conditioning, above which a fit warns
 
@@ -51,6 +53,24 @@ def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> N
             "the kernel sees no row from another: without a bias, held-out values are at most "
             f"{share:.1g} of the targets, and may be wrong by {min(error, 1.0):.1g} relative to "
             "their size. Use a smaller gamma, or fit_intercept=True."
+        )
+
+
+def warn_of_weighted_landmarks(penalty: str, data: Data) -> None:
+    """Tell where landmarks with weights are another model than the exact one.
+
+    The exact dual norm divides the penalty of a row's coefficient by the row's weight. Landmarks
+    are points: they stay when rows leave or change their weights, and all are penalised alike.
+    """
+    if penalty != "dual" or data.landmarks is None or data.weights is None:
+        return
+    if np.any(data.weights != 1.0) and np.any(data.landmarks.rows >= 0):
+        warnings.warn(
+            'landmarks with penalty="dual" are penalized alike, whatever the weights of their '
+            "rows, which the model of all rows divides by: with weights the two are different "
+            'models. Use penalty="function", where they agree.',
+            UserWarning,
+            stacklevel=depth_inside_package(),
         )
 
 
