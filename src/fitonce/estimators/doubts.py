@@ -56,7 +56,7 @@ def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> N
         )
 
 
-def warn_of_weighted_landmarks(penalty: str, data: Data) -> None:
+def warn_of_weighted_landmarks(penalty: str | None, data: Data) -> None:
     """Tell where landmarks with weights are another model than the exact one.
 
     The exact dual norm divides the penalty of a row's coefficient by the row's weight. Landmarks
