@@ -148,9 +148,8 @@ def test_positions_remove_confounds_at_every_place():
     for place in range(2):
         alone = cross_val_score(model, places[:, :, place], CLASSES, **given)
         np.testing.assert_allclose(scores[place], alone)
-    test = positions.permutation_test(
-        model, places, CLASSES, n_permutations=5, exact=False, **given
-    )
+    few = {"n_permutations": 5, "exact": False}
+    test = positions.permutation_test(model, places, CLASSES, **few, **given)
     np.testing.assert_allclose(test.score, scores.mean(axis=1))
     first = permutation_test_score(model, places[:, :, 0], CLASSES, **few, **given)
     np.testing.assert_allclose(test.null[:, 0], first.permutation_scores)
