@@ -109,7 +109,8 @@ def changed(result: dict[str, Any], note: dict[str, Any] | None = None) -> list[
 
 def results() -> dict[str, dict[str, Any]]:
     files = sorted(path for path in RESULTS.glob("*.json") if path != NOTES)
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    loaded = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    return {name: one for name, one in loaded.items() if "script" in one}
 
 
 def notes() -> dict[str, Any]:
