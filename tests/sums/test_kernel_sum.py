@@ -196,6 +196,16 @@ def test_weights_are_recovered_and_noise_is_left_out() -> None:
     assert r2_score(Y[100:], model.predict(X[100:])) > r2_score(Y[100:], plain.predict(X[100:]))
 
 
+def test_a_kernel_that_is_worth_nothing_gets_no_weight() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 20))
+    Y = X[:, :10] @ rng.standard_normal((10, 4)) + 2.0 * rng.standard_normal((80, 4))
+    parts = [("a", "linear", slice(0, 10)), ("narrow", "rbf", slice(10, 20))]
+    kernel = KernelSum(parts, gamma=50.0)  # all rows are far apart: a ridge, like alpha
+    weights = KernelRidge(kernel=kernel).fit(X, Y).kernel_.weights
+    assert weights["a"] > 0 and weights["narrow"] == 0
+
+
 def test_permutations_with_tuning_inside() -> None:
     X, y, _ = rows(24)
     model = KernelRidge(kernel=KernelSum(THREE[:2], gamma=0.2))

@@ -106,9 +106,10 @@ def _tied(loss: Any) -> Any:
 
 @dataclass(frozen=True)
 class Search:
-    """All trials, in the order tried, and the winner."""
+    """All trials, in the order tried, and the winner: the one `chosen`, or else the best."""
 
     trials: list[Trial]
+    chosen: Trial | None = None
 
     @property
     def winner(self) -> Trial:
@@ -116,6 +117,8 @@ class Search:
 
         Of equals the larger alpha, then the smaller gamma, then the earlier trial.
         """
+        if self.chosen is not None:
+            return self.chosen
         trials = [trial for trial in self.trials if trial.sampled is None] or self.trials
         limit = _tied(min(trial.loss for trial in trials))
         tied = [trial for trial in trials if trial.loss <= limit]

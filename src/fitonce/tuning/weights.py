@@ -9,7 +9,7 @@ so that with tuned weights μ may stay where it is. E depends on the targets thr
 targets than rows are replaced by as many as there are rows.
 
 The search: equal parts, then each kernel in front, at widths that suit equal parts; from the best
-of these down the gradient; kernels that hardly count are tried without. All of it is judged by the
+of these down the gradient; kernels that are worth nothing are left out. All of it is judged by the
 criterion, like any other candidate. Above a thousand rows a sample of them goes first, and the
 gradient on all rows starts where the sample ended.
 """
@@ -45,7 +45,8 @@ MOST_IN_FRONT = 8  # kernels up to which each is put in front once
 DESCENTS = 2  # from the best starts
 FARTHEST_WEIGHT, FARTHEST_WIDTH = np.log(2.0**16), np.log(2.0**6)
 ITERATIONS = 40
-NEGLIGIBLE = 1e-2  # of the whole: a kernel with less is tried without
+NEGLIGIBLE = 1e-2  # of the whole: kernels with less are tried without, all together
+SIMPLER = 1e-4  # of the loss: what a kernel must be worth
 
 
 def search_sum(tuner: Tuner, evaluate: Evaluate, stages: Stages | None = None) -> Search:
@@ -64,7 +65,8 @@ def search_sum(tuner: Tuner, evaluate: Evaluate, stages: Stages | None = None) -
     ends = [work.descend(start) for start in best[:DESCENTS]]
     trials = [*trials, *evaluate(_different(ends, trials))]
     winner = Search(trials).winner
-    return Search([*trials, *evaluate(_different(work.pruned(winner), trials))])
+    trials = [*trials, *evaluate(_different(work.pruned(winner), trials))]
+    return work.simplest(trials, evaluate)
 
 
 def _different(proposed: Sequence[Parameters], trials: Sequence[Trial]) -> list[Parameters]:
@@ -157,15 +159,45 @@ class _Search:
         parts = theta * self.variances(gammas)
         parts = parts / parts.sum()
         order = [b for b in np.argsort(parts, kind="stable") if 0 < parts[b] < NEGLIGIBLE]
-        proposed = []
-        for count in range(1, len(order) + 1):
-            left = theta.copy()
-            left[order[:count]] = 0.0
-            if self.spec.alphas is None:
-                left = left / float(left @ self.variances(gammas))
-            weights = dict(zip(self.names, left.tolist(), strict=True))
-            proposed.append({**trial.parameters, WEIGHTS: weights})
-        return proposed
+        return [self._without(trial, order[:count]) for count in range(1, len(order) + 1)]
+
+    def _without(self, trial: Trial, numbers: Sequence[int]) -> Parameters:
+        """The same without some of the kernels."""
+        gammas = trial.parameters.get(GAMMA, {})
+        theta = np.array([trial.parameters[WEIGHTS][name] for name in self.names])
+        theta[list(numbers)] = 0.0
+        if self.spec.alphas is None:
+            theta = theta / float(theta @ self.variances(gammas))
+        weights = dict(zip(self.names, theta.tolist(), strict=True))
+        return {**trial.parameters, WEIGHTS: weights}
+
+    def simplest(self, trials: list[Trial], evaluate: Evaluate) -> Search:
+        """Of what is as good as the best, but for a share of `SIMPLER`, the one with the fewest
+        kernels; kernels are left out one by one as long as that is so.
+
+        A very narrow kernel is nothing but a ridge, which alpha is already: it would have a weight
+        and explain nothing.
+        """
+        best = Search(trials).winner
+        if self.plan.weights is not None:
+            return Search(trials)
+        limit = best.loss + SIMPLER * abs(best.loss)
+        alike = [t for t in trials if t.sampled == self.sampled and t.loss <= limit]
+        chosen = min(alike, key=lambda trial: (len(_counting(trial)), trial.loss))
+        while len(_counting(chosen)) > 1 and len(self.names) <= MOST_IN_FRONT:
+            proposed = [self._without(chosen, [b]) for b in _counting(chosen)]
+            further = evaluate(_different(proposed, trials))
+            trials = [*trials, *further]
+            alike = [trial for trial in further if trial.loss <= limit]
+            if not alike:
+                break
+            chosen = min(alike, key=lambda trial: trial.loss)
+        return Search(trials, chosen)
+
+
+def _counting(trial: Trial) -> list[int]:
+    """Numbers of the kernels with a weight."""
+    return np.flatnonzero(list(trial.parameters[WEIGHTS].values())).tolist()
 
 
 def matrix_of(member: Member, X: Any, gammas: Mapping[str, float]) -> Array:
