@@ -17,6 +17,7 @@ from fitonce.core import columns as columns_module
 from fitonce.core.held_out_maps import held_out_map
 from fitonce.core.progress import listening
 from fitonce.estimators import by_target
+from optional import require
 
 ALPHAS = np.logspace(-2, 4, 7)
 
@@ -262,8 +263,23 @@ def test_a_function_or_scorer_is_called_for_each_target():
             assert model.best_score_[target] == pytest.approx(one.best_score_)
 
 
+@pytest.mark.torch
+def test_float32_targets_of_torch():
+    torch = require("torch")
+    X, Y = data(t=100)
+    asked = {"alpha_per_target": True, "kernel": "rbf", "gamma": 0.1, "cv": KFold(4)}
+    ours = KernelRidge(ALPHAS, **asked).fit(X, Y.astype(np.float32))
+    y = torch.asarray(Y, dtype=torch.float32)
+    model = KernelRidge(ALPHAS, store_dual_coef=True, **asked).fit(torch.asarray(X), y)
+    assert np.mean(model.alpha_ == ours.alpha_) > 0.9
+    same = np.flatnonzero(model.alpha_ == ours.alpha_)
+    difference = model.predict(torch.asarray(X)).numpy() - ours.predict(X)
+    assert np.abs(difference[:, same]).max() < 1e-4
+
+
+@pytest.mark.torch
 def test_torch_gives_the_same():
-    torch = pytest.importorskip("torch")
+    torch = require("torch")
     X, Y = data(t=100)
     asked = {"alpha_per_target": True, "kernel": "rbf", "gamma": 0.1, "cv": KFold(4)}
     ours = KernelRidge(ALPHAS, **asked).fit(X, Y)

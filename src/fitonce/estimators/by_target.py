@@ -170,7 +170,7 @@ class _Kept:
         if last - first + 1 == len(columns):  # neighbours: no list of columns
             array[:, first : last + 1] = values
         else:
-            array[:, index_like(columns, array)] = values
+            array[:, index_like(columns, array)] = namespace(array).astype(values, array.dtype)
 
     @property
     def solution(self) -> Solution | None:

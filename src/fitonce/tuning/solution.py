@@ -90,7 +90,10 @@ class Solution:
             K = kernel_of(rows)
             if largest is not None:
                 largest.append(largest_entry(K))
-            return K @ (self.dual_coef if self.coef is None else self.coef)
+            coef = self.dual_coef if self.coef is None else self.coef
+            if not is_numpy(coef):  # NumPy multiplies float64 by float32 as it is
+                coef = namespace(coef).astype(coef, K.dtype, copy=False)
+            return K @ coef
 
         step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
         parts = row_blocks(X.shape[0], step)
