@@ -292,6 +292,7 @@ def test_features_and_kernel_matrix_give_the_same_model(estimator, p, cv, weight
         "cv_results_",
         "best_params_",
         "penalty_",
+        "kernel_",
         "classes_",
     }
     shared = {
