@@ -24,9 +24,11 @@ from ..assessment.words import (
     relabellings,
     spread,
 )
+from ..estimators.fitted import feature_shares, metric_of
 from ..inference import PermutationTest
 from .screen import Screen
 
+MOST_FEATURES = 6  # of a metric, named on the screen
 MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
 MOST_CONFUSIONS = 8
 WIDTH, BINS = 40, 10  # of a histogram
@@ -171,6 +173,17 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
         if values and not isinstance(values[0], list):
             lines.append(Text(f"  {name} in the folds: {spread(values)}", style="dim"))
     return Group(*lines)
+
+
+def metric(estimator: Any) -> RenderableType:
+    """Which features a learned metric looks at, or that there is none."""
+    if metric_of(estimator[-1]) is None:
+        return Text("Metric: none was worth it on unseen rows", style="dim")
+    shares = feature_shares(estimator[-1])
+    names = estimator[:-1].get_feature_names_out()
+    first = np.argsort(-shares, kind="stable")[:MOST_FEATURES]
+    said = ", ".join(f"{names[f].partition('__')[2] or names[f]} {shares[f]:.0%}" for f in first)
+    return Text.assemble(("Features in the metric: ", "bold"), said)
 
 
 def members(text: str) -> RenderableType:

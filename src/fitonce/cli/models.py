@@ -25,7 +25,7 @@ from ..estimators import (
     LeastSquaresSVC,
 )
 from ..estimators.confounding import MEANINGS
-from ..kernels import PARAMETERS
+from ..kernels import PARAMETERS, MetricKernels
 from .columns import TableDesign
 from .errors import UserError, one_of
 from .features import Feature
@@ -81,6 +81,19 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         "confounding": one_of(settings.confounding, "confounding", MEANINGS),
     }
     landmarks, notes = _landmarks(settings.landmarks, kernel, len(design.y))
+    metric = one_of(settings.metric, "metric", ("none", "learn", "full", "diagonal"))
+    if metric != "none":
+        chosen["metric"] = metric
+        if landmarks is not None:
+            raise UserError(
+                f"--metric {metric} needs a model of all rows, and {landmarks} landmarks stand for "
+                "them here: use --landmarks none, or a part of the table."
+            )
+        if not _has_metric(kernel):
+            raise UserError(
+                f"--metric {metric} needs a kernel of distances, got --kernel {settings.kernel}: "
+                f"use one of {', '.join(MetricKernels)}."
+            )
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
     model = allowed[name](**chosen)
@@ -107,6 +120,11 @@ def _check_alone(settings: Settings) -> None:
             f"--effort best tries kernels, widths and regularisation by itself and cannot go with "
             f"--{given[0]}: leave one of the two out."
         )
+
+
+def _has_metric(kernel: str | list[str]) -> bool:
+    names = [kernel] if isinstance(kernel, str) else kernel
+    return any(name in ("auto", "tune", *MetricKernels) for name in names)
 
 
 def kernel_named(text: str) -> str | list[str]:

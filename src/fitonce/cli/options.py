@@ -176,6 +176,13 @@ class Settings:
             "include (as predictors without a penalty) or columns (out of the columns)."
         ),
     ] = "remove"
+    metric: Annotated[
+        str,
+        model_option(
+            "A metric learned from the data: none, diagonal (a weight for each feature), full or "
+            "learn (the better of both). Kept where it pays."
+        ),
+    ] = "none"
     penalty: str = "function"  # for --versus only
     landmarks: Annotated[
         str,

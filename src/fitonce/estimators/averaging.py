@@ -246,6 +246,8 @@ class KernelAveraging(ReducedTraining):
                 "landmarks and averages both stand for the training rows: use one of them "
                 "(landmarks=None, or no averaging)."
             )
+        if isinstance(inner.metric, str):
+            raise ValueError("a metric is learned from rows, not from averages: use metric=None.")
         if inner.refine or (isinstance(inner.gamma, str) and inner.gamma == "ard"):
             raise ValueError(
                 'averaging tunes on the lattice only: use refine=False and gamma="tune".'

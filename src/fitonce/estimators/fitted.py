@@ -16,11 +16,11 @@ from ..core.arrays import to_numpy
 from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
-from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
+from .base import KernelModel, fitted_kernel, held_out_output, metric_of, uncalibrated
 from .by_target import keeps
 from .combining import KernelCommittee
 from .parameters import used
-from .record import record_of
+from .record import honest_record, record_of
 from .ridge import KernelRidge
 
 
@@ -65,6 +65,18 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
         )
     check_is_fitted(model)
     return model
+
+
+def learns_metric(model: Any) -> bool:
+    """Whether a fitted model goes by a metric that has seen the labels of its rows."""
+    return isinstance(used(model, "metric"), str) and getattr(model, "metric_", None) is not None
+
+
+def feature_shares(model: Any) -> np.ndarray:
+    """The share of each feature in the trace of a model's metric (p,), adding up to one."""
+    M = np.asarray(to_numpy(metric_of(model)), dtype=np.float64)
+    diagonal = M if M.ndim == 1 else np.diag(M)
+    return np.asarray(diagonal / diagonal.sum())
 
 
 def is_regressor(model: Any) -> bool:
@@ -136,7 +148,7 @@ def held_out_projection(model: Any) -> np.ndarray:
     those of rows that the model has not seen show what it will do. Rows of zero weight are left
     out.
     """
-    record = record_of(model, "a held-out projection")
+    record = honest_record(model, "a held-out projection")
     problem = record.problem
     path = problem.path(np.asarray([model.alpha_]))
     axes = axes_of_fit(problem, record.readout, record.fitted(path)).axes
@@ -147,6 +159,7 @@ __all__ = [
     "alpha_of",
     "combined",
     "criterion_of",
+    "feature_shares",
     "final_step",
     "first_member",
     "fitted_kernel",
@@ -157,6 +170,8 @@ __all__ = [
     "is_model",
     "is_regressor",
     "keeping_coefficients",
+    "learns_metric",
+    "metric_of",
     "model_of",
     "n_axes",
     "record_of",

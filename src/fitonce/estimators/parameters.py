@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..core.arrays import to_numpy
 from ..core.criteria import LOSSES
-from ..kernels import PARAMETERS, families
+from ..kernels import PARAMETERS, MetricKernels, families
 from ..radial import RADIAL
 from ..sums import KernelSum
 from ..tuning.criterion import is_scorer_name
+
+LEARNED = ("learn", "full", "diagonal")  # metrics that a fit finds
 
 
 def check_alpha(alpha: Any) -> np.ndarray | None:
@@ -196,6 +199,64 @@ def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
             'gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", '
             "or landmarks=None."
         )
+
+
+def check_metric(estimator: Any) -> None:
+    """What `metric` may be, and what does not go with it."""
+    metric = estimator.metric
+    if metric is None:
+        return
+    if isinstance(metric, str) and metric not in LEARNED:
+        raise ValueError(
+            f'metric must be None, "learn", "full", "diagonal" or an array, got {metric!r} instead.'
+        )
+    found = families(estimator.kernel)
+    names = found if isinstance(found, tuple) else (found,)
+    capable = [isinstance(name, str) and name in MetricKernels for name in names]
+    if not (any(capable) if isinstance(metric, str) else all(capable)):
+        raise ValueError(
+            f"metric needs a kernel of Euclidean distances ({', '.join(MetricKernels)}), got "
+            f"kernel={estimator.kernel!r} instead: others do not look at distances that a metric "
+            "could change."
+        )
+    if not isinstance(metric, str):
+        _check_given_metric(metric)
+        return
+    if np.ndim(estimator.gamma) == 1 or is_ard(estimator.gamma):
+        raise ValueError("a learned metric has the widths of the features: use one gamma for all.")
+    if estimator.landmarks is not None or estimator.refine:
+        what = "landmarks" if estimator.landmarks is not None else "refine=True"
+        raise ValueError(
+            f"a metric is learned from models of all rows on the lattice, got {what} as well: "
+            "learn it first, on a part of the rows where there are many, and give it as "
+            "metric=model.metric_."
+        )
+
+
+def _check_given_metric(metric: Any) -> None:
+    M = as_numbers("metric", to_numpy(metric))
+    square = M.ndim == 2 and M.shape[0] == M.shape[1]
+    if not (M.ndim == 1 or square) or not np.all(np.isfinite(M)):
+        raise ValueError(
+            "metric must be a finite matrix (n_features, n_features), or its diagonal, got shape "
+            f"{M.shape} instead."
+        )
+    lowest = M.min() if M.ndim == 1 else np.linalg.eigvalsh(0.5 * (M + M.T))[0]
+    if lowest < -1e-10 * np.abs(M).max() or (square and not np.allclose(M, M.T)):
+        raise ValueError(
+            "metric must be symmetric without negative eigenvalues, got a matrix for which squared "
+            "distances would be negative."
+        )
+
+
+def given_metric(estimator: Any) -> Any:
+    """A metric that is given, not learned; None otherwise."""
+    metric = getattr(estimator, "metric", None)
+    return None if isinstance(metric, str) else metric
+
+
+def is_ard(gamma: Any) -> bool:
+    return isinstance(gamma, str) and gamma == "ard"
 
 
 def is_precomputed(kernel: Any) -> bool:

@@ -63,6 +63,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
+    metric : {None, "learn", "full", "diagonal"} or array, default=None
+        A metric M in which the distances of a kernel are taken, (x-x')ᵀM(x-x'); for `rbf`,
+        `exponential` and the Matérn kernels. "full" learns a matrix, "diagonal" a weight for each
+        feature, "learn" the better of both, from the gradients of the fitted model. It is kept only
+        if it pays in five folds (those of `cv` or whole groups, if given) in which it is learned on
+        the training rows. Held-out outputs are then those of these folds. An array is used as it
+        is: a matrix, or its diagonal.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.
@@ -133,6 +140,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         there is one per feature, alpha_ (n_targets,) where there is one per target.
     kernel_ : str, callable or KernelSum
         The kernel that was chosen, or the one given; a sum with all weights and widths as numbers.
+    metric_ : array of shape (n_features, n_features) or (n_features,), or None
+        The learned metric; None where none was worth it. Only with a metric to learn.
+    metric_search_ : dict
+        What the folds said of it: ``kept``, the ``losses`` of all forms tried, and the ``gain`` in
+        squared error of the best one with its ``standard_error``. Only with a metric to learn.
     X_fit_ : array of shape (n_samples, n_features)
         The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
         for precomputed kernels.
@@ -189,6 +201,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
+        metric: Any = None,
         penalty: str = "function",
         criterion: Any = "squared_error",
         pooled: bool = True,
@@ -213,6 +226,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.metric = metric
         self.penalty = penalty
         self.criterion = criterion
         self.pooled = pooled

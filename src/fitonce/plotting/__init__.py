@@ -26,6 +26,7 @@ _HOMES = {
     "InfluenceDisplay": "rows",
     "IntervalDisplay": "intervals",
     "KernelSharesDisplay": "shares",
+    "MetricDisplay": "metric",
     "PermutationNullDisplay": "null",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",

@@ -17,11 +17,13 @@ import numpy as np
 
 from ..assessment.data import n_columns
 from ..assessment.words import score_name, shortened
+from ..estimators.fitted import learns_metric, metric_of
 from ..plotting import (
     CalibrationDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
     IntervalDisplay,
+    MetricDisplay,
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
@@ -85,6 +87,7 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
         _search(subject),
         _influence(subject) if rows and np.isfinite(subject.leverage).all() else None,
         _weights(subject) if hasattr(subject.model, "coef_") else None,
+        _metric(subject) if metric_of(subject.model) is not None else None,
     ]
     return [found for found in every if found is not None]
 
@@ -240,6 +243,19 @@ def _weights(subject: Subject) -> Figure:
     )
 
 
+def _metric(subject: Subject) -> Figure:
+    return figure(
+        "metric",
+        lambda: MetricDisplay.from_estimator(
+            subject.model, feature_names=model_feature_names(subject), n_features=15
+        ),
+        "Bars of the share of each feature in the metric of the kernel, largest first.",
+        "Which features the model looks at: the share of each in the metric in which distances are "
+        "taken. A small share says that the model does not need a feature, not that it has nothing "
+        "to do with the target.",
+    )
+
+
 def _projection(subject: Subject, include_data: bool) -> Figure | None:
     """Histograms of two classes; of more a scatter, which shows single rows and goes only where
     data may go.
@@ -247,6 +263,8 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
     if len(subject.classes) == 2:
         return _histograms(subject) if np.isfinite(subject.held_out).any() else None
     if not include_data or not hasattr(subject.model, "scalings_") or subject.record is None:
+        return None
+    if learns_metric(subject.model):  # its axes have seen every row
         return None
     present = np.unique(subject.codes[subject.active])
     names = [subject.class_names[code] for code in present]

@@ -19,7 +19,7 @@ from sklearn.base import clone
 from ..assessment import choice_of
 from ..core.arrays import to_numpy
 from ..core.doubt import doubts_held_back
-from ..estimators.fitted import uncalibrated
+from ..estimators.fitted import learns_metric, uncalibrated
 from .results import Results
 from .subject import Subject, calibrated, model_feature_names
 
@@ -89,6 +89,11 @@ def build_explorer(
         return "There is no explorer for models with confounds."
     if n > NO_EXPLORER_ABOVE:
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
+    if learns_metric(subject.model):
+        return (
+            "There is no explorer: the learned metric has seen the labels of all rows, and must be "
+            "learned again for every other setting."
+        )
     if subject.record is None and too_heavy(subject):
         return (
             "There is no explorer: a model read from a file would have to be decomposed again, "

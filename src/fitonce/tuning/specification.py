@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
+from ..kernels import PARAMETERS, Kernel, central_gamma, projected, scale_gamma
 from ..radial import EUCLIDEAN, RADIAL
 from ..sums import SumPlan
 from .criterion import Criterion
@@ -53,6 +53,7 @@ class Specification:
     dropping: bool = False
     search: str = "auto"
     each_target: bool = False
+    projection: Any = None  # of a metric that the kernel goes by
 
     @property
     def families(self) -> tuple[Any, ...]:
@@ -111,7 +112,10 @@ class Specification:
     def _gamma_lattice(self, family: Any, data: Data) -> GammaLattice | None:
         if not (self.tunes_gamma and "gamma" in used_by(family)):
             return None
-        return GammaLattice.around(central_gamma(family, data.X, data.weights), _reach(family))
+        return GammaLattice.around(self._central_gamma(family, data), _reach(family))
+
+    def _central_gamma(self, family: str, data: Data) -> float:
+        return central_gamma(family, projected(data.X, self.projection), data.weights)
 
     def kernel_at(self, data: Data, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
@@ -123,7 +127,7 @@ class Specification:
         parameters = {name: chosen.get(name, getattr(self, name)) for name in used_by(family)}
         if "gamma" in parameters:
             parameters["gamma"] = _gamma(parameters["gamma"], data)
-        return Kernel(family, parameters)
+        return Kernel(family, parameters, projection=self.projection)
 
     def central_kernel(self, data: Data) -> Kernel:
         """The kernel by which landmarks are chosen: as given, tuned parameters in the middle of
@@ -132,7 +136,7 @@ class Specification:
         family = self.families[0]
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
         if self.tunes_gamma and "gamma" in used_by(family):
-            centre["gamma"] = central_gamma(family, data.X, data.weights)
+            centre["gamma"] = self._central_gamma(family, data)
         tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune", "ard")}
         return self.kernel_at(data, tuned)
 
