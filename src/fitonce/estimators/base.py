@@ -173,7 +173,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if judged is not None:
             outputs = held_out_outputs(tuner, judged, tuned.winner)
             self._kept = replace(record, by_folds=outputs)
-            self.best_score_ = setup.specification.criterion.perfect - judged.loss
+            self.best_score_: Any = setup.specification.criterion.perfect - judged.loss
         with tasks.task("solve"):
             self._solve_winner(tuned.winner, tuned.path)
 
@@ -249,7 +249,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         what the model is: not always the best of them, where widths per feature were kept.
         """
         self.cv_results_ = found.cv_results(perfect, n_samples)
-        self.best_score_: Any = perfect - winner.loss
+        self.best_score_ = perfect - winner.loss
         self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
 
     def _solve(self, mu: float, path: Path | None = None) -> None:

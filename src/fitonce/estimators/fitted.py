@@ -148,7 +148,8 @@ def held_out_projection(model: Any) -> np.ndarray:
     those of rows that the model has not seen show what it will do. Rows of zero weight are left
     out.
     """
-    record = honest_record(model, "a held-out projection")
+    honest_record(model, "a held-out projection")
+    record = record_of(model, "a held-out projection")
     problem = record.problem
     path = problem.path(np.asarray([model.alpha_]))
     axes = axes_of_fit(problem, record.readout, record.fitted(path)).axes

@@ -239,7 +239,8 @@ def _setup_by_target(estimator: Any, training: Training) -> Setup:
     X = training.active_X()
     none = np.empty((n, 0))
     data = Data(X, none, None, none, weights, row_scale_of(weights, X), columns=columns)
-    return Setup(training, labels, data, specification_of(estimator, 0), estimator.verbose)
+    specification = specification_of(estimator, 0, X)
+    return Setup(training, labels, data, specification, estimator.verbose)
 
 
 def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
