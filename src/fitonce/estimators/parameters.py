@@ -224,6 +224,11 @@ def check_metric(estimator: Any) -> None:
         return
     if np.ndim(estimator.gamma) == 1 or is_ard(estimator.gamma):
         raise ValueError("a learned metric has the widths of the features: use one gamma for all.")
+    if getattr(estimator, "readout", "lda") == "softmax":
+        raise ValueError(
+            'readout="softmax" is fitted on rows left out of the fit, and a learned metric has '
+            'seen their labels: use readout="lda", or metric=model.metric_ learned on other rows.'
+        )
     if estimator.landmarks is not None or estimator.refine:
         what = "landmarks" if estimator.landmarks is not None else "refine=True"
         raise ValueError(
