@@ -289,6 +289,12 @@ def test_torch_gives_the_same():
         held = model.held_out_prediction_
         assert isinstance(held, torch.Tensor)
         np.testing.assert_allclose(held.numpy(), ours.held_out_prediction_, atol=1e-9)
+    single = KernelRidge(ALPHAS, **asked).fit(torch.asarray(X), torch.asarray(Y).float())
+    same = single.alpha_ == ours.alpha_
+    assert single.dual_coef_.dtype == torch.float32 and same.mean() > 0.95
+    np.testing.assert_allclose(
+        single.held_out_prediction_[:, same], ours.held_out_prediction_[:, same], atol=1e-4
+    )
 
 
 def test_a_basis_of_alphas_makes_all_of_them():

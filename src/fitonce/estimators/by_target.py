@@ -166,6 +166,7 @@ class _Kept:
             shape = (int(values.shape[0]), self.n_targets)
             self.arrays[name] = xp.empty(shape, dtype=dtype, device=device(self.like))
         array = self.arrays[name]
+        values = namespace(values).astype(values, array.dtype)
         first, last = int(columns[0]), int(columns[-1])
         if last - first + 1 == len(columns):  # neighbours: no list of columns
             array[:, first : last + 1] = values
