@@ -11,17 +11,16 @@ Linux only: the peak of memory is read from /proc.
 from __future__ import annotations
 
 import gc
-import json
 import sys
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 
 N, P, FOLDS, ALPHAS = 1000, 5000, 5, np.logspace(0, 6, 20)
-RESULTS = Path(__file__).parent / "results" / "targets.json"
 
 
 def problem(n_targets: int) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +89,7 @@ def main(n_targets: int) -> None:
     result["same_alpha"] = 1.0 - len(differ) / n_targets
     print("same alpha:", result["same_alpha"])
     if n_targets == 10_000:
-        RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+        common.write(__file__, result)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,11 @@
 The same precomputed linear kernel, five folds and twenty candidates, float64 and float32; all
 arrays are on the GPU before the clock starts. Run with
 
-    python benchmarks/targets_gpu.py --himalaya /path/to/himalaya [--targets 100000] [--device cuda]
+    OMP_NUM_THREADS=8 python benchmarks/targets_gpu.py [--himalaya FOLDER] [--targets 100000]
 
 `--himalaya` is the folder that holds the package `himalaya`, where it is not installed; without it
-and without the package, only fitonce is timed.
+and without the package, only fitonce is timed. `--out FILE` writes the result there instead of into
+`results/`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import common
 import numpy as np
 import torch
 from sklearn.model_selection import KFold
@@ -25,7 +27,6 @@ from sklearn.model_selection import KFold
 from fitonce import KernelRidge
 
 N, P, FOLDS, ALPHAS = 1000, 5000, 5, np.logspace(0, 6, 20)
-RESULTS = Path(__file__).parent / "results" / "targets_gpu.json"
 
 
 def problem(n_targets: int, device: str, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
@@ -84,7 +85,7 @@ def main() -> None:
     parser.add_argument("--himalaya", default=None)
     parser.add_argument("--targets", type=int, default=100_000)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=None)
     asked = parser.parse_args()
     if asked.himalaya is not None:
         sys.path.insert(0, asked.himalaya)
@@ -110,8 +111,10 @@ def main() -> None:
             part["same_alpha"] = float(np.mean(same))
         result[str(dtype).removeprefix("torch.")] = part
         print(json.dumps(part), flush=True)
-    asked.out.parent.mkdir(exist_ok=True)
-    asked.out.write_text(json.dumps(result, indent=1) + "\n")
+    if asked.out is None:
+        common.write(__file__, result)
+    else:
+        asked.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -10,18 +10,16 @@ chosen for each target on every training set. Run with
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
-from pathlib import Path
 
+import common
 import numpy as np
 from sklearn.model_selection import KFold, LeaveOneGroupOut
 
 from fitonce import KernelRidge, permutation_test_targets
 
 N, TARGETS, FACTORS, PERMUTATIONS, LEVEL = 48, 200, 20, 99, 0.05
-RESULTS = Path(__file__).parent / "results" / "targets_level.json"
 
 
 def noise(random: np.random.Generator, columns: int, series: bool) -> np.ndarray:
@@ -68,7 +66,7 @@ def main(n_sets: int) -> None:
             "uncorrected_rate_per_target": float(found[:, 1].mean()),
         }
         print(name, result[name], flush=True)
-    RESULTS.write_text(json.dumps(result, indent=1) + "\n")
+    common.write(__file__, result)
 
 
 if __name__ == "__main__":
