@@ -105,7 +105,7 @@ class Confounded:
         if self.curved:
             warnings.warn(
                 "y follows a confound in a curve, and a straight line leaves the rest of it in "
-                "place: such tests reject far more often than their level says (70 % and more at "
+                "place: such tests reject far more often than their level says (40 to 99 % at "
                 "5 % in simulations). Add the square of the confound as a column, or cut it into "
                 "categories.",
                 ValidityWarning,
