@@ -5,18 +5,11 @@ sets of scikit-learn and generators of classes that least squares has trouble wi
 three classes by the product of two features, "middle" a small class between two large ones.
 
     python benchmarks/readouts.py --splits 5
-
-And the time of the default committee beside scikit-learn's SVC on a grid of 13 × 16 values with 10
-folds, at 400 rows and 20 features (processor time, one thread):
-
-    python benchmarks/readouts.py --time
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -25,9 +18,7 @@ import common
 import numpy as np
 from sklearn.datasets import load_digits, load_iris, load_wine, make_classification
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 
 from fitonce import (
     KernelCommitteeClassifier,
@@ -47,7 +38,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "pairs, Fisher": lambda: PairwiseClassifier(KernelFisherDiscriminant()),
     "committee": KernelCommitteeClassifier,
 }
-GRID = {"gamma": 2.0 ** np.arange(-12, 4), "C": 2.0 ** np.arange(-4, 9)}
 
 
 def product(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,48 +114,26 @@ def evaluate(name: str, splits: int) -> dict[str, dict[str, float]]:
     }
 
 
-def timed() -> dict[str, float]:
-    """Processor time of a committee and of a grid of support vector machines, in one process."""
-    X, y = make_classification(400, 20, n_informative=6, random_state=0)
-    X = StandardScaler().fit_transform(X)
-    grid = GridSearchCV(SVC(), GRID, cv=10)
-    tasks = {
-        "committee": lambda: KernelCommitteeClassifier().fit(X, y),
-        "discriminant": lambda: KernelFisherDiscriminant().fit(X, y),
-    }
-    seconds = common.interleaved(3, time.process_time, **tasks)
-    return seconds | common.interleaved(1, time.process_time, SVC_grid=lambda: grid.fit(X, y))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--time", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    path = common.RESULTS / "readouts.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    kept = {name: known[name] for name in ("splits", "sets", "mean", "seconds") if name in known}
-    if options.time:
-        kept["seconds"] = timed()
-        print(kept["seconds"])
-    else:
-        sets = {}
-        for number, name in enumerate((*LOADED, *MADE)):
-            common.progress(number, len(LOADED) + len(MADE), name)
-            sets[name] = evaluate(name, options.splits)
-            said = [f"{m} {v['error']:.1f}/{v['log_loss']:.3f}" for m, v in sets[name].items()]
-            print(f"{name:10s} {', '.join(said)}", flush=True)
-        mean = {
-            model: {
-                what: float(np.mean([found[model][what] for found in sets.values()]))
-                for what in ("error", "log_loss")
-            }
-            for model in MODELS
+    sets = {}
+    for number, name in enumerate((*LOADED, *MADE)):
+        common.progress(number, len(LOADED) + len(MADE), name)
+        sets[name] = evaluate(name, options.splits)
+        said = [f"{m} {v['error']:.1f}/{v['log_loss']:.3f}" for m, v in sets[name].items()]
+        print(f"{name:10s} {', '.join(said)}", flush=True)
+    mean = {
+        model: {
+            what: float(np.mean([found[model][what] for found in sets.values()]))
+            for what in ("error", "log_loss")
         }
-        kept |= {"splits": options.splits, "sets": sets, "mean": mean}
-        print({model: {what: round(v, 4) for what, v in mean[model].items()} for model in mean})
-    common.write(__file__, kept)
+        for model in MODELS
+    }
+    print({model: {what: round(v, 4) for what, v in mean[model].items()} for model in mean})
+    common.write(__file__, {"splits": options.splits, "sets": sets, "mean": mean})
 
 
 if __name__ == "__main__":

@@ -52,6 +52,16 @@ def duration(seconds: float) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
+def readouts() -> str:
+    found = result("readouts")
+    models = list(found["mean"])
+    rows = [
+        [name, *(f"{one[m]['error']:.1f} / {one[m]['log_loss']:.3f}" for m in models)]
+        for name, one in (*found["sets"].items(), ("mean", found["mean"]))
+    ]
+    return made_by(table(["set", *models], rows), "readouts")
+
+
 def fits() -> str:
     time, memory = result("fit_vs_eigh"), result("memory")
     rows = []
@@ -528,6 +538,7 @@ TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
         confound_levels,
+        readouts,
         fits,
         cross_validation,
         search_growth,

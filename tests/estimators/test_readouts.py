@@ -115,6 +115,11 @@ def test_permutations_are_scikit_learns_and_said(name: str) -> None:
     theirs = plain.permutation_test_score(MODELS[name], X, y, **options)
     np.testing.assert_allclose(ours[0], theirs[0])
     np.testing.assert_allclose(ours[1], theirs[1])
+    with pytest.warns(RefitWarning, match="readout|every two classes"):
+        fixed = fitonce.permutation_test_score(
+            MODELS[name], X, y, permute="within-folds", **options
+        )
+    np.testing.assert_allclose(fixed[0], theirs[0])
 
 
 def test_pairs_are_fits_on_their_own_rows() -> None:
