@@ -32,15 +32,17 @@ def values(records: Records, name: str, models: Sequence[str], measure: str) -> 
 
 
 def of_set(records: Records, name: str, models: Sequence[str]) -> dict[str, Any]:
-    """Means and standard errors over the splits, and what the set is like."""
+    """Means and standard errors over the splits (None of one split), and what the set is like."""
     split = split_of(name, 0)
-    found: dict[str, dict[str, list[float]]] = {model: {} for model in models}
+    found: dict[str, dict[str, list[float | None]]] = {model: {} for model in models}
     for measure in MEASURES:
         table = values(records, name, models, measure)
-        error = table.std(axis=1, ddof=1) / np.sqrt(table.shape[1]) if table.shape[1] > 1 else 0.0
-        both = np.column_stack([table.mean(axis=1), np.broadcast_to(error, len(models))])
-        for model, (mean, standard_error) in zip(models, both, strict=True):
-            found[model][measure] = [round(float(mean), 5), round(float(standard_error), 5)]
+        for model, row in zip(models, table, strict=True):
+            error = row.std(ddof=1) / np.sqrt(len(row)) if len(row) > 1 else None
+            found[model][measure] = [
+                round(float(row.mean()), 5),
+                None if error is None else round(float(error), 5),
+            ]
     return {
         "rows": len(split.y),
         "features": split.X.shape[1],
@@ -79,15 +81,19 @@ def ranking(sets: Mapping[str, Any], models: Sequence[str], measure: str) -> dic
     }
 
 
-def against(sets: Mapping[str, Any], model: str, other: str, measure: str) -> dict[str, int]:
-    """On how many sets a model is ahead of another, level, behind; and how often by more than two
-    standard errors.
+def against(
+    records: Records, names: Sequence[str], model: str, other: str, measure: str
+) -> dict[str, int]:
+    """On how many sets a model is ahead of another, level, behind, on all splits that both have;
+    and how often by more than two standard errors of the paired difference.
     """
     sign = -1.0 if measure in LARGER_IS_BETTER else 1.0
     found = dict.fromkeys(("ahead", "level", "behind", "clearly ahead", "clearly behind"), 0)
-    for one in sets.values():
-        (a, error_a), (b, error_b) = (one["models"][m][measure] for m in (model, other))
-        difference, noise = sign * (a - b), 2.0 * np.hypot(error_a, error_b)
+    for name in names:
+        a, b = values(records, name, [model, other], measure)
+        paired, n = sign * (a - b), len(a)
+        noise = 2.0 * paired.std(ddof=1) / np.sqrt(n) if n > 1 else np.inf
+        difference = float(np.round(paired.mean(), 9))
         found["ahead" if difference < 0 else "behind" if difference > 0 else "level"] += 1
         if abs(difference) > noise:
             found["clearly ahead" if difference < 0 else "clearly behind"] += 1
@@ -127,7 +133,7 @@ def times(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, dict[str,
     }
 
 
-def summary(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:
+def summary(records: Records, sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:
     ours = [model for model in models if model in OURS]
     return {
         "ranking": {measure: ranking(sets, models, measure) for measure in RANKED},
@@ -142,7 +148,10 @@ def summary(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, Any]:
         },
         "against": {
             model: {
-                peer: {measure: against(sets, model, peer, measure) for measure in RANKED[:2]}
+                peer: {
+                    measure: against(records, list(sets), model, peer, measure)
+                    for measure in RANKED[:2]
+                }
                 for peer in models
                 if peer != model
             }
@@ -166,7 +175,7 @@ def report(records: Records) -> None:
         if not models:
             continue
         sets = {name: of_set(records, name, models) for name in names}
-        found["halves"][half] = {**summary(sets, models), "sets": sets}
+        found["halves"][half] = {**summary(records, sets, models), "sets": sets}
         if variants:
             varied = {name: of_set(records, name, ["default", *variants]) for name in names}
             found["halves"][half]["variants"] = beside_variants(varied, "default", variants)

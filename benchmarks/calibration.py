@@ -9,8 +9,7 @@ Each criterion chooses gamma and alpha of both estimators; the chosen model is c
 way. A temperature is fitted through the floor ("floor"), without it and then mixed with it
 ("late"), or has none. Peers: the base rates, and an SVC whose C and gamma a grid search finds,
 calibrated by `CalibratedClassifierCV`. Reported: log-loss on the test rows, beside the best variant
-of the same estimator; error; expected calibration error of the most probable class in ten bins. Ten
-confirming sets of at most 100 rows stand for themselves.
+of the same estimator; error; expected calibration error of the most probable class in ten bins.
 
     python benchmarks/calibration.py --splits 6      # goes on where it was interrupted
 """
@@ -98,7 +97,6 @@ def of_keel(name: str) -> Callable[[int], Parts]:
 OF_KEEL = sorted(sum(KEEL.values(), ()))
 SETS |= {name: lambda number, name=name: of_keel(name)(number) for name in OF_KEEL}
 DECIDING += [name for name in OF_KEEL if name in OF_ACCURACY]
-TEN = [name for name in OF_KEEL if name not in OF_ACCURACY][:10]
 
 
 # ---- variants ------------------------------------------------------------------------------------
@@ -233,26 +231,6 @@ def ranking(
     return sorted(means.items(), key=lambda item: item[1]["relative"])
 
 
-def few_rows(found: dict[str, dict[str, dict[str, float]]], estimator: str) -> dict[str, object]:
-    """The default beside the best of what `criterion` and `calibration` offer, on the ten sets."""
-    offered = [f"{estimator} | {a} | {b} | floor" for a in CRITERIA for b in CALIBRATIONS]
-    default = f"{estimator} | auto | temperature | floor"
-    result: dict[str, object] = {}
-    for measure in ("log_loss", "calibration_error"):
-        ratios = {}
-        for name in TEN:
-            row = with_auto(found[name], two_classes(name))
-            best = min(row[variant][measure] for variant in offered)
-            ratios[name] = round(row[default][measure] / max(best, 1e-12), 3)
-        values = list(ratios.values())
-        result[measure] = {
-            "median": round(float(np.median(values)), 3),
-            "worst": max(values),
-            "sets": ratios,
-        }
-    return result
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
@@ -277,8 +255,6 @@ def main() -> None:
         if names
     }
     result = {"splits": arguments.splits, "halves": halves, "ranking": tables}
-    if set(TEN) <= set(found):
-        result["few rows"] = {estimator: few_rows(found, estimator) for estimator in ESTIMATORS}
     common.write(__file__, {**result, "sets": found})
     for half, by_estimator in tables.items():
         for estimator, rows in by_estimator.items():

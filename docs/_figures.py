@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from _accuracy import tables as accuracy_tables
 from _marked import Marked, table, wrapped
 
 DOCS = Path(__file__).resolve().parent
@@ -428,6 +429,7 @@ def calibration() -> str:
     halves = ("deciding", "confirming")
     shown = [
         ("auto", "temperature", "floor"),
+        ("auto", "temperature", "late"),
         ("auto", "temperature", "none"),
         ("auto", "temperature", "5 %"),
         ("auto", "sigmoid", "floor"),
@@ -436,7 +438,15 @@ def calibration() -> str:
         ("brier", "temperature", "floor"),
         ("log_loss", "temperature", "floor"),
     ]
-    floors = {"floor": "`floor_`", "none": "none", "5 %": "5 % of the base rates"}
+    first = next(iter(found["ranking"]["deciding"].values()))
+    late = "`floor_`, after the fit"
+    with_late = any(variant.endswith("| late") for variant in first)
+    floors = {
+        "floor": "`floor_`" if with_late else late,
+        "late": late,
+        "none": "none",
+        "5 %": "5 % of the base rates",
+    }
 
     def cells(estimator: str, variant: str) -> list[str]:
         parts = [found["ranking"][half][estimator][variant] for half in halves]
@@ -450,8 +460,10 @@ def calibration() -> str:
     for estimator in found["ranking"]["deciding"]:
         for criterion, way, floor in shown:
             variant = f"{estimator} | {criterion} | {way} | {floor}"
-            what = [f"`{estimator}`", f'`"{criterion}"`', f'`"{way}"`', floors[floor]]
-            rows.append([*what, *cells(estimator, variant)])
+            said = floors[floor] if way == "temperature" else "`floor_`"
+            what = [f"`{estimator}`", f'`"{criterion}"`', f'`"{way}"`', said]
+            if variant in found["ranking"]["deciding"][estimator]:
+                rows.append([*what, *cells(estimator, variant)])
     for peer in ("SVC grid, calibrated", "base rates"):
         rows.append([peer, "", "", "", *cells("KernelFisherDiscriminant", peer)])
     header = ["estimator", "`criterion`", "`calibration`", "floor"]
@@ -564,7 +576,7 @@ TABLES: dict[str, Callable[[], str]] = {
         report_pages,
         newcomers,
     )
-}
+} | accuracy_tables(result, made_by, duration)
 
 # ---- figures inside sentences --------------------------------------------------------------------
 

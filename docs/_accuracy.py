@@ -1,0 +1,137 @@
+"""The tables of accuracy.md, from the results of accuracy, accuracy_timing and calibration_few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from _marked import table, wrapped
+
+Result = Callable[[str], dict[str, Any]]
+MadeBy = Callable[..., str]
+
+
+def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) -> dict[str, Any]:
+    """What _figures.py writes, by name."""
+
+    def ranks(half: str) -> str:
+        found = result("accuracy")
+        one = found["halves"][half]
+        order = one["ranking"]["log_loss"]["ranks"]
+        rows = []
+        for model in order:
+            title = found["titles"][model]
+            means, times = one["means"], one["times"][model]
+            rows.append(
+                [
+                    f"**{title}**" if model in found["ours"] else title,
+                    f"{one['ranking']['error']['ranks'][model]:.1f}",
+                    f"{one['ranking']['log_loss']['ranks'][model]:.1f}",
+                    f"{one['ranking']['brier']['ranks'][model]:.1f}",
+                    f"{one['ranking']['auc']['ranks'][model]:.1f}",
+                    f"{means['error'][model]:.1f}",
+                    f"{means['log_loss'][model]:.3f}",
+                    f"{means['calibration'][model]:.3f}",
+                    duration(times["fit"]),
+                    duration(times["predict"]),
+                ]
+            )
+        header = [
+            f"{len(one['sets'])} {half} sets",
+            *(f"rank, {what}" for what in ("error", "log-loss", "Brier", "AUC")),
+            "mean error %",
+            "mean log-loss",
+            "calibration error",
+            "fit, median",
+            "predict, median",
+        ]
+        critical = one["ranking"]["error"]["critical_difference"]
+        note = wrapped(
+            "Bold: this package. Ranks differ significantly (Nemenyi, 5 %) where they are more "
+            f"than {critical:.1f} apart; Friedman's test of equal ranks has p = "
+            f"{one['ranking']['error']['friedman_p']:.1g} for errors, "
+            f"{one['ranking']['log_loss']['friedman_p']:.1g} for log-losses. "
+            f"{found['left out']}"
+        )
+        return made_by(table(header, rows) + "\n" + note, "accuracy")
+
+    def counts() -> str:
+        found = result("accuracy")
+        rows = []
+        for model, by_peer in found["halves"]["reporting"]["against"].items():
+            for peer, measures in by_peer.items():
+                if peer not in found["ours"]:
+                    cells = [counted(measures[measure]) for measure in ("error", "log_loss")]
+                    rows.append([found["titles"][model], found["titles"][peer], *cells])
+        header = ["", "beside", "error: ahead, level, behind", "log-loss: ahead, level, behind"]
+        return made_by(table(header, rows), "accuracy")
+
+    def by_set(measure: str, digits: int) -> str:
+        found = result("accuracy")
+        one = found["halves"]["reporting"]
+        models = [model for model in found["titles"] if model in one["means"]["error"]]
+        rows = []
+        for name, values in one["sets"].items():
+            cells = [values["models"][model][measure] for model in models]
+            least = min(mean for mean, _ in cells)
+            shown = [cell(mean, error, digits, mean == least) for mean, error in cells]
+            what = f"{values['rows']} × {values['features']}, {values['classes']}"
+            rows.append([name, what, str(values["splits"]), *shown])
+        titles = [found["titles"][model] for model in models]
+        return made_by(
+            table(["set", "rows × columns, classes", "splits", *titles], rows), "accuracy"
+        )
+
+    def costs() -> str:
+        found = result("accuracy_timing")
+        rows = [
+            [
+                found["titles"][model],
+                " / ".join(duration(one[model]) for one in found["seconds"].values()),
+                f"{ratios['times the default']:.1f}",
+                f"{ratios['SVC grid, times longer']:.0f}",
+            ]
+            for model, ratios in found["ratios"].items()
+        ]
+        grid = " / ".join(duration(one["svc"]) for one in found["seconds"].values())
+        rows.append(["SVC, 13 × 16 grid, 10 folds", grid, "", "1"])
+        what = f"n = {found['n']}, p = {found['p']}: {' / '.join(found['seconds'])}"
+        header = [what, "processor time of a fit", "times the default", "SVC grid takes longer by"]
+        return made_by(table(header, rows), "accuracy_timing")
+
+    def few_rows() -> str:
+        found = result("calibration_few")["ratios"]
+        names = list(next(iter(found.values()))["log_loss"]["sets"])
+        rows = []
+        for estimator, measures in found.items():
+            for measure, what in (
+                ("log_loss", "log-loss"),
+                ("calibration_error", "calibration error"),
+            ):
+                one = measures[measure]
+                cells = [f"{one['sets'][name]:.2f}" for name in names]
+                rows.append(
+                    [f"`{estimator}`", what, f"{one['median']:.2f}", f"{one['worst']:.2f}", *cells]
+                )
+        header = ["default / best variant", "of", "median", "worst", *names]
+        return made_by(table(header, rows), "calibration_few")
+
+    return {
+        "accuracy_ranks": lambda: ranks("reporting"),
+        "accuracy_deciding": lambda: ranks("deciding"),
+        "accuracy_counts": counts,
+        "accuracy_errors": lambda: by_set("error", 1),
+        "accuracy_losses": lambda: by_set("log_loss", 3),
+        "accuracy_costs": costs,
+        "accuracy_few_rows": few_rows,
+    }
+
+
+def cell(mean: float, error: float | None, digits: int, bold: bool) -> str:
+    text = f"**{mean:.{digits}f}**" if bold else f"{mean:.{digits}f}"
+    return text if error is None else f"{text} ± {error:.{digits}f}"
+
+
+def counted(found: Mapping[str, int]) -> str:
+    clear = f"clearly {found['clearly ahead']}, {found['clearly behind']}"
+    return f"{found['ahead']}, {found['level']}, {found['behind']} ({clear})"
