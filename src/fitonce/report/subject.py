@@ -18,7 +18,7 @@ from ..assessment.words import shortened
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows
 from ..estimators.confounding import new_confounds
-from ..estimators.fitted import held_out_output, is_regressor, model_of, record_of
+from ..estimators.fitted import alpha_of, held_out_output, is_regressor, model_of, record_of
 from ..plotting.rows import margins
 from ..plotting.style import rounded
 
@@ -336,7 +336,7 @@ def own_score(subject: Subject) -> float:
 
 def chosen_values(model: Any) -> list[str]:
     """The chosen kernel, where there were several, gamma, where there is one, and alpha."""
-    alpha, gamma = f"alpha = {rounded(float(model.alpha_))}", getattr(model, "gamma_", None)
+    alpha, gamma = f"alpha = {rounded(alpha_of(model))}", getattr(model, "gamma_", None)
     kernel = [f"kernel = {model.kernel_}"] if "kernel" in model.best_params_ else []
     if gamma is None:
         return [*kernel, alpha]
