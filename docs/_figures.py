@@ -669,6 +669,15 @@ FIGURES: dict[str, Callable[[], str]] = {
     "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
     "dask_gpu_fixed": lambda: f"{result('dask_gpu')['seconds whatever the rows']:.0f} s",
     "dask_gpu_difference": lambda: f"{result('dask_gpu')['difference']:.0e}",
+    "targets_gpu_ours": lambda: (
+        f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s"
+    ),
+    "targets_gpu_theirs": lambda: (
+        f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"
+    ),
+    "targets_gpu_memory": lambda: "{:.1f} GiB beside {:.1f} GiB".format(
+        *(result("targets_gpu")["float64"][side]["peak_GiB"] for side in ("fitonce", "himalaya"))
+    ),
     "gpu_permutations": lambda: "{cosets:.1f} s".format(**result("permutation_gpu")),
     "gpu_folds_band_16384": lambda: gpu_folds("16384", "band"),
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
