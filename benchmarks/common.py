@@ -36,9 +36,9 @@ def interleaved(
     return best
 
 
-def write(script: str, results: dict[str, Any]) -> Path:
+def write(script: str, results: dict[str, Any], name: str | None = None) -> Path:
     """Results as JSON, naming the script that made them, the versions, the threads and the hashes
-    of the code (provenance.py).
+    of the code (provenance.py). The file has the script's name, or another one.
 
     Written atomically.
     """
@@ -48,7 +48,7 @@ def write(script: str, results: dict[str, Any]) -> Path:
     import sklearn
 
     RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{Path(script).stem}.json"
+    path = RESULTS / f"{name or Path(script).stem}.json"
     record = {
         "script": f"benchmarks/{Path(script).name}",
         "versions": {

@@ -158,7 +158,7 @@ def main() -> None:
             arguments.repeats,
         )
         row["script"] = f"benchmarks/permutation.py --torch {arguments.torch}"
-        common.write(__file__.replace("permutation.py", "permutation_gpu.py"), row)
+        common.write(__file__, row, "permutation_gpu")
         print(
             f"n = {row['n']}, {row['permutations']} permutations on {row['device']}: "
             f"{row['cosets']:.2f} s, {row['free']:.2f} s with scikit-learn's own draws, "

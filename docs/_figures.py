@@ -669,9 +669,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
     "dask_gpu_fixed": lambda: f"{result('dask_gpu')['seconds whatever the rows']:.0f} s",
     "dask_gpu_difference": lambda: f"{result('dask_gpu')['difference']:.0e}",
-    "targets_gpu_ours": lambda: (
-        f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s"
-    ),
+    "targets_gpu_ours": lambda: f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s",
     "targets_gpu_theirs": lambda: (
         f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"
     ),

@@ -46,7 +46,7 @@ from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
 STRIPS, LEAST_STRIP = 8, 4096  # of columns, where symmetry saves work; and columns of one
-PANELS_TOGETHER = 8  # where their reflections are multiplied to Q
+PANELS_TOGETHER, MOST_PANELS = 4, 8  # where their reflections are multiplied to Q
 DIRECT = 512  # rows up to which the largest eigenvalue comes from all of them
 KRYLOV_COLUMNS, KRYLOV_STEPS = 16, 12
 
@@ -232,8 +232,9 @@ def _accumulate(A: Array, width: int, scales: list[Array]) -> None:
     """
     xp = namespace(A)
     inner = A.shape[0]
-    for last in range(len(scales), 0, -PANELS_TOGETHER):
-        first = max(0, last - PANELS_TOGETHER)
+    together = min(MOST_PANELS, max(PANELS_TOGETHER, inner // (32 * width)))
+    for last in range(len(scales), 0, -together):
+        first = max(0, last - together)
         outer = (first + 1) * width
         V = xp.tril(A[outer:, first * width : last * width])
         S = reflection_factor(V, xp.concat(scales[first:last]))

@@ -18,11 +18,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy.linalg
+from array_api_compat import device
 
 from ..core.arrays import (
     Array,
     asarray_like,
     empty_like_shape,
+    eye_like,
     index_like,
     is_numpy,
     namespace,
@@ -173,24 +175,33 @@ class SharedEngine:
     def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (t, width) of the labellings with one layout from r, in place.
 
-        The run's blocks of I - H as one batch of solves.
+        The blocks of I - H as one batch of solves for each run; on a device all runs together,
+        smaller folds filled up with rows of the identity.
         """
         dense: Array = self.maps[0].dense
         r, rho = fits[0], held_out[0]
-        xp = namespace(r)
-        for run in layout.runs:
-            rows = layout.order[run.places].reshape(run.count, run.n_deleted)
-            if is_numpy(r):
+        if is_numpy(r):
+            for run in layout.runs:
+                rows = layout.order[run.places].reshape(run.count, run.n_deleted)
                 _solve_on_host(dense, rows, r[:, run.places], rho[:, run.places])
-                continue
-            right = xp.permute_dims(
-                xp.reshape(r[:, run.places], (r.shape[0], run.count, run.n_deleted)), (1, 2, 0)
-            )
-            index = index_like(rows, dense)
-            solution = spd_solve_stack(dense[index[:, :, None], index[:, None, :]], right)
-            rho[:, run.places] = xp.reshape(
-                xp.permute_dims(solution, (2, 0, 1)), (r.shape[0], run.count * run.n_deleted)
-            )
+            return
+        xp, sizes = namespace(r), [len(rows) for rows in layout.deleted]
+        index = np.full((len(sizes), max(sizes)), -1)
+        there = np.arange(max(sizes)) < np.array(sizes)[:, None]
+        index[there] = layout.order
+        rows, inside = index_like(np.maximum(index, 0), dense), xp.asarray(there, device=device(r))
+        blocks = dense[rows[:, :, None], rows[:, None, :]]
+        if not there.all():
+            both = inside[:, :, None] & inside[:, None, :]
+            blocks = xp.where(both, blocks, eye_like(max(sizes), dense))
+        places = np.zeros_like(index)
+        places[there] = np.arange(len(layout.order))
+        right = xp.take(r, xp.reshape(index_like(places, r), (-1,)), axis=1)
+        right = xp.permute_dims(xp.reshape(right, (r.shape[0], *index.shape)), (1, 2, 0))
+        right = right if there.all() else right * xp.astype(inside, r.dtype)[:, :, None]
+        solution = xp.permute_dims(spd_solve_stack(blocks, right), (2, 0, 1))
+        flat = xp.reshape(solution, (r.shape[0], -1))
+        rho[...] = xp.take(flat, index_like(np.flatnonzero(there.ravel()), r), axis=1)
 
     def _solve_folds(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
         """ρ (and ν) of the labellings with one layout from r (and α), in place, fold by fold."""
