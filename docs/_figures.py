@@ -669,6 +669,12 @@ FIGURES: dict[str, Callable[[], str]] = {
     "dask_gpu_rate": lambda: f"{1e-3 / result('dask_gpu')['seconds a row']:.0f},000",
     "dask_gpu_fixed": lambda: f"{result('dask_gpu')['seconds whatever the rows']:.0f} s",
     "dask_gpu_difference": lambda: f"{result('dask_gpu')['difference']:.0e}",
+    **{
+        f"targets_{side}": lambda side=side: "{:.0f} s and {:.1f} GiB".format(
+            result("targets")[side]["seconds"], result("targets")[side]["extra_MiB"] / 1024
+        )
+        for side in ("fitonce", "himalaya")
+    },
     "targets_gpu_ours": lambda: f"{result('targets_gpu')['float64']['fitonce']['seconds']:.2f} s",
     "targets_gpu_theirs": lambda: (
         f"{result('targets_gpu')['float64']['himalaya']['seconds']:.1f} s"

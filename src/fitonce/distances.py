@@ -29,7 +29,7 @@ from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 NEAR_ONE = float(np.log(2.0))  # values that all exceed one half are taken less one
 MEDIAN_OF = 101  # rows, from the first to the last
 CLOSE = 1e-6  # squared distances below this share of the squared norms are made of differences
-ROWS = 1024  # of a matrix that are worked on at a time
+ROWS, DEVICE_ROWS = 128, 4096  # of a matrix that are worked on at a time
 PAIR_ELEMENTS = 1 << 21  # entries of differences made at a time
 FULL = 0.9  # of the entries of a sparse column, from which it is moved like a dense one
 
@@ -57,7 +57,7 @@ def distance_kernel(name: str, gamma: Any, points: Array, constant: bool) -> Poi
 
     def kernel(X: Array) -> Array:
         K = distances(X)
-        for rows in row_blocks(K.shape[0], ROWS):
+        for rows in row_blocks(K.shape[0], _at_once(K)):
             K[rows, :] = profile(width * K[rows, :])
         return K
 
@@ -68,10 +68,15 @@ def log_gamma_slope(name: str, gamma: float, X: Array) -> Array:
     """∂k/∂log γ = z φ'(z) of every two rows."""
     radial = RADIAL[name]
     slope = DistancesTo(radial.distance, X)(X)
-    for rows in row_blocks(slope.shape[0], ROWS):
+    for rows in row_blocks(slope.shape[0], _at_once(slope)):
         z = gamma * slope[rows, :]
         slope[rows, :] = z * radial.slope(z)
     return slope
+
+
+def _at_once(A: Array) -> int:
+    """Rows at a time: few on the host, where what is made of them stays in the cache."""
+    return ROWS if is_numpy(A) else DEVICE_ROWS
 
 
 class DistancesTo:
@@ -172,7 +177,7 @@ def _squared(X: Array, Y: Array) -> Array:
     D *= -2.0
     D += xp.sum(X**2, axis=1)[:, None]
     D += xp.sum(Y**2, axis=1)[None, :]
-    for rows in row_blocks(D.shape[0], ROWS):
+    for rows in row_blocks(D.shape[0], _at_once(D)):
         if X is Y:  # a row has no distance from itself
             own = D[rows, rows]
             D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
@@ -183,7 +188,7 @@ def _squared(X: Array, Y: Array) -> Array:
 
 def _roots(D: Array) -> Array:
     xp = namespace(D)
-    for rows in row_blocks(D.shape[0], ROWS):
+    for rows in row_blocks(D.shape[0], _at_once(D)):
         D[rows, :] = xp.sqrt(D[rows, :])
     return D
 
@@ -193,7 +198,7 @@ def _subtract_close_pairs(D: Array, A: Any, B: Any) -> None:
     a, b = _sizes(A), _sizes(B)
     xp = namespace(D)
     step = max(1, PAIR_ELEMENTS // max(A.shape[1], 1))
-    for rows in row_blocks(D.shape[0], ROWS):
+    for rows in row_blocks(D.shape[0], _at_once(D)):
         squared = D[rows, :]
         close = squared <= CLOSE * (a[rows, None] + b[None, :])
         first, second = xp.nonzero(close)

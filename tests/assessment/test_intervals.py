@@ -208,9 +208,9 @@ def test_groups_reach_the_tuning_inside():
 
 
 def test_weights_are_repeated_rows():
-    """Pooled scores with weight two equal those of rows that occur twice.
+    """Scores with weight two equal those of rows that occur twice.
 
-    Leave-one-group-out keeps copies together.
+    Groups keep copies together, where every two rows are left out.
     """
     X, y = two_classes(40, shift=0.7)
     X[1] += 0.01
@@ -219,13 +219,16 @@ def test_weights_are_repeated_rows():
     folds = np.arange(40) % 4
     model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=None)
     split = sklearn.model_selection.PredefinedSplit
-    weighted = assess(model, X, y, sample_weight=weights, cv=split(folds), permutations=0)
-    repeated = assess(model, X[twice], y[twice], cv=split(folds[twice]), permutations=0)
+    alike = {"cv": split(folds), "permutations": 0, "groups": np.arange(40)}
+    weighted = assess(model, X, y, sample_weight=weights, **alike)
+    alike |= {"cv": split(folds[twice]), "groups": twice}
+    repeated = assess(model, X[twice], y[twice], **alike)
     assert weighted.metrics == pytest.approx(repeated.metrics, abs=1e-8)
     np.testing.assert_allclose(weighted.confusion, repeated.confusion)
     np.testing.assert_allclose(weighted.fold_scores["accuracy"], repeated.fold_scores["accuracy"])
     assert weighted.baseline.value == pytest.approx(repeated.baseline.value) and weighted.weighted
-    assert "effective size 36" in weighted.accuracy.method  # (Σw)²/Σw² = 54²/82
+    ungrouped = assess(model, X, y, sample_weight=weights, cv=split(folds), permutations=0)
+    assert "effective size 36" in ungrouped.accuracy.method  # (Σw)²/Σw² = 54²/82
 
 
 def test_calibration_is_scikit_learns_curve():

@@ -26,7 +26,6 @@ import reference
 from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
-    KernelSum,
     LeastSquaresSVC,
     cross_val_predict,
     cross_val_score,
@@ -296,7 +295,6 @@ def test_rows_of_weight_zero_do_not_train_and_are_predicted():
         ({"refine": True}, "table", "derivatives"),
         ({"gamma": "ard"}, "table", "derivatives"),
         ({"criterion": "gcv"}, "table", "fit of all rows"),
-        ({"kernel": KernelSum([("a", "rbf", slice(0, 2))])}, "table", "KernelSum"),
         ({"confounding": "erase"}, "table", "confounding must be one of"),
         ({}, np.full(N, np.nan), "NaN"),
         ({}, np.array([None, *["a"] * (N - 1)], dtype=object), "no value in row 0"),

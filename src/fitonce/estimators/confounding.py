@@ -217,11 +217,6 @@ def check_confounded(estimator: Any, X: Any) -> None:
             f'{name} with confounds has no derivatives: use refine=False and gamma="tune" or a '
             "number."
         )
-    if getattr(estimator.kernel, "tunes", False):
-        raise ValueError(
-            f"{name} with confounds does not tune the weights or widths of a KernelSum: their "
-            "gradient is that of models without confounds. Give both as numbers."
-        )
     likelihood = ("gcv", "loo_log_density", "marginal_likelihood")
     if isinstance(estimator.criterion, str) and estimator.criterion in likelihood:
         raise ValueError(

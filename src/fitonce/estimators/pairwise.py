@@ -70,7 +70,7 @@ class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     >>> X = StandardScaler().fit_transform(X)
     >>> model = PairwiseClassifier(LeastSquaresSVC("linear")).fit(X[::2], y[::2])
     >>> print(f"{model.score(X[1::2], y[1::2]):.2f}")
-    0.99
+    0.96
     """
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}

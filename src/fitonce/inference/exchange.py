@@ -265,9 +265,12 @@ class ShiftExchange(Exchange):
 
 
 def stacked_orders(each: Sequence[Any], like: Array) -> Orders:
-    """Rearrangements that were made on the host, where they are wanted."""
+    """Rearrangements that were made on the host, where they are wanted; some may have no signs."""
     indices = np.stack([one.indices for one in each])
-    signs = None if each[0].signs is None else np.stack([one.signs for one in each])
+    signs = None
+    if any(one.signs is not None for one in each):
+        ones = np.ones(indices.shape[1])
+        signs = np.stack([ones if one.signs is None else one.signs for one in each])
     if not is_numpy(like):
         indices = asarray_like(indices, like, dtype=namespace(like).int64)
     return Orders(indices, signs)

@@ -157,7 +157,7 @@ def permutation_test_score(
     >>> cv = StratifiedKFold(5)
     >>> score, null, pvalue = permutation_test_score(model, X, y, cv=cv, n_permutations=199)
     >>> print(f"{score:.3f} {null.max():.3f} {pvalue:.3f}")
-    0.980 0.460 0.005
+    0.980 0.493 0.005
     """
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(

@@ -146,7 +146,7 @@ def permutation_test_targets(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
     >>> Y = rng.normal(size=(60, 30))
-    >>> Y[:, :3] += X[:, :3]  # three of thirty targets depend on X
+    >>> Y[:, :3] += 2.0 * X[:, :3]  # three of thirty targets depend on X
     >>> model = KernelRidge([1.0, 10.0, 100.0], alpha_per_target=True, kernel="linear")
     >>> test = permutation_test_targets(model, X, Y, cv=KFold(5), n_permutations=199)
     >>> np.flatnonzero(test.pvalue_max <= 0.05)
