@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,12 @@ from fitonce.core import blocked
 from fitonce.core.arrays import NotPositiveDefiniteError, to_numpy
 from optional import require
 
-torch = require("torch")
 pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(name="torch")
+def _torch() -> Any:
+    return require("torch")
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +33,13 @@ def definite(k: int, m: int, smallest: float = 1.0) -> np.ndarray:
 
 
 @pytest.mark.parametrize("m", [1, 16, 53])
-def test_stacks_are_solved(m: int) -> None:
+def test_stacks_are_solved(torch: Any, m: int) -> None:
     A, B = definite(3, m), np.random.default_rng(0).normal(size=(3, m, 5))
     found = blocked.spd_solve_stack(torch.asarray(A), torch.asarray(B))
     np.testing.assert_allclose(to_numpy(found), np.linalg.solve(A, B), rtol=1e-9, atol=1e-12)
 
 
-def test_a_stack_with_one_that_is_not_definite_is_solved_as_a_general_one() -> None:
+def test_a_stack_with_one_that_is_not_definite_is_solved_as_a_general_one(torch: Any) -> None:
     A, B = definite(3, 30), np.random.default_rng(0).normal(size=(3, 30, 2))
     A[1] -= 40.0 * np.eye(30)
     found = blocked.spd_solve_stack(torch.asarray(A), torch.asarray(B))
@@ -41,20 +47,20 @@ def test_a_stack_with_one_that_is_not_definite_is_solved_as_a_general_one() -> N
 
 
 @pytest.mark.parametrize("m", [1, 24, 101])
-def test_inverse(m: int) -> None:
+def test_inverse(torch: Any, m: int) -> None:
     A = definite(1, m)[0]
     found = to_numpy(blocked.spd_inverse_overwriting(torch.asarray(A.copy())))
     np.testing.assert_allclose(found, np.linalg.inv(A), rtol=1e-8, atol=1e-11)
     assert np.abs(found - found.T).max() <= 1e-15 * np.abs(found).max()
 
 
-def test_no_inverse_without_a_factor() -> None:
+def test_no_inverse_without_a_factor(torch: Any) -> None:
     with pytest.raises(NotPositiveDefiniteError):
         blocked.spd_inverse_overwriting(-torch.eye(30, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("m", [7, 101])
-def test_symmetric_products(m: int) -> None:
+def test_symmetric_products(torch: Any, m: int) -> None:
     Z, w = np.random.default_rng(0).normal(size=(60, m)), np.linspace(0.5, 2.0, 60)[:, None]
     found = blocked.symmetric_product(torch.asarray(w * Z), torch.asarray(Z), 20)
     np.testing.assert_allclose(to_numpy(found), (w * Z).T @ Z, rtol=1e-12, atol=1e-12)
