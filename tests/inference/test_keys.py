@@ -84,8 +84,10 @@ def test_the_same_null_on_host_and_device(case: str, permute: str) -> None:
     if permute == "within-folds" and case == "one by one":
         permute = "free"
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 3))
-    y = rng.normal(size=60) if not n_classes else np.arange(60) % n_classes
+    n = 63  # folds of unequal size
+    X = rng.normal(size=(n, 3))
+    X[1:20:2] = X[0:19:2]  # equal rows, whose decisions are tied
+    y = rng.normal(size=n) if not n_classes else np.arange(n) % n_classes
     model = KernelFisherDiscriminant(gamma=0.2, alpha=0.5) if n_classes else KernelRidge(gamma=0.2)
     model.set_params(alpha=0.5)
     options = {"cv": cv, "scoring": scoring, "n_permutations": 30, "permute": permute}
