@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn.model_selection
+from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import fitonce
@@ -234,13 +235,79 @@ def test_landmarks_and_sparse_rows_with_a_given_metric():
     )
 
 
+@every_estimator
+def test_landmarks_at_all_rows_learn_the_metric_of_the_exact_model(estimator):
+    """The span of the kernels at all rows holds every fold's model: the same rounds, by sums over
+    features instead of a kernel matrix.
+    """
+    X, y = rows(estimator, 60, 3)
+    settings = {"metric": "diagonal", "kernel": "exponential", "alpha": 2.0 ** np.arange(-12, 3)}
+    exact = estimator(**settings).fit(X, y)
+    model = estimator(**settings, landmarks=X).fit(X, y)
+    assert model.metric_search_["kept"] == exact.metric_search_["kept"] != "none"
+    np.testing.assert_allclose(model.metric_, exact.metric_, rtol=1e-5)
+    np.testing.assert_allclose(held_out(model), held_out(exact), rtol=1e-4, atol=1e-5)
+    assert model.best_score_ == pytest.approx(exact.best_score_, rel=1e-5)
+
+
+@every_estimator
+@pytest.mark.parametrize("shared", [False, "drop"])
+def test_landmarks_held_out_by_metrics_that_have_not_seen_the_row(estimator, shared):
+    """The folds written out with the landmarks of all rows, or those among the training rows."""
+    X, y = rows(estimator, 80, 4)
+    weights = np.where(np.arange(80) % 3, 1.0, 2.0)
+    cv = KFold if estimator is KernelRidge else StratifiedKFold
+    fixed = {"gamma": 0.25, "alpha": 0.05}
+    settings = {"landmarks": 50, "shared_landmarks": shared, "random_state": 0}
+    model = estimator(metric="diagonal", **settings, **fixed).fit(X, y, sample_weight=weights)
+    kept = model.metric_search_["kept"]
+    assert kept != "none" and model.landmarks_.shape == (50, 4)
+    power, rounds = float(kept.split("power ")[1].split(",")[0]), int(kept.split(", ")[2][0])
+    expected = np.empty(len(X))
+    for train, test in cv(5, shuffle=True, random_state=0).split(X, y):
+        inside = np.isin(model.landmark_indices_, train) | (shared is False)
+        part = X[train], y[train], weights[train]
+        given = {**fixed, "landmarks": model.landmarks_[inside]}
+        refit = on_landmarks(estimator, given, *part, power, rounds)
+        expected[test] = outputs(refit, X[test])
+    shift = getattr(model, "_shift", 0.0)
+    np.testing.assert_allclose(held_out(model) - shift, expected, rtol=1e-6, atol=1e-8)
+    assert model.verify(3).passed
+
+
+def on_landmarks(estimator, settings, X, y, w, power, rounds):
+    """The model of one training set after its rounds, written out."""
+    gamma, points, metric = settings["gamma"], settings["landmarks"], np.ones(X.shape[1])
+    for _ in range(rounds):
+        model = estimator(metric=metric, **settings, **plain(estimator))
+        dual = model.fit(X, y, sample_weight=w).dual_coef_.reshape(len(points), -1)
+        difference = X[:, None] - points[None]
+        K = np.exp(-gamma * np.sum(metric * difference**2, axis=2))
+        slopes = -2 * gamma * metric[:, None] * np.einsum("ij,ijf,jt->ift", K, difference, dual)
+        G = np.einsum("i,ift->f", w, slopes**2)
+        metric = (G * len(G) / G.sum() + 1e-3) ** power
+    model = estimator(metric=metric, **settings, **plain(estimator))
+    return model.fit(X, y, sample_weight=w)
+
+
+@every_estimator
+def test_cross_validation_with_landmarks_and_a_metric(estimator):
+    X, y = rows(estimator, 60, 3)
+    method = "predict" if estimator is KernelRidge else "decision_function"
+    model = estimator(metric="diagonal", landmarks=20, random_state=0, gamma=0.5)
+    ours, theirs = (
+        function(model, X, y, cv=2, method=method)
+        for function in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)
+    )
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"metric": "euclid"}, "must be None"),
         ({"metric": "learn", "kernel": "laplacian"}, "Euclidean"),
         ({"metric": np.ones(6), "kernel": ["rbf", "linear"]}, "Euclidean"),
-        ({"metric": "learn", "landmarks": 5}, "landmarks"),
         ({"metric": "learn", "refine": True}, "refine"),
         ({"metric": np.diag([1.0, 1, 1, 1, 1, -1])}, "negative"),
         ({"metric": np.ones((6, 5))}, "shape"),
@@ -285,12 +352,14 @@ def test_shares_of_features_are_drawn_and_exported():
 
 
 @pytest.mark.torch
-def test_arrays_of_torch_learn_the_same_metric():
+@pytest.mark.parametrize("settings", [{}, {"landmarks": 50, "random_state": 0, "gamma": 0.25}])
+def test_arrays_of_torch_learn_the_same_metric(settings):
     torch = pytest.importorskip("torch")
-    X, y = rows(LeastSquaresSVC, 60, 3)
-    ours = LeastSquaresSVC(metric="learn").fit(X, y)
-    theirs = LeastSquaresSVC(metric="learn").fit(torch.asarray(X), y)
+    X, y = rows(LeastSquaresSVC, 80, 4)
+    model = LeastSquaresSVC(metric="diagonal", **settings)
+    ours, theirs = clone(model).fit(X, y), clone(model).fit(torch.asarray(X), y)
     assert ours.metric_search_["kept"] == theirs.metric_search_["kept"] != "none"
+    assert isinstance(theirs.metric_, torch.Tensor)
     np.testing.assert_allclose(np.asarray(theirs.metric_), ours.metric_, rtol=1e-6)
     said = theirs.decision_function(torch.asarray(X))
     np.testing.assert_allclose(np.asarray(said), ours.decision_function(X), rtol=1e-5, atol=1e-7)

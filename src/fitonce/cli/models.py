@@ -84,11 +84,6 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     metric = one_of(settings.metric, "metric", ("none", "learn", "full", "diagonal"))
     if metric != "none":
         chosen["metric"] = metric
-        if landmarks is not None:
-            raise UserError(
-                f"--metric {metric} needs a model of all rows, and {landmarks} landmarks stand for "
-                "them here: use --landmarks none, or a part of the table."
-            )
         if not _has_metric(kernel):
             raise UserError(
                 f"--metric {metric} needs a kernel of distances, got --kernel {settings.kernel}: "

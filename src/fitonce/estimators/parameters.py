@@ -229,12 +229,10 @@ def check_metric(estimator: Any) -> None:
             'readout="softmax" is fitted on rows left out of the fit, and a learned metric has '
             'seen their labels: use readout="lda", or metric=model.metric_ learned on other rows.'
         )
-    if estimator.landmarks is not None or estimator.refine:
-        what = "landmarks" if estimator.landmarks is not None else "refine=True"
+    if estimator.refine:
         raise ValueError(
-            f"a metric is learned from models of all rows on the lattice, got {what} as well: "
-            "learn it first, on a part of the rows where there are many, and give it as "
-            "metric=model.metric_."
+            "a metric is learned from models on the lattice, got refine=True as well: learn it "
+            "first, and give it as metric=model.metric_."
         )
 
 

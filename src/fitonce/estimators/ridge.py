@@ -68,8 +68,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         `exponential` and the Matérn kernels. "full" learns a matrix, "diagonal" a weight for each
         feature, "learn" the better of both, from the gradients of the fitted model. It is kept only
         if it pays in five folds (those of `cv` or whole groups, if given) in which it is learned on
-        the training rows. Held-out outputs are then those of these folds. An array is used as it
-        is: a matrix, or its diagonal.
+        the training rows. Held-out outputs are then those of these folds. Landmarks stay those of
+        the fit, in every fold. An array is used as it is: a matrix, or its diagonal.
     penalty : {"function", "dual", "tune"}, default="function"
         Whether alpha multiplies the norm of the function or of the dual coefficients; "tune" tries
         both.

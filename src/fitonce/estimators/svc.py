@@ -49,8 +49,8 @@ class LeastSquaresSVC(KernelClassifier):
         `exponential` and the Matérn kernels. "full" learns a matrix, "diagonal" a weight for each
         feature, "learn" the better of both, from the gradients of the fitted model. It is kept only
         if it pays in five folds (those of `cv` or whole groups, if given) in which it is learned on
-        the training rows. Held-out outputs are then those of these folds. An array is used as it
-        is: a matrix, or its diagonal.
+        the training rows. Held-out outputs are then those of these folds. Landmarks stay those of
+        the fit, in every fold. An array is used as it is: a matrix, or its diagonal.
     alpha : float, array of candidates or "tune", default="tune"
         Regularisation, the μ of the papers, 1/γ of the LS-SVM literature; added to the eigenvalues
         of the centred kernel matrix. "tune" tries powers of two, from 2^-30 to 2^12 times the mean

@@ -8,6 +8,9 @@ gradient
 and the mean of ∇f ∇fᵀ over rows and outputs, G, says along which directions f varies. A round takes
 M ← (p G/tr G + ε)^power, its diagonal alone where that is asked for, and fits again.
 
+With landmarks the sum over j runs over these, which every round and every fold keeps: they are
+points among which f is sought, whatever the metric.
+
 M has seen the labels of all rows that trained, so leave-one-out after it would be optimistic. The
 number of rounds, the power, the form, and whether a metric is used at all are therefore judged by
 folds in which each metric is learned on the training rows only, gamma and alpha chosen there as
@@ -23,9 +26,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, take, to_numpy
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, take, to_numpy
 from ..core.criteria import HeldOutScores
 from ..core.doubt import doubts_held_back
+from ..core.rows import block_rows, on_host
+from ..core.spectrum import row_blocks
 from ..distances import DistancesTo
 from ..kernels import Kernel, MetricKernels, central_gamma, projected, projection_of
 from ..radial import RADIAL
@@ -111,21 +116,25 @@ class _Said:
 def outer_products(
     kernel: Kernel, X: Any, points: Any, dual_coef: Array, weights: np.ndarray | None
 ) -> np.ndarray:
-    """Σ ∇f ∇fᵀ over rows and outputs (p, p), weighted by the rows, on the host. O(n² p)."""
+    """Σ ∇f ∇fᵀ over rows and outputs (p, p), weighted by the rows, on the host.
+
+    `points` are where the model has its coefficients (m, t): all rows, or landmarks. O(n m p) time,
+    a block of rows at a time.
+    """
     radial, gamma = RADIAL[str(kernel.function)], float(kernel.parameters["gamma"])
     R = kernel.projection
-    Z, P = projected(X, R), projected(points, R)
-    W = radial.weight(gamma * DistancesTo(radial.distance, P)(Z), gamma)
-    xp = namespace(W)
-    P, Z = _dense(P), _dense(Z)
-    w = xp.ones_like(W[:, :1])
-    if weights is not None:
-        w = asarray_like(weights[:, None] / weights.mean(), W)
-    total = np.zeros((Z.shape[1], Z.shape[1]))
-    for output in range(dual_coef.shape[1]):
-        alpha = dual_coef[:, output : output + 1]
-        gradient = Z * (W @ alpha) - W @ (alpha * P)
-        total += to_numpy(gradient.T @ (w * gradient))
+    P = projected(points, R)
+    distances, P = DistancesTo(radial.distance, P), _dense(P)
+    w = np.ones(X.shape[0]) if weights is None else weights / weights.mean()
+    total = np.zeros((P.shape[1], P.shape[1]))
+    for rows in row_blocks(X.shape[0], block_rows(int(P.shape[0]), host=on_host(X))):
+        Z = projected(X[rows], R)
+        W = radial.weight(gamma * distances(Z), gamma)
+        Z, root_w = _dense(Z), asarray_like(np.sqrt(w[rows, None]), W)
+        for output in range(dual_coef.shape[1]):
+            alpha = dual_coef[:, output : output + 1]
+            gradient = root_w * (Z * (W @ alpha) - W @ (alpha * P))
+            total += to_numpy(gradient.T @ gradient)
     root = np.eye(len(total)) if R is None else to_numpy(R)
     root = np.diag(root) if root.ndim == 1 else root
     return np.asarray(root @ total @ root.T)
@@ -261,7 +270,10 @@ def judge(tuner: Tuner, forms: Sequence[Form], splits: Sequence[Split]) -> Judge
 
 
 def _regular(tuner: Tuner, train: np.ndarray) -> bool:
-    data = tuner.data
+    data, landmarks = tuner.data, tuner.data.landmarks
+    dropping = tuner.specification.dropping
+    if landmarks is not None and not len(landmarks.among(train, data.X.shape[0], dropping).rows):
+        return False
     if data.codes is None:
         return len(train) > 2
     w = None if data.weights is None else data.weights[train]
@@ -270,8 +282,16 @@ def _regular(tuner: Tuner, train: np.ndarray) -> bool:
 
 
 def _of_rows(tuner: Tuner, rows: np.ndarray) -> Tuner:
-    deletions = Sample(rows, b"").deletions(tuner.deletions, tuner.data.X.shape[0])
-    return replace(tuner, data=tuner.data.rows(rows), deletions=deletions)
+    """The same on some of the rows, with the landmarks of all; without those that leave with their
+    rows, where they do.
+    """
+    data, n = tuner.data, tuner.data.X.shape[0]
+    deletions = Sample(rows, b"").deletions(tuner.deletions, n)
+    part = data.rows(rows)
+    if data.landmarks is not None:
+        kept = data.landmarks.among(rows, n, tuner.specification.dropping)
+        part = replace(part, landmarks=kept)
+    return replace(tuner, data=part, deletions=deletions)
 
 
 def _said(tuner: Tuner, asked: Sequence[Form], X: Any) -> dict[Form, _Said]:
