@@ -63,6 +63,16 @@ def readouts() -> str:
     return made_by(table(["set", *models], rows), "readouts")
 
 
+def learned_metric() -> str:
+    found = result("metric")["sets"]
+    ways = list(next(iter(found.values())))
+    rows = [
+        [name, *(f"{one[w]['error']:.1f} ± {one[w]['standard_error']:.1f}" for w in ways)]
+        for name, one in found.items()
+    ]
+    return made_by(table(["set", *ways], rows), "metric")
+
+
 def fits() -> str:
     time, memory = result("fit_vs_eigh"), result("memory")
     rows = []
@@ -551,6 +561,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         confound_levels,
         readouts,
+        learned_metric,
         fits,
         cross_validation,
         search_growth,

@@ -158,11 +158,6 @@ class Kernel:
         rows = projected(X, self.projection)
         return log_gamma_slope(str(self.function), float(self.parameters["gamma"]), rows)
 
-    @property
-    def anisotropic(self) -> bool:
-        """One gamma per feature."""
-        return np.ndim(self.parameters.get("gamma", 0.0)) == 1
-
     def _called(self, X: Array, Y: Array) -> Array:
         assert callable(self.function)
         K = self.function(X, Y, **self.parameters)

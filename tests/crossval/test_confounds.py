@@ -293,7 +293,6 @@ def test_rows_of_weight_zero_do_not_train_and_are_predicted():
     [
         ({"fit_intercept": False}, "table", "fit_intercept=True"),
         ({"refine": True}, "table", "derivatives"),
-        ({"gamma": "ard"}, "table", "derivatives"),
         ({"criterion": "gcv"}, "table", "fit of all rows"),
         ({"confounding": "erase"}, "table", "confounding must be one of"),
         ({}, np.full(N, np.nan), "NaN"),

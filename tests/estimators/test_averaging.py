@@ -431,7 +431,6 @@ def test_transform_and_copies():
             "both stand for the training rows",
         ),
         (KernelAveraging(LeastSquaresSVC(refine=True)), ValueError, "refine=False"),
-        (KernelAveraging(LeastSquaresSVC(gamma="ard")), ValueError, "refine=False"),
         (
             KernelAveraging(LeastSquaresSVC(), n_average=1000),
             ValueError,

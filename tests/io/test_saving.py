@@ -95,7 +95,7 @@ MODELS = {
         "poly", alpha=0.1, gamma="scale", n_components=1, calibration=None
     ),
     "refined": LeastSquaresSVC(refine=True),
-    "ard": LeastSquaresSVC(gamma="ard", criterion="squared_error"),
+    "metric": LeastSquaresSVC(metric="diagonal"),
     "isotonic": LeastSquaresSVC(
         calibration="isotonic",
         cv=StratifiedKFold(2, shuffle=True, random_state=0),

@@ -931,7 +931,6 @@ def test_bad_landmarks(estimator, bad):
     [
         ({"landmark_method": "best"}, "landmark_method"),
         ({"shared_landmarks": "yes"}, "shared_landmarks"),
-        ({"gamma": "ard"}, "landmarks=None"),
         ({"kernel": "precomputed"}, "precomputed"),
         ({"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0}, "penalty='dual'"),
         ({"kernel": "poly", "gamma": 1e200, "degree": 3}, "overflows"),

@@ -568,7 +568,7 @@ def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
         "precomputed",
         "callable",
         "list",
-        "ard",
+        "widths",
         "groups",
         "sigmoid",
         "targets",
@@ -595,7 +595,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
         model = fisher(lambda A, B: A @ B.T + 1.0, alpha=0.1)
     elif kind == "list":
         model, X, y = fisher(gamma=0.1, alpha=0.1), X.tolist(), y.tolist()
-    elif kind == "ard":
+    elif kind == "widths":
         model = fitonce.LeastSquaresSVC(gamma=[0.1, 0.2, 0.1, 0.05, 0.1], alpha=0.1)
     elif kind == "groups":
         model, keywords = fisher(gamma=0.1), {"groups": np.arange(60) // 6}
@@ -627,7 +627,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
     no_gamma = kind in ("precomputed", "callable", "linear")
     assert len(data["factors"]) == (1 if no_gamma else 3)
     assert ('id="explorer-gamma"' in page) != no_gamma
-    assert (data["gammas"][0] is None) == (no_gamma or kind == "ard")
+    assert (data["gammas"][0] is None) == (no_gamma or kind == "widths")
     chosen = data["errors"][data["chosen"]["gamma"] * 5 + data["chosen"]["alpha"]]
     if kind not in ("targets", "zero weights", "dropped landmarks"):
         wrong = (model.held_out_decision_ > 0) != (np.asarray(y) == model.classes_[1])

@@ -306,6 +306,7 @@ def test_cross_validation_with_landmarks_and_a_metric(estimator):
     ("settings", "message"),
     [
         ({"metric": "euclid"}, "must be None"),
+        ({"gamma": "ard"}, 'metric="diagonal"'),
         ({"metric": "learn", "kernel": "laplacian"}, "Euclidean"),
         ({"metric": np.ones(6), "kernel": ["rbf", "linear"]}, "Euclidean"),
         ({"metric": "learn", "refine": True}, "refine"),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import KFold
 
@@ -154,16 +153,12 @@ def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
         assert np.sum(gradient * D) == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("per_feature", [False, True], ids=["one width", "one per feature"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("kernel", RADIAL)
 @pytest.mark.parametrize("criterion", ["squared_error", "smoothed_error"])
-@pytest.mark.parametrize("pull", [0.0, 0.3])
 def test_kernel_objective_has_the_slopes_of_finite_differences(
-    per_feature: bool, weighted: bool, kernel: str, criterion: str, pull: float
+    weighted: bool, kernel: str, criterion: str
 ) -> None:
-    if per_feature and kernel != "rbf":
-        pytest.skip("isotropic only")
     rng = np.random.default_rng(4)
     X = rng.normal(size=(25, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=25) > 0, 1, -1)
@@ -171,12 +166,10 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     tuner, problem = problem_of(model, X, y, weights_for(25, weighted), 0.4)
     loss = loss_and_slope(tuner, problem)
     assert loss is not None
-    start = np.append(rng.normal(size=3 if per_feature else 1), -0.5)
+    start = np.array([rng.normal(), -0.5])
     objective = KernelObjective(
         lambda gamma: tuner.specification.kernel_at(tuner.data, {"gamma": gamma}),
         *(X, problem.projected.Y, problem.smoother.Q0, problem.row_scale, loss, start),
-        pull=pull,
-        per_feature=per_feature,
     )
     theta = start + 0.3 * rng.normal(size=len(start))
     value, slope = objective(theta)
@@ -185,10 +178,9 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
         for h in 1e-5 * np.eye(len(theta))
     ]
     np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=1e-9)
-    if pull == 0.0:
-        gamma = np.exp(theta[:-1]) if per_feature else float(np.exp(theta[0]))
-        direct = tuner.losses(tuner.problem({"gamma": gamma}), np.exp(theta[-1:]))[0]
-        assert value == pytest.approx(direct, rel=1e-9)
+    gamma, alpha = np.exp(theta)
+    direct = tuner.losses(tuner.problem({"gamma": float(gamma)}), np.array([alpha]))[0]
+    assert value == pytest.approx(direct, rel=1e-9)
     low, high = np.exp(start[-1]) * np.array([0.01, 100])
     assert objective(objective.minimise((low, high)))[0] <= objective(start)[0]
 
@@ -332,109 +324,3 @@ def test_refined_precomputed_kernel_equals_the_kernel_by_name(penalty: str) -> N
         pairwise_kernels(X, metric="rbf", gamma=0.3), y
     )
     assert given.alpha_ == pytest.approx(named.alpha_, rel=1e-6)
-
-
-# ---- one width per feature -----------------------------------------------------------------------
-
-
-def two_of_five(n: int = 70, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 5))
-    return X, np.sin(2 * X[:, 0]) + np.cos(2 * X[:, 1]) + 0.1 * rng.normal(size=n)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_widths_find_the_features_that_matter(estimator: type) -> None:
-    X, f = two_of_five(90 if estimator is KernelRidge else 160)
-    fresh, truth = two_of_five(400, seed=1)
-    cut = np.median(f)
-    y, truth = (
-        (f, truth)
-        if estimator is KernelRidge
-        else (np.where(f > cut, "up", "down"), np.where(truth > cut, "up", "down"))
-    )
-    ard, plain = estimator(gamma="ard").fit(X, y), estimator().fit(X, y)
-    assert np.shape(ard.gamma_) == (5,)
-    assert min(ard.gamma_[:2]) > 3 * max(ard.gamma_[2:])
-    guard = ard.refinement_.ard
-    assert guard["gain"] > 2 * guard["standard_error"] > 0
-    assert ard.score(fresh, truth) > plain.score(fresh, truth)
-    assert ard.verify(3).max_deviation < 1e-6
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_widths_are_not_kept_on_pure_noise(estimator: type, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(50, 5)), rng.normal(size=50)
-    model = estimator(gamma="ard").fit(X, y if estimator is KernelRidge else y > 0)
-    assert np.ndim(model.gamma_) == 0
-    guard = model.refinement_.ard
-    assert guard["gain"] <= 2 * guard["standard_error"]
-
-
-def test_widths_leave_a_given_alpha_alone() -> None:
-    X, y = two_of_five()
-    assert KernelRidge(gamma="ard", alpha=0.5).fit(X, y).alpha_ == 0.5
-    assert KernelRidge(gamma="ard", alpha=[0.5, 2.0]).fit(X, y).alpha_ in (0.5, 2.0)
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"fit_intercept": "penalized"}, {"fit_intercept": False}, {"cv": 4}], ids=str
-)
-def test_widths_that_are_kept_have_the_better_criterion(options: dict[str, Any]) -> None:
-    X, y = two_of_five()
-    ard, plain = KernelRidge(gamma="ard", **options).fit(X, y), KernelRidge(**options).fit(X, y)
-    assert ard.best_score_ >= plain.best_score_
-    again = KernelRidge(gamma=ard.gamma_, alpha=ard.alpha_, **options).fit(X, y)
-    assert again.best_score_ == pytest.approx(ard.best_score_, rel=1e-6)
-
-
-def test_widths_that_are_kept_are_the_best_parameters_whatever_the_criterion() -> None:
-    """They are kept for their squared error, which this criterion wants large."""
-    X, y = two_of_five(seed=1)
-    model = KernelRidge(
-        gamma="ard", alpha=0.05, criterion=lambda y, output: float(np.mean((y - output) ** 2))
-    ).fit(X, y)
-    assert np.shape(model.gamma_) == (5,)
-    np.testing.assert_array_equal(model.best_params_["gamma"], model.gamma_)
-    assert model.best_score_ == model.at(0.05).best_score_
-    assert model.best_score_ < model.cv_results_["mean_test_score"].max()
-
-
-@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csr_array, sp.csc_matrix])
-def test_widths_of_sparse_rows_are_those_of_dense_ones_or_refused(form: Any) -> None:
-    X, y = two_of_five(50)
-    dense = KernelRidge(gamma="ard").fit(X, y)
-    try:
-        sparse = KernelRidge(gamma="ard").fit(form(X), y)
-    except (TypeError, ValueError) as error:
-        assert "dense" in str(error), error
-        return
-    np.testing.assert_allclose(sparse.gamma_, dense.gamma_, rtol=1e-3)
-    np.testing.assert_allclose(sparse.predict(form(X)), dense.predict(X), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("penalty", ["dual", "tune"])
-def test_widths_of_the_dual_norm_are_refused(penalty: str) -> None:
-    with pytest.raises(ValueError, match='penalty="function"'):
-        KernelRidge(gamma="ard", penalty=penalty).fit(*two_of_five(40))
-
-
-@pytest.mark.parametrize("kernel", ["linear", "cosine", "precomputed", "callable"])
-def test_widths_do_not_concern_kernels_without_gamma(kernel: str) -> None:
-    """gamma is ignored by these kernels, whatever its value."""
-    X, y = two_of_five(40)
-    X = X @ X.T if kernel == "precomputed" else X
-    name: Any = (lambda A, B: A @ B.T) if kernel == "callable" else kernel
-    assert (
-        KernelRidge(kernel=name, gamma="ard").fit(X, y).alpha_
-        == KernelRidge(kernel=name).fit(X, y).alpha_
-    )
-
-
-def test_one_feature_has_one_width() -> None:
-    x = np.random.default_rng(0).normal(size=(40, 1))
-    model = KernelRidge(gamma="ard").fit(x, np.sin(2 * x[:, 0]))
-    assert np.size(model.gamma_) == 1
-    assert np.all(np.isfinite(model.predict(x)))

@@ -373,7 +373,6 @@ CHOICES: dict[str, dict[str, Any]] = {
     "landmarks": {"landmarks": 12, "random_state": 0},
     "refined": {"refine": True},
     "Newton": {"refine": True, "gamma": 0.3, "criterion": "squared_error"},
-    "one width per feature": {"gamma": "ard"},
 }
 
 
@@ -697,7 +696,6 @@ NESTED: dict[str, tuple[Any, ...]] = {
     "inner folds": (LeastSquaresSVC(cv=3, pooled=False, criterion="auc"), 2),
     "scorer by name": (LeastSquaresSVC(criterion="balanced_accuracy"), 3),
     "scorer": (KernelRidge(criterion=make_scorer(r2_score), refine=True), 1),
-    "one width per feature": (KernelRidge(gamma="ard"), 1),
 }
 
 
@@ -705,8 +703,6 @@ NESTED: dict[str, tuple[Any, ...]] = {
 def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
     model, classes = NESTED[name]
     X, y = data_for(type(model), 40, classes, seed=4)
-    if name == "one width per feature":
-        y = np.sin(2 * X[:, 0])
     kind = KFold if isinstance(model, KernelRidge) else StratifiedKFold
     cv = kind(2, shuffle=True, random_state=0)
     got = fitonce.cross_validate(model, X, y, cv=cv, return_estimator=True)
@@ -821,7 +817,6 @@ WAYS: dict[str, Callable[[type], Any]] = {
     "isotonic": lambda estimator: estimator(
         **({} if estimator is KernelRidge else {"calibration": "isotonic"})
     ),
-    "ard": lambda estimator: estimator(gamma="ard"),
 }
 
 
@@ -832,8 +827,6 @@ WAYS: dict[str, Callable[[type], Any]] = {
 def test_a_wide_search_never_fails(estimator: type, way: str, name: str) -> None:
     if estimator is KernelRidge and way in ("smoothed", "sigmoid", "isotonic"):
         pytest.skip("no classes")
-    if way == "ard" and name in ("wide", "sparse"):
-        pytest.skip("many widths: slow; sparse rows are refused")
     X, y = hard_problem(name, estimator is KernelRidge)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -94,7 +94,7 @@ def quick(estimator: Any) -> Any:
     changes = {
         name: value
         for name, value in tuned.items()
-        if isinstance(given.get(name), str) and given[name] in ("tune", "ard")
+        if isinstance(given.get(name), str) and given[name] == "tune"
     }
     if isinstance(families(given.get("kernel")), tuple):
         changes |= {"kernel": families(given["kernel"])[0]}

@@ -76,7 +76,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     chosen: dict[str, Any] = {
         "kernel": _usual_kernel(settings, len(design.y)) if kernel == "auto" else kernel,
         "penalty": one_of(settings.penalty, "penalty", ("function", "dual", "tune")),
-        "gamma": _number(settings.gamma, "gamma", ("tune", "scale", "ard")),
+        "gamma": _number(settings.gamma, "gamma", ("tune", "scale")),
         "alpha": _number(settings.alpha, "alpha", ("tune",)),
         "confounding": one_of(settings.confounding, "confounding", MEANINGS),
     }

@@ -165,9 +165,7 @@ class Settings:
             "2,000 rows the better of linear and rbf."
         ),
     ] = "auto"
-    gamma: Annotated[
-        str, model_option("Kernel width: tune, scale, ard (one per feature) or a number.")
-    ] = "tune"
+    gamma: Annotated[str, model_option("Kernel width: tune, scale or a number.")] = "tune"
     alpha: Annotated[str, model_option("Regularisation: tune or a number.")] = "tune"
     confounding: Annotated[
         str,
@@ -209,7 +207,7 @@ class Settings:
     def tuned(self) -> list[str]:
         """What the training rows decide."""
         names = ("gamma", "alpha", "penalty")
-        found = [name for name in names if getattr(self, name) in ("tune", "ard", "scale")]
+        found = [name for name in names if getattr(self, name) in ("tune", "scale")]
         return ["kernel", *found] if self.kernel == "tune" or "," in self.kernel else found
 
     def __str__(self) -> str:

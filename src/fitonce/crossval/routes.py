@@ -114,7 +114,7 @@ def _dependence_on_rows(estimator: Any) -> str | None:
     used = PARAMETERS.get(kernel, ()) if isinstance(kernel, str) else ()
     for name in (*used, "penalty"):
         value = getattr(estimator, name)
-        if is_option(value, "tune", "scale", "ard"):
+        if is_option(value, "tune", "scale"):
             return f"{name}={value!r} depends on the training rows"
     return None
 

@@ -120,7 +120,7 @@ class Accumulation:
         tuned = [
             name
             for name in (*self.specification.used, "penalty")
-            if is_option(getattr(model, name), "tune", "ard", "scale")
+            if is_option(getattr(model, name), "tune", "scale")
         ]
         if tuned:
             raise ValueError(

@@ -130,7 +130,7 @@ class KernelAveraging(ReducedTraining):
     Parameters
     ----------
     estimator : KernelFisherDiscriminant or LeastSquaresSVC
-        With any kernel and penalty; not with `landmarks`, ``refine=True`` or ``gamma="ard"``.
+        With any kernel and penalty; not with `landmarks` or ``refine=True``.
     n_average : int, default=5
         Rows in a block, at least. A class of k rows becomes max(1, k // n_average) blocks whose
         sizes differ by at most one, so that no row is thrown away.
@@ -248,7 +248,5 @@ class KernelAveraging(ReducedTraining):
             )
         if isinstance(inner.metric, str):
             raise ValueError("a metric is learned from rows, not from averages: use metric=None.")
-        if inner.refine or (isinstance(inner.gamma, str) and inner.gamma == "ard"):
-            raise ValueError(
-                'averaging tunes on the lattice only: use refine=False and gamma="tune".'
-            )
+        if inner.refine:
+            raise ValueError("averaging tunes on the lattice only: use refine=False.")

@@ -120,12 +120,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             check_options(self, fit_intercept=(True, False, "penalized"))
         if self.landmarks is not None:
             check_landmark_parameters(self, METHODS)
-        ard = isinstance(self.gamma, str) and self.gamma == "ard"
-        if ard and self.kernel == "rbf" and self.penalty != "function":
-            raise ValueError(
-                f'gamma="ard" needs penalty="function", got penalty={self.penalty!r} instead: its '
-                "gradient is that of the function norm."
-            )
 
     # ---- fit -----------------------------------------------------------------------------------
 

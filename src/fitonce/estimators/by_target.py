@@ -41,8 +41,7 @@ def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
     if model.alpha_per_target or confounded:
         return not confounded
     named = isinstance(model.criterion, str) and model.criterion in BY_TARGET
-    ard = isinstance(model.gamma, str) and model.gamma == "ard"
-    plain = model.landmarks is None and not model.refine and not ard and not _tunes_sum(model)
+    plain = model.landmarks is None and not model.refine and not _tunes_sum(model)
     return bool(named and plain and int(shape[1]) >= MANY)
 
 
@@ -55,9 +54,9 @@ def check_by_target(model: Any) -> None:
     """Refuse what does not go with an alpha for each target."""
     if not model.alpha_per_target:
         return
-    if model.refine or (isinstance(model.gamma, str) and model.gamma == "ard"):
+    if model.refine:
         raise ValueError(
-            'alpha_per_target=True chooses among candidates, and refine=True or gamma="ard" move '
+            "alpha_per_target=True chooses among candidates, and refine=True moves "
             "one alpha for all targets between them: use one of the two. More candidates are "
             "cheap: alpha=np.logspace(...)."
         )

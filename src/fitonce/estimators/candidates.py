@@ -11,7 +11,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..core.arrays import take, to_numpy
 from ..core.doubt import doubts_once
-from ..tuning.specification import is_option
 from ..tuning.tuner import Evaluated, Watch
 from .record import FitRecord
 from .setup import Folds, Training, setup_of
@@ -40,8 +39,7 @@ def learns(estimator: Any) -> bool:
     metric = getattr(estimator, "metric", None)
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
     return bool(
-        is_option(estimator.gamma, "ard")
-        or estimator.refine
+        estimator.refine
         or metric is not None
         or weighs
         or getattr(estimator, "readout", "lda") != "lda"

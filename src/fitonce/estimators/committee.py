@@ -44,8 +44,8 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     cv : int, splitter, iterable of splits or None, default=None
         Where the held-out probabilities of all members come from: leave-one-out if None
         (leave-one-group-out when groups are given). Members that learn more than a search can
-        leave out in closed form (``gamma="ard"``, ``refine=True``) are refitted on every training
-        set of `cv`, or of five folds, which then serve all members.
+        leave out in closed form (``metric="learn"``, ``refine=True``) are refitted on every
+        training set of `cv`, or of five folds, which then serve all members.
     n_jobs : int or None, default=None
         How many of `members` are searched at the same time, through joblib.
 
@@ -193,8 +193,8 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     cv : int, splitter, iterable of splits or None, default=None
         Where the held-out predictions of all members come from: leave-one-out if None
         (leave-one-group-out when groups are given). Members that learn more than a search can
-        leave out in closed form (``gamma="ard"``, ``refine=True``) are refitted on every training
-        set of `cv`, or of five folds, which then serve all members.
+        leave out in closed form (``metric="learn"``, ``refine=True``) are refitted on every
+        training set of `cv`, or of five folds, which then serve all members.
     n_jobs : int or None, default=None
         How many of `members` are searched at the same time, through joblib.
 

@@ -212,11 +212,8 @@ def check_confounded(estimator: Any, X: Any) -> None:
             f"{name} with confounds needs fit_intercept=True, got {intercept!r} instead: they are "
             "regressed out together with the mean."
         )
-    if estimator.refine or (isinstance(estimator.gamma, str) and estimator.gamma == "ard"):
-        raise ValueError(
-            f'{name} with confounds has no derivatives: use refine=False and gamma="tune" or a '
-            "number."
-        )
+    if estimator.refine:
+        raise ValueError(f"{name} with confounds has no derivatives: use refine=False.")
     likelihood = ("gcv", "loo_log_density", "marginal_likelihood")
     if isinstance(estimator.criterion, str) and estimator.criterion in likelihood:
         raise ValueError(

@@ -40,14 +40,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         compared by `criterion`, each with its own widths; "tune" compares "rbf", "exponential",
         "laplacian", "linear" and "poly". Landmarks are chosen by the first of them. Several kernels
         with weights are a `fitonce.KernelSum`.
-    gamma : float, array (n_features,), "tune", "ard", "scale", "auto" or None, default="tune"
+    gamma : float, array (n_features,), "tune", "scale", "auto" or None, default="tune"
         Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); 1/length scale of
         "exponential" (exp(-gamma ‖x-x'‖)) and of the Matérn kernels. "tune" chooses a
         power of two by held-out predictions, with one decomposition for each value tried. An array
-        (`rbf` only) is one value per feature, not a list of candidates. "ard" (`rbf` only, dense X)
-        tunes a common value and then one per feature, by gradient of the leave-one-out squared
-        error; these are kept only if they reduce the error on rows not used to choose them. "auto"
-        and None are 1/n_features, "scale" is 1/(n_features · variance of X).
+        (`rbf` only) is one value per feature, not a list of candidates; ``metric="diagonal"`` finds
+        weights of the features. "auto" and None are 1/n_features, "scale" is 1/(n_features ·
+        variance of X).
     degree, coef0 : float or "tune", default=3 and 1
         Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
@@ -195,8 +194,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
-        With ``refine=True`` or ``gamma="ard"``: the ``steps`` of Newton's method, the ``rounds`` of
-        gamma and alpha, and in ``ard`` the gain on unseen rows with its standard error.
+        With ``refine=True``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha.
     landmarks_ : array of shape (n_landmarks, n_features)
         The landmarks, if any; `X_fit_` are then these.
     landmark_indices_ : array of shape (n_landmarks,)

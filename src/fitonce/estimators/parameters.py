@@ -157,8 +157,12 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
     positive = kernel in RADIAL
     if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
         return
-    if kernel == "rbf" and (isinstance(gamma, str) and gamma == "ard"):
-        return
+    if isinstance(gamma, str) and gamma == "ard":
+        raise ValueError(
+            'gamma="ard" is no longer offered: metric="diagonal" learns a weight for each feature '
+            'and metric="learn" a full matrix where that is better, with fewer errors on new rows. '
+            'Use one of them with gamma="tune".'
+        )
     if kernel == "rbf" and np.ndim(gamma) == 1:
         widths = np.asarray(gamma, dtype=np.float64)
         if not np.all(np.isfinite(widths)) or np.any(widths < 0):
@@ -168,7 +172,7 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
             f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
-            f'"ard" or one value per feature, got {gamma!r} instead.'
+            f"one value per feature, got {gamma!r} instead."
         )
 
 
@@ -194,11 +198,6 @@ def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
             "kernel='precomputed' has none. Pass the rows and "
             "name the kernel, or use landmarks=None: the kernel matrix is there already."
         )
-    if isinstance(estimator.gamma, str) and estimator.gamma == "ard":
-        raise ValueError(
-            'gamma="ard" needs the whole kernel matrix, got landmarks as well: use gamma="tune", '
-            "or landmarks=None."
-        )
 
 
 def check_metric(estimator: Any) -> None:
@@ -222,7 +221,7 @@ def check_metric(estimator: Any) -> None:
     if not isinstance(metric, str):
         _check_given_metric(metric)
         return
-    if np.ndim(estimator.gamma) == 1 or is_ard(estimator.gamma):
+    if np.ndim(estimator.gamma) == 1:
         raise ValueError("a learned metric has the widths of the features: use one gamma for all.")
     if getattr(estimator, "readout", "lda") == "softmax":
         raise ValueError(
@@ -256,10 +255,6 @@ def given_metric(estimator: Any) -> Any:
     """A metric that is given, not learned; None otherwise."""
     metric = getattr(estimator, "metric", None)
     return None if isinstance(metric, str) else metric
-
-
-def is_ard(gamma: Any) -> bool:
-    return isinstance(gamma, str) and gamma == "ard"
 
 
 def is_precomputed(kernel: Any) -> bool:

@@ -222,7 +222,7 @@ def check_estimator(estimator: Any) -> None:
         for name, value in model.get_params(deep=False).items()
         if name in ("gamma", "degree", "coef0", "penalty", "kernel")
         and isinstance(value, str)
-        and value in ("tune", "ard")
+        and value == "tune"
         and not (name == "gamma" and model.kernel in ("linear", "precomputed", "cosine"))
     ]
     if words or model.landmarks is not None or getattr(model.kernel, "tunes", False):

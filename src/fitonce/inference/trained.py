@@ -87,9 +87,8 @@ def repeatable(model: Any) -> bool:
     """Whether the model's search, if it has one, can be run from shared decompositions: by
     leave-one-out, on the lattice alone (weights of kernels have none).
     """
-    refined = model.refine or (isinstance(model.gamma, str) and model.gamma == "ard")
     summed = isinstance(model.kernel, KernelSum) and model.kernel.tunes
-    return model.cv is None and not refined and not summed
+    return model.cv is None and not model.refine and not summed
 
 
 def _unsupervised(step: Any) -> bool:

@@ -1,15 +1,14 @@
 r"""Kernel widths by gradient descent on a smooth held-out loss.
 
-For a kernel of a distance (`radial.py`), or rbf with one γ_f for each feature, the leave-one-out
-loss E of the function norm is differentiable in every log γ_f and in log μ. With M = I - H, e_i =
-(MY)_i / M_ii, dM = -M dK M/μ and ∂E/∂e = v,
+For a kernel of a distance (`radial.py`) the leave-one-out loss E of the function norm is
+differentiable in log γ and in log μ. With M = I - H, e_i = (MY)_i / M_ii, dM = -M dK M/μ and
+∂E/∂e = v,
 
     Γ = ∂E/∂K = -(1/μ) [ (Mu)(MY)ᵀ - M diag(z) M ],   u = v/o,  z = Σ_t v (MY)/o²,  o = diag M
 
-(one product of n×n matrices), and with B = Γ∘K
+(one product of n×n matrices), and
 
-    isotropic:  ∂E/∂log γ = Σ Γ ∘ ∂K/∂log γ
-    one per feature (rbf):  ∂E/∂log γ_f = -2 γ_f (Σ_i b_i x_if² - x_fᵀ B x_f),  b = B 1
+    ∂E/∂log γ = Σ Γ ∘ ∂K/∂log γ
     ∂E/∂log μ = Σ v ∘ e',  e' = (MY)'/o - (MY) o'/o²,  M' = M - M²
 
 An evaluation costs one Cholesky factorisation, one inversion and two products of n×n matrices.
@@ -30,7 +29,6 @@ from ..core.arrays import (
     asarray_like,
     namespace,
     take,
-    to_numpy,
 )
 from ..core.holdout import Deletion
 from ..core.smoothers import FunctionNormAt
@@ -45,12 +43,10 @@ LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n
 
 @dataclass(frozen=True)
 class KernelObjective:
-    """E and its gradient as a function of log widths and log mu, for rows X, scaled targets Y and
+    """E and its gradient as a function of log gamma and log mu, for rows X, scaled targets Y and
     the roots of their weights.
 
-    `kernel(gamma)` gives the kernel; `Q0` is the unpenalised basis; `per_feature` says
-    whether gamma is a vector. `pull` draws log widths towards `start` with that strength, relative
-    to the loss there.
+    `kernel(gamma)` gives the kernel; `Q0` is the unpenalised basis.
     """
 
     kernel: Callable[[Any], Kernel]
@@ -60,21 +56,17 @@ class KernelObjective:
     row_scale: Array | None
     loss: LossAndSlope
     start: np.ndarray
-    per_feature: bool = False
-    pull: float = 0.0
 
     def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        gamma, mu = np.exp(theta[:-1]), float(np.exp(theta[-1]))
-        kernel = self.kernel(gamma if self.per_feature else float(gamma[0]))
+        gamma, mu = np.exp(theta).tolist()
+        kernel = self.kernel(gamma)
         K = kernel(self.X, self.X)
         try:
             value, slope_K, slope_mu = self._evaluate(K, mu)
         except NotPositiveDefiniteError:
             return IMPASSABLE, np.zeros_like(theta)
-        away = theta[:-1] - self.start[:-1]
-        value += self.pull * float(np.mean(away**2))
-        slopes = self._width_slopes(kernel, K, slope_K, gamma) + 2.0 * self.pull * away / len(away)
-        return value, np.append(slopes, slope_mu)
+        slope_gamma = float(namespace(K).sum(slope_K * kernel.log_gamma_slope(self.X)))
+        return value, np.array([slope_gamma, slope_mu])
 
     def _evaluate(self, K: Array, mu: float) -> tuple[float, Array, float]:
         """E, ∂E/∂K and ∂E/∂log μ."""
@@ -93,22 +85,9 @@ class KernelObjective:
         e_slope = (r - M @ r) / o - r * o_slope / o**2
         return value, slope_K, float(xp.sum(v * e_slope))
 
-    def _width_slopes(
-        self, kernel: Kernel, K: Array, slope_K: Array, gamma: np.ndarray
-    ) -> np.ndarray:
-        xp = namespace(K)
-        if not self.per_feature:
-            return np.array([float(xp.sum(slope_K * kernel.log_gamma_slope(self.X)))])
-        B = slope_K * K
-        quadratic = xp.sum(self.X * (B @ self.X), axis=0)
-        squares = xp.sum(xp.sum(B, axis=1)[:, None] * self.X**2, axis=0)
-        return np.asarray(-2.0 * gamma * to_numpy(squares - quadratic))
-
     def minimise(self, alpha_bounds: tuple[float, float]) -> np.ndarray:
-        """L-BFGS-B from the start; returns the log widths and log mu with the least value met."""
-        bounds = [(s - FARTHEST, s + FARTHEST) for s in self.start[:-1]] + [
-            tuple(np.log(alpha_bounds))
-        ]
+        """L-BFGS-B from the start; returns the log gamma and log mu with the least value met."""
+        bounds = [self.start[0] + np.array([-FARTHEST, FARTHEST]), np.log(alpha_bounds)]
         result = scipy.optimize.minimize(
             self,
             self.start,

@@ -1,46 +1,40 @@
 """From the best point of the lattice to the bottom of its valley: Newton on log alpha, gradients or
-a line search for gamma, and one gamma per feature.
+a line search for gamma.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
 import scipy.optimize
-import scipy.sparse as sp
 
-from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, namespace
 from ..core.jets import Jet
 from ..kernels import Kernel
 from ..radial import RADIAL
-from .decompose import bias_basis
 from .fit_criteria import fit_jet
 from .gradient import KernelObjective, LossAndSlope
 from .newton import NewtonStep, newton
-from .problem import Data, KernelProblem, Problem, exact_problem
+from .problem import Data, KernelProblem, Problem
 from .search import Search, Trial
 from .tuner import Parameters, Tuned, Tuner
 
 ALTERNATIONS = 4  # rounds of gamma, then alpha, where there is no joint gradient
 WITHIN = np.log(4.0)  # how far gamma and alpha may move from the lattice point in a line search
 CONVERGED = 1e-4  # of log gamma between rounds
-ARD_PULL = 0.05  # strength of the pull of log widths to their common start, relative to the loss
-ARD_FOLDS = 5
-ARD_STANDARD_ERRORS = 2.0  # of the gain on unseen rows that widths per feature must show
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """What happened after the lattice: the steps of Newton's method (the last run), the rounds, and
-    the fate of ARD widths.
+    """What happened after the lattice: the steps of Newton's method (the last run), and the
+    rounds.
     """
 
     steps: list[NewtonStep] = field(default_factory=list)
     rounds: list[dict[str, float]] = field(default_factory=list)
-    ard: dict[str, float] | None = None
 
 
 # ---- smooth losses -------------------------------------------------------------------------------
@@ -139,11 +133,8 @@ def refine(tuner: Tuner, tuned: Tuned) -> Tuned:
     steps = [step for step in steps if np.isfinite(step.loss)]
     alphas, losses = ([getattr(step, name) for step in steps] for name in ("alpha", "loss"))
     walked = Trial(best.trial.parameters, np.array(alphas), np.array(losses))
-    ard = None
-    if tuner.specification.ard:
-        best, ard = work.ard(best)
     trials = [*tuned.found.trials, *([walked] if steps else []), best.trial]
-    refinement = Refinement(steps, rounds, ard)
+    refinement = Refinement(steps, rounds)
     return Tuned(Search(trials), best.trial, best.problem, None, refinement)
 
 
@@ -245,8 +236,8 @@ class _Refiner:
         self, best: _Point, objective: KernelObjective
     ) -> tuple[_Point, list[dict[str, float]]]:
         window = self.tuner.alphas(best.problem)
-        *widths, alpha = np.exp(objective.minimise((window[0], window[-1])))
-        parameters = {**best.trial.parameters, "gamma": float(widths[0])}
+        gamma, alpha = np.exp(objective.minimise((window[0], window[-1])))
+        parameters = {**best.trial.parameters, "gamma": float(gamma)}
         after = best.or_better(self.point(parameters, float(alpha)))
         return after, [best.record, after.record]
 
@@ -265,83 +256,3 @@ class _Refiner:
             if abs(np.log(best.trial.parameters["gamma"]) - before) < CONVERGED:
                 break
         return best, rounds
-
-    # ---- one width per feature -----------------------------------------------------------------
-
-    def ard(self, best: _Point) -> tuple[_Point, dict[str, float]]:
-        """Widths per feature by the held-out squared error, kept only if they reduce it on
-        rows not used to choose them.
-
-        Over-fitting the criterion is the danger (one parameter per feature). Two guards: log widths
-        are pulled towards their common start, and in five folds the widths are chosen on each
-        training part and judged on its test part, against one common width that was chosen there in
-        the same way. They are kept if the squared error falls by more than two standard errors of
-        the paired differences.
-        """
-        if sp.issparse(self.data.X):
-            raise ValueError('gamma="ard" needs a dense X: make it dense, or use gamma="tune".')
-        try:
-            gain, error = self._ard_gain(best)
-        except NotPositiveDefiniteError:  # too small an alpha for this kernel on some of the rows
-            return best, {"gain": 0.0, "standard_error": 0.0}
-        record = {"gain": gain, "standard_error": error}
-        if gain <= ARD_STANDARD_ERRORS * error:
-            return best, record
-        widths, alpha = self._widths(best, np.arange(self.data.X.shape[0]), per_feature=True)
-        parameters = {**best.trial.parameters, "gamma": widths}
-        if self.tune_alpha:
-            return self.alpha(self.point(parameters, alpha))[0], record
-        problem = self.tuner.problem(parameters)
-        points = [self._at(problem, parameters, float(a)) for a in self.tuner.alphas(problem)]
-        return min(points, key=lambda point: point.trial.loss), record
-
-    def _widths(
-        self, best: _Point, rows: np.ndarray, per_feature: bool
-    ) -> tuple[np.ndarray, float]:
-        """Widths, one per feature or one in all, and alpha, chosen on some of the rows.
-
-        Alpha stays where it is not tuned.
-        """
-        part = self.data.rows(rows)
-        n_widths = part.X.shape[1] if per_feature else 1
-        gamma, alpha = best.trial.parameters["gamma"], best.trial.alpha
-        start = np.log(np.append(np.full(n_widths, gamma), alpha))
-        targets = asarray_like(part.targets, best.problem.targets)
-        Y = targets if part.row_scale is None else part.row_scale * targets
-        Q0 = bias_basis(Y, part.row_scale, self.spec.fit_intercept)
-        loss = squared_loss(part.total_weight * Y.shape[1])
-        kernel = self._kernel_of(best, part)
-        objective = KernelObjective(
-            kernel, part.X, Y, Q0, part.row_scale, loss, start, per_feature=per_feature
-        )
-        pulled = replace(objective, pull=ARD_PULL * objective(start)[0])
-        reach = 2.0**8 if self.tune_alpha else 1.0 + 1e-9
-        *widths, alpha = np.exp(pulled.minimise((alpha / reach, alpha * reach)))
-        return np.array(widths), float(alpha)
-
-    def _ard_gain(self, best: _Point) -> tuple[float, float]:
-        """Mean improvement of the squared error on unseen rows by a width per feature over a common
-        one, and its standard error.
-        """
-        n = self.data.X.shape[0]
-        fold = np.random.default_rng(0).permutation(n) % ARD_FOLDS
-        gains = []
-        for number in range(ARD_FOLDS):
-            train, test = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
-            (common,), alpha = self._widths(best, train, per_feature=False)
-            plain = self._squared_errors(best, float(common), alpha, train, test)
-            own = self._widths(best, train, per_feature=True)
-            gains.append(plain - self._squared_errors(best, *own, train, test))
-        gain = np.concatenate(gains)
-        return float(gain.mean()), float(gain.std() / np.sqrt(n))
-
-    def _squared_errors(
-        self, best: _Point, gamma: Any, alpha: float, train: np.ndarray, test: np.ndarray
-    ) -> np.ndarray:
-        """Squared errors at the test rows of a model of the training rows."""
-        part = self.data.rows(train)
-        kernel = self.spec.kernel_at(part, {**best.trial.parameters, "gamma": gamma})
-        problem = exact_problem(part, kernel, "function", self.spec.fit_intercept, alpha)
-        solution = problem.solution(problem.fit(alpha), alpha)
-        values = solution.values(kernel, self.data.rows(test).X, part.X)
-        return np.asarray(np.mean((to_numpy(values) - self.data.targets[test]) ** 2, axis=1))

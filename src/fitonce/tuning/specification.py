@@ -71,7 +71,7 @@ class Specification:
 
     @property
     def tunes_gamma(self) -> bool:
-        return "gamma" in self.used and is_option(self.gamma, "tune", "ard")
+        return "gamma" in self.used and is_option(self.gamma, "tune")
 
     @property
     def tunes_sum(self) -> bool:
@@ -79,14 +79,9 @@ class Specification:
         return isinstance(self.kernel, SumPlan) and self.kernel.tunes
 
     @property
-    def ard(self) -> bool:
-        """One gamma per feature."""
-        return is_option(self.kernel, "rbf") and is_option(self.gamma, "ard")
-
-    @property
     def refines(self) -> bool:
         """Whether the search goes on beyond its lattice."""
-        return (self.refine or self.ard) and (self.alphas is None or self.tunes_gamma)
+        return self.refine and (self.alphas is None or self.tunes_gamma)
 
     def branches(self, data: Data) -> list[Branch]:
         """Every combination of the tuned parameters that are not gamma or alpha, kernels before
@@ -137,7 +132,7 @@ class Specification:
         centre: dict[str, Any] = {"degree": 3, "coef0": 1.0}
         if self.tunes_gamma and "gamma" in used_by(family):
             centre["gamma"] = self._central_gamma(family, data)
-        tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune", "ard")}
+        tuned = {n: v for n, v in centre.items() if is_option(getattr(self, n), "tune")}
         return self.kernel_at(data, tuned)
 
 
