@@ -3,8 +3,8 @@ again.
 
 Nothing here is taken from the package, and nothing uses a hat matrix, an eigendecomposition of a
 smoother or a closed-form held-out value. A model is f(x) = k(x, X) α + p(x) β with unpenalised
-columns p (the bias first, where it is free); `intercept` is True (free), False (none) or
-"penalized" (K + 1).
+columns p (the bias first, where it is free); `intercept` is True (free), False (none),
+"penalized" (K + 1) or, for the dual norm, "coefficient" (penalised like every α).
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Fit = Callable[..., Model]
 def unpenalised_columns(
     n: int, intercept: bool | str, unpenalised: np.ndarray | None
 ) -> np.ndarray:
-    """(n, u): a column of ones for a free bias, then the columns given."""
-    ones = np.ones((n, 1 if intercept is True else 0))
+    """(n, u): a column of ones for a bias of its own, then the columns given."""
+    ones = np.ones((n, 1 if intercept in (True, "coefficient") else 0))
     return ones if unpenalised is None else np.hstack([ones, unpenalised])
 
 
@@ -88,7 +88,8 @@ def ridge_dual_norm(
     n = len(K)
     w = np.ones(n) if weights is None else weights
     Z = np.hstack([penalise_bias(K, intercept), unpenalised_columns(n, intercept, unpenalised)])
-    penalty = np.concatenate([mu / w, np.zeros(Z.shape[1] - n)])
+    of_bias = np.where(np.arange(Z.shape[1] - n) == 0, mu * (intercept == "coefficient"), 0.0)
+    penalty = np.concatenate([mu / w, of_bias])
     solution = np.linalg.solve(Z.T @ (w[:, None] * Z) + np.diag(penalty), Z.T @ (w[:, None] * Y))
     return Model(solution[:n], solution[n:], intercept)
 

@@ -41,12 +41,18 @@ def width_from_gamma(gamma: float) -> float:
     return float(np.sqrt(1.0 / (2.0 * _positive("gamma", gamma))))
 
 
-def from_papers(mu: float, sigma: float | None = None) -> Settings:
+def from_papers(mu: float, sigma: float | None = None, penalized_bias: bool = False) -> Settings:
     """The KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
 
-    K'K + μI with a free bias, Gaussian of width sigma.
+    K'K + μI with a free bias, Gaussian of width sigma. With `penalized_bias` the bias is penalized
+    like every coefficient: K'K + μI for [K 1] in place of K, section 3.4 of Saadi et al.
+
+    >>> from_papers(mu=0.1, penalized_bias=True)
+    {'alpha': 0.1, 'penalty': 'dual', 'fit_intercept': 'coefficient'}
     """
     settings: Settings = {"alpha": _positive("mu", mu), "penalty": "dual"}
+    if penalized_bias:
+        settings |= {"fit_intercept": "coefficient"}
     return (
         settings
         if sigma is None

@@ -247,7 +247,7 @@ def test_bad_parameters(estimator, parameters, match):
 
 @pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
 def test_bad_intercept(estimator):
-    match = "fit_intercept must be one of True, False, 'penalized', got 'free'"
+    match = "fit_intercept must be one of True, False, 'penalized', 'coefficient', got 'free'"
     refused(ValueError, match, estimator(fit_intercept="free").fit, X, targets(estimator))
 
 

@@ -7,6 +7,11 @@ The kernel Fisher discriminant of Mika et al. and Xu et al. With K = U diag(σ) 
     B = K/(K² + μ) - E S⁻¹ Wᵀ                   α = BᵀY
     D = 1/(K² + μ) + W S⁻¹ Wᵀ
 
+A bias that is penalised like every α (K̃ = [K 1] of Saadi et al. 2007, section 3.4) adds to S: with
+the column c = s/‖s‖ in place of Q₀ and b = β/‖s‖, the penalty μb² is (μ/‖s‖²)β², and
+
+    S = cᵀE + μ/‖s‖²,        β = (cᵀY - (Kc)ᵀα) / (1 + μ/‖s‖²)        else as above.
+
 Weighted problems come in scaled, as for the function norm. In t = log μ, F = σ/(σ²+μ) has the
 derivatives F' = -FT and F'' = FT(2T-1), and so has 1/(σ²+μ).
 """
@@ -19,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, asarray_like, namespace, spd_solver, take
+from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
 from .jets import HeldOutJets, Jet
 from .smoothers import KernelSmoother, Response, dense_map, sigmoid_series
@@ -39,6 +44,16 @@ class DualNorm(KernelSmoother):
     KQ0: Array
     offset: float = 0.0
     has_duals = True
+
+    @property
+    def columns(self) -> Array:
+        """What is fitted beside the kernels (n, u), orthonormal: here, what is not penalised."""
+        return self.Q0
+
+    @property
+    def ridge(self) -> float:
+        """The penalty of the columns' coefficients, over mu."""
+        return 0.0
 
     @cached_property
     def conditioning(self) -> float:
@@ -63,7 +78,8 @@ class DualNorm(KernelSmoother):
         return max(float(xp.sum(self.spectrum.eigenvalues**2)) - float(xp.sum(self.KQ0**2)), 0.0)
 
     def operators(self, mus: np.ndarray) -> DualOperators:
-        return DualOperators.at(self.spectrum, self.Q0, asarray_like(np.atleast_1d(mus), self.Q0))
+        mus = asarray_like(np.atleast_1d(mus), self.Q0)
+        return DualOperators.at(self.spectrum, self.columns, mus, self.ridge)
 
     def project(self, Y: Array) -> Targets:
         return Targets(Y)
@@ -125,9 +141,10 @@ class DualNorm(KernelSmoother):
         return Smoothing(forced.residual.T, -forced.dual.T)  # type: ignore[union-attr]
 
     def jets(self, targets: Targets, mu: float) -> HeldOutJets:
-        Y, Q0, xp = targets.Y, self.Q0, namespace(targets.Y)
+        Y, Q0, xp = targets.Y, self.columns, namespace(targets.Y)
         if Q0.shape[1] > 1:
             raise ValueError("derivatives of the dual norm need a single unpenalised column.")
+        penalty = self.ridge * mu  # with its derivatives in log mu, which are the same
         T, F, R = _dual_series(self.spectrum.eigenvalues, mu)
         zeros = (
             asarray_like(at_zero, Y)
@@ -144,12 +161,52 @@ class DualNorm(KernelSmoother):
         one_minus_h, b, d = (Jet.of(self.spectrum.diagonal(*each).T[:, :, None]) for each in series)
         if Q0.shape[1]:
             E, W = applied(0, Q0), applied(1, Q0)
-            S = E.map(lambda part: Q0.T @ part)
+            S = E.map(lambda part: Q0.T @ part + penalty)
             E_S, W_S, EY = E / S, W / S, E.map(lambda part: part.T @ Y)
             residual, dual = residual - E_S * EY, dual - W_S * EY
             one_minus_h, b, d = one_minus_h - E_S * E, b - E_S * W, d + W_S * W
         held_out = delete_each(residual, one_minus_h, dual, b, d).residual
         return HeldOutJets(held_out, residual, one_minus_h)
+
+
+@dataclass(frozen=True)
+class DualNormWithBias(DualNorm):
+    """The same with a bias that is penalised like every α: nothing is free, and Q₀ is empty.
+
+    `column` is s/‖s‖ (n, 1), `K_column` the kernel times it.
+    """
+
+    column: Array = None
+    K_column: Array = None
+    size: float = 1.0  # ‖s‖², the sum of the weights
+
+    @property
+    def columns(self) -> Array:
+        return self.column
+
+    @property
+    def ridge(self) -> float:
+        return 1.0 / self.size
+
+    @cached_property
+    def largest(self) -> float:
+        """Of KK + ssᵀ, from above."""
+        return self.spectrum.largest**2 + self.size
+
+    @cached_property
+    def trace(self) -> float:
+        """trace(KK + ssᵀ)."""
+        return float(namespace(self.column).sum(self.spectrum.eigenvalues**2)) + self.size
+
+    def bias(self, Y: Array, dual: Array, mu: float) -> Array:
+        """b (t,), by its normal equation."""
+        of_targets, of_dual = self.bias_of(mu)
+        return (of_targets.T @ Y - of_dual.T @ dual)[0, :]
+
+    def bias_of(self, mu: float) -> tuple[Array, Array]:
+        """b as a function of the targets and of -α: c and Kc (n, 1), scaled."""
+        scale = 1.0 / ((1.0 + self.ridge * mu) * self.size**0.5)
+        return scale * self.column, scale * self.K_column
 
 
 def _dual_series(sigma: Array, mu: float) -> tuple[list[Array], list[Array], list[Array]]:
@@ -179,14 +236,14 @@ class DualOperators:
     W_S: Array
 
     @classmethod
-    def at(cls, spectrum: Spectrum, Q0: Array, mus: Array) -> DualOperators:
+    def at(cls, spectrum: Spectrum, Q0: Array, mus: Array, ridge: float = 0.0) -> DualOperators:
         xp = namespace(mus)
         sigma = spectrum.eigenvalues[:, None]
         q = sigma**2 + mus
         T, F, R = mus / q, sigma / q, 1.0 / q
         E = spectrum.apply(T, xp.ones_like(mus), Q0)
         W = spectrum.apply(F, xp.zeros_like(mus), Q0)
-        S = Q0.T @ E
+        S = Q0.T @ E + (ridge * mus)[:, None, None] * eye_like(Q0.shape[1], Q0)
         E_S, W_S = (E, W) if Q0.shape[1] == 0 else (_right_divide(E, S), _right_divide(W, S))
         return cls(spectrum, mus, T, F, R, E, W, E_S, W_S)
 

@@ -246,6 +246,11 @@ class KernelAveraging(ReducedTraining):
                 "landmarks and averages both stand for the training rows: use one of them "
                 "(landmarks=None, or no averaging)."
             )
+        if getattr(inner, "fit_intercept", True) == "coefficient":
+            raise ValueError(
+                "averages have no bias among the coefficients: use fit_intercept=True, False or "
+                '"penalized".'
+            )
         if isinstance(inner.metric, str):
             raise ValueError("a metric is learned from rows, not from averages: use metric=None.")
         if inner.refine:

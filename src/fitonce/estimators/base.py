@@ -31,6 +31,7 @@ from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .metrics import check_learnable, metric_folds
 from .parameters import (
     check_alpha,
+    check_bias,
     check_criterion,
     check_kernel_parameters,
     check_landmark_parameters,
@@ -117,7 +118,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         )
         check_criterion(self, REGRESSION if self.multi_output else (AUTO, *CLASSIFICATION))
         if hasattr(self, "fit_intercept"):
-            check_options(self, fit_intercept=(True, False, "penalized"))
+            check_options(self, fit_intercept=(True, False, "penalized", "coefficient"))
+            check_bias(self)
         if self.landmarks is not None:
             check_landmark_parameters(self, METHODS)
 

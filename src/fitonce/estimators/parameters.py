@@ -176,6 +176,24 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
         )
 
 
+def check_bias(estimator: Any) -> None:
+    """Refuse a bias among the coefficients where these are not what is penalised."""
+    if estimator.fit_intercept != "coefficient":
+        return
+    if estimator.penalty != "dual":
+        raise ValueError(
+            'fit_intercept="coefficient" needs penalty="dual", got '
+            f"penalty={estimator.penalty!r} instead: only there each coefficient has a penalty of "
+            'its own. For penalty="function" use fit_intercept="penalized", whose penalty is '
+            "alpha (‖f‖² + b²)."
+        )
+    if estimator.landmarks is not None:
+        raise ValueError(
+            'fit_intercept="coefficient" needs landmarks=None: the bias of a model with landmarks '
+            'is free, absent, or the sum of the coefficients. Use True, False or "penalized".'
+        )
+
+
 def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
     """What `landmarks` and its companions may be, and what does not go with them."""
     check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))

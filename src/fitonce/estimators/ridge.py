@@ -95,8 +95,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     cv : int, splitter, iterable of splits or None, default=None
         Where held-out values come from, for tuning and for `held_out_prediction_`: leave-one-out if
         None (leave-one-group-out when groups are given).
-    fit_intercept : bool or "penalized", default=True
-        A free bias, none, or one that is penalised like every other weight.
+    fit_intercept : bool, "penalized" or "coefficient", default=True
+        A free bias b; none; or one that is penalised. "penalized" adds one to the kernel, so that b
+        is the sum of the dual coefficients: with ``penalty="function"`` the penalty is then
+        alpha (‖f‖² + b²), as if the rows had one more feature that is always one; with
+        ``penalty="dual"`` it is still alpha ‖dual_coef_‖², and b has none of its own.
+        "coefficient", for ``penalty="dual"`` only, penalises b like every dual coefficient,
+        alpha (‖dual_coef_‖² + b²): the regularised bias of Saadi et al. (2007), section 3.4.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Points that stand for the training rows: the model is a sum of kernels at these only, and
         nothing of size n×n is formed. A number of them, chosen from the training rows by

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from ..core.arrays import Array, asarray_like, namespace, on_gpu, zeros_like_shape
 from ..core.band_norm import BandNorm
 from ..core.doubt import warn_constant
-from ..core.dual import DualNorm
+from ..core.dual import DualNorm, DualNormWithBias
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
 from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
@@ -18,7 +18,7 @@ from ..distances import off_origin
 from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
-FitIntercept = bool | str  # True, False or "penalized"
+FitIntercept = bool | str  # True, False, "penalized" or "coefficient"
 
 
 def row_scale_of(weights: np.ndarray | None, X: Any) -> Array | None:
@@ -52,9 +52,12 @@ def decompose(
     K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
     KQ0 = K @ Q0
+    bias = _bias_column(K, row_scale) if fit_intercept == "coefficient" else ()
     spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
         raise ValueError(OVERFLOW)
+    if fit_intercept == "coefficient":
+        return DualNormWithBias(spectrum, Q0, KQ0, offset, *bias)
     return DualNorm(spectrum, Q0, KQ0, offset)
 
 
@@ -204,6 +207,15 @@ def _decompose_features(
     if spectrum.rank == 0:
         warn_constant()
     return FunctionNorm(spectrum, Z @ (Z.T @ Q0))
+
+
+def _bias_column(K: Array, row_scale: Array | None) -> tuple[Array, Array, float]:
+    """s/‖s‖ and K times it (n, 1), and ‖s‖²."""
+    xp = namespace(K)
+    s = xp.ones_like(K[:, :1]) if row_scale is None else row_scale
+    size = float(xp.sum(s**2))
+    column = s / size**0.5
+    return column, K @ column, size
 
 
 def bias_basis(like: Array, row_scale: Array | None, fit_intercept: FitIntercept) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..core.arrays import Array, namespace
+from ..core.dual import DualNormWithBias
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
 from ..kernels import Kernel
@@ -66,9 +67,12 @@ def kernel_smoothing(
     xp = namespace(Q0)
     norm = xp.sqrt(xp.sum(problem.row_weights))
     free = bool(Q0.shape[1])
-    P = new.cross - _row(new.KQ0 / norm) if free else new.cross
+    of_targets, of_dual = Q0 / norm, new.KQ0 / norm
+    if isinstance(problem.smoother, DualNormWithBias):
+        of_targets, of_dual = problem.smoother.bias_of(mu)
+    P = new.cross - _row(of_dual) if of_dual.shape[1] else new.cross
     answer = problem.smoother.smoothing(P, mu)
-    h = answer.to_targets + _row(Q0 / norm) if free else answer.to_targets
+    h = answer.to_targets + _row(of_targets) if of_dual.shape[1] else answer.to_targets
     if not excess:
         return Smoothing(h, answer.to_forces)
     if new.own is None:

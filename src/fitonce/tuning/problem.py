@@ -23,6 +23,7 @@ from ..core.arrays import (
 )
 from ..core.columns import Columns
 from ..core.doubt import warn_constant
+from ..core.dual import DualNormWithBias
 from ..core.features import FeatureNorm
 from ..core.holdout import (
     Deletion,
@@ -213,7 +214,8 @@ class Problem:
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
-        α if penalised; the weights of the features of a linear kernel, unless they are not wanted.
+        α where it is penalised by K + 1; the weights of the features of a linear kernel, unless
+        they are not wanted.
         """
         raise NotImplementedError
 
@@ -287,6 +289,8 @@ class KernelProblem(Problem):
             coef = self._coef(self._scaled(self.smoother.inside(Y, dual, mu)))
         if self.fit_intercept == "penalized":
             intercept = xp.sum(dual_coef, axis=0)
+        elif isinstance(self.smoother, DualNormWithBias):
+            intercept = self.smoother.bias(Y, dual, mu)
         elif not self.fit_intercept:
             intercept = xp.zeros_like(dual_coef[0, :])
         elif coef is not None:

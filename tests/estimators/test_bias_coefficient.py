@@ -1,0 +1,203 @@
+"""A bias that is penalised like every dual coefficient (Saadi et al. 2007, section 3.4), against
+normal equations solved anew.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn import model_selection
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import rbf_kernel
+
+from fitonce import (
+    KernelAveraging,
+    KernelRidge,
+    LeastSquaresSVC,
+    cross_val_predict,
+    cross_val_score,
+    permutation_test_score,
+)
+from fitonce.core.dual import DualNormWithBias
+from fitonce.datasets import make_torus
+from fitonce.kernels import Kernel
+from fitonce.tuning.decompose import decompose
+from reference import refit_held_out, ridge_dual_norm
+
+BIAS = {"penalty": "dual", "fit_intercept": "coefficient"}
+GAMMA = 0.4
+
+
+def rows(n: int = 30, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Unbalanced classes with two equal rows, and their kernel matrix."""
+    X, y = make_torus(n, random_state=seed)
+    X[3] = X[7]
+    return X, y, rbf_kernel(X, gamma=GAMMA)
+
+
+def weights(n: int) -> np.ndarray:
+    return np.random.default_rng(5).uniform(0.2, 3.0, size=n)
+
+
+def literal(
+    K: np.ndarray, y: np.ndarray, mu: float, test: np.ndarray, w: np.ndarray | None = None
+) -> np.ndarray:
+    train = np.setdiff1d(np.arange(len(y)), test)
+    Y = y[:, None].astype(float)
+    return refit_held_out(ridge_dual_norm, K, Y, mu, train, test, w, "coefficient")[:, 0]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("mu", [1e-6, 0.3, 1e5])
+def test_the_model_and_leave_one_out(mu, weighted):
+    X, y, K = rows()
+    w = weights(len(y)) if weighted else None
+    model = LeastSquaresSVC(gamma=GAMMA, alpha=mu, calibration=None, **BIAS)
+    model.fit(X, y, sample_weight=w)
+    expected = ridge_dual_norm(K, y[:, None], mu, w, "coefficient")
+    scale = np.abs(expected.alpha).max()
+    np.testing.assert_allclose(model.dual_coef_.ravel(), expected.alpha[:, 0], atol=1e-6 * scale)
+    np.testing.assert_allclose(model.intercept_, expected.b[0], atol=1e-8)
+    left_out = [literal(K, y, mu, np.array([i]), w)[0] for i in range(len(y))]
+    size = np.abs(left_out).max()
+    np.testing.assert_allclose(model.held_out_decision_, left_out, atol=1e-7 * size)
+    assert model.verify(n_refits=3).passed
+
+
+def test_it_is_another_model_than_the_sum_of_coefficients():
+    X, y, _ = rows()
+    settings = {"gamma": GAMMA, "alpha": 1.0, "penalty": "dual", "calibration": None}
+    values = [
+        LeastSquaresSVC(fit_intercept=bias, **settings).fit(X, y).decision_function(X)
+        for bias in ("coefficient", "penalized", True, False)
+    ]
+    assert all(np.abs(values[0] - other).max() > 1e-3 for other in values[1:])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+def test_folds_are_refits(kernel):
+    X, y, K = rows()
+    K = X @ X.T if kernel == "linear" else K
+    given = K if kernel == "precomputed" else X
+    model = KernelRidge(kernel=kernel, gamma=GAMMA, alpha=0.2, **BIAS)
+    cv = model_selection.KFold(4, shuffle=True, random_state=1)
+    got = cross_val_predict(model, given, y.astype(float), cv=cv)
+    for _, test in cv.split(X):
+        np.testing.assert_allclose(got[test], literal(K, y, 0.2, test), atol=1e-9)
+    fitted = model.fit(given, y)
+    np.testing.assert_allclose(
+        fitted.predict(given),
+        ridge_dual_norm(K, y[:, None], 0.2, None, "coefficient").predict(K)[:, 0],
+    )
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    X, y, _ = rows()
+    w = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
+    model = LeastSquaresSVC(gamma=GAMMA, alpha=0.5, calibration=None, **BIAS)
+    weighted = model.fit(X, y, sample_weight=w).decision_function(X)
+    repeated = np.repeat(np.arange(len(y)), w.astype(int))
+    np.testing.assert_allclose(
+        model.fit(X[repeated], y[repeated]).decision_function(X), weighted, atol=1e-10
+    )
+
+
+def test_tuning_scores_are_those_of_refits():
+    X, y, K = rows()
+    alphas = np.array([1e-3, 0.1, 10.0])
+    cv = model_selection.KFold(3)
+    model = KernelRidge(gamma=GAMMA, alpha=alphas, criterion="squared_error", cv=cv, **BIAS)
+    model.fit(X, y.astype(float))
+    losses = [
+        np.mean(
+            np.concatenate([(y[test] - literal(K, y, mu, test)) ** 2 for _, test in cv.split(X)])
+        )
+        for mu in alphas
+    ]
+    assert model.alpha_ == alphas[np.argmin(losses)]
+    order = np.argsort(model.cv_results_["param_alpha"].astype(float))
+    np.testing.assert_allclose(-model.cv_results_["mean_test_score"][order], losses, rtol=1e-8)
+
+
+def test_derivatives_in_log_mu():
+    _, y, K = rows()
+    w = np.sqrt(weights(len(y)))[:, None]
+    smoother = decompose(K.copy(), Kernel("precomputed"), "dual", "coefficient", w)
+    assert isinstance(smoother, DualNormWithBias)
+    targets, h = smoother.project(w * y[:, None]), 1e-4
+    jets = smoother.jets(targets, 0.7).held_out
+    mus = 0.7 * np.exp(np.array([-h, 0.0, h]))
+    low, middle, high = smoother.leave_one_out(targets, mus).residual
+    np.testing.assert_allclose(jets.value, middle, atol=1e-10)
+    np.testing.assert_allclose(jets.first, (high - low) / (2 * h), atol=1e-6)
+    np.testing.assert_allclose(jets.second, (high - 2 * middle + low) / h**2, atol=1e-4)
+    refined = LeastSquaresSVC(gamma=GAMMA, refine=True, criterion="smoothed_error", **BIAS)
+    lattice = LeastSquaresSVC(gamma=GAMMA, criterion="smoothed_error", **BIAS)
+    X, y, _ = rows()
+    assert refined.fit(X, y).best_score_ >= lattice.fit(X, y).best_score_
+
+
+def test_several_classes_and_permutations_are_refits():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::4], y[::4]
+    model = LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration=None, **BIAS)
+    cv = model_selection.StratifiedKFold(3)
+    np.testing.assert_allclose(
+        cross_val_score(model, X, y, cv=cv), model_selection.cross_val_score(model, X, y, cv=cv)
+    )
+    given = {"cv": cv, "n_permutations": 8, "random_state": 0}
+    expected = model_selection.permutation_test_score(model, X, y, **given)
+    got = permutation_test_score(model, X, y, permute="resplit", **given)
+    np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
+    assert got[2] == expected[2]
+
+
+def test_intervals_are_those_of_refits():
+    X, y, K = rows()
+    model = KernelRidge(gamma=GAMMA, alpha=0.3, **BIAS).fit(X, y.astype(float))
+    new = X[:4] + 0.3
+    K_new = rbf_kernel(new, X, gamma=GAMMA)
+    residuals, values = [], []
+    for i in range(len(y)):
+        train = np.delete(np.arange(len(y)), i)
+        refit = ridge_dual_norm(K[np.ix_(train, train)], y[train, None], 0.3, None, "coefficient")
+        residuals.append(abs(y[i] - refit.predict(K[[i]][:, train])[0, 0]))
+        values.append(refit.predict(K_new[:, train])[:, 0])
+    n, level = len(y), 0.8
+    low = np.sort(np.array(values) - np.array(residuals)[:, None], axis=0)
+    high = np.sort(np.array(values) + np.array(residuals)[:, None], axis=0)
+    rank = int(np.ceil(level * (n + 1)))
+    expected = np.column_stack([low[n - rank], high[rank - 1]])
+    got = model.predict_interval(new, level, method="jackknife+")
+    np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+def test_torch_gives_the_same():
+    torch = pytest.importorskip("torch")
+    X, y, _ = rows()
+    model = KernelRidge(gamma=GAMMA, alpha=0.3, **BIAS)
+    expected = model.fit(X, y.astype(float)).held_out_prediction_
+    got = model.fit(torch.asarray(X), torch.asarray(y.astype(float))).held_out_prediction_
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"penalty": "function"}, 'needs penalty="dual".*use fit_intercept="penalized"'),
+        ({"penalty": "tune"}, 'needs penalty="dual"'),
+        ({"landmarks": 5}, "needs landmarks=None"),
+    ],
+)
+def test_what_is_not_offered(settings, match):
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match=match):
+        LeastSquaresSVC(**{**BIAS, **settings}).fit(X, y)
+
+
+def test_no_confounds_and_no_averages():
+    X, y, _ = rows()
+    with pytest.raises(ValueError, match="needs fit_intercept=True"):
+        KernelRidge(alpha=1.0, gamma=1.0, **BIAS).fit(X, y.astype(float), confounds=X[:, :1])
+    with pytest.raises(ValueError, match="no bias among the coefficients"):
+        KernelAveraging(LeastSquaresSVC(alpha=1.0, gamma=1.0, **BIAS)).fit(X, y)
