@@ -405,7 +405,8 @@ def test_rows_of_a_class_that_is_never_learned_are_mentioned():
     X = rng.normal(size=(25, 2)) + (y == "b")[:, None]
     model = KernelFisherDiscriminant(gamma=0.5, alpha=1.0)
     with pytest.warns(
-        UserWarning, match=r"rows of a class \(c\) that their training rows lack: 1 of 25"
+        UserWarning,
+        match=r"rows of a class \(c\) that is missing from their training rows: 1 of 25",
     ):
         answer = assess(model, X, y, permutations=0)
     assert answer.predictions[-1] != "c" and answer.probabilities[-1, 2] == 0

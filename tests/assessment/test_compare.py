@@ -205,7 +205,7 @@ def test_splits_without_a_score_are_refused():
     def sometimes(model, X_test, y_test):
         return np.nan if X[0] in X_test else 1.0
 
-    with pytest.raises(ValueError, match="2 of 8 splits have no score of 'LeastSquaresSVC'"):
+    with pytest.raises(ValueError, match="'LeastSquaresSVC' has no score on 2 of 8 splits"):
         compare(LINEAR, RBF, X, y, cv=4, repeats=2, scoring=sometimes)
 
 

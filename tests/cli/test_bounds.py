@@ -62,4 +62,4 @@ def test_what_is_refused(place):
     options = ("--interval", "90", "--trained-on", place / "good.csv")
     says(run("predict", model, rows, *options), "between 0 and 1")
     options = ("--interval", "0.9", "--trained-on", rows)
-    says(run("predict", model, rows, *options, "-q"), "gives another model")
+    says(run("predict", model, rows, *options, "-q"), "gives a different model")

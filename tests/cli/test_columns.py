@@ -46,7 +46,7 @@ def test_dates_become_numbers(form):
     assert found["when (days)"].to_list() == list(range(N))
     assert ("when (hour)" in found.columns) is ("H" in form)
     assert any("'when': dates, used as year, month, weekday, days" in note for note in parts.notes)
-    assert not any("to be sure" in note for note in parts.notes)
+    assert not any("avoid the ambiguity" in note for note in parts.notes)
 
 
 def test_dates_of_which_the_order_is_unsure_are_told():
@@ -128,8 +128,8 @@ def test_a_perfect_score_gets_a_warning(folder):
     code = pl.col("label") == "yes"
     table().select("a", "label", code.alias("code")).write_csv("copy.csv")
     shown = " ".join(run("fit", "copy.csv", "-t", "label", "--no-page", *FAST).stdout.split())
-    assert "'code' tells 'label' without error" in shown and "--drop code" in shown
-    assert "warning: not one held-out row is wrong" in shown
+    assert "'code' predicts 'label' without error" in shown and "--drop code" in shown
+    assert "warning: every held-out row is predicted correctly" in shown
 
 
 @pytest.mark.parametrize("name", ["Egg weight", "a'b", 'say "x"', "$HOME", "plain", "naïve"])
@@ -165,7 +165,7 @@ def test_what_is_merged_is_told():
     encoder = preprocessing(parts.features, 400).fit(parts.X).named_transformers_["categories"]
     rare = encoder.infrequent_categories_[0]
     rows = sum(value in set(rare) for value in city)
-    assert f"the {len(rare)} rarest ({rows} rows) are taken together" in note
+    assert f"the {len(rare)} rarest ({rows} rows) are merged" in note
     assert most_levels(400) == 40 and most_levels(60) == 20 and most_levels(10**6) == 500
 
 
@@ -183,8 +183,8 @@ def test_numbers_too_large_to_compute_with_count_as_missing():
     values = as_number(pl.Series("v", [1.0, 1e300, float("inf"), -2e200]), remarks)
     assert values.to_list() == [1.0, None, None, None]
     assert remarks.lines == [
-        "'v': 1 infinite value, taken as missing",
-        "'v': 2 numbers beyond 1e+100, too large to compute with, taken as missing",
+        "'v': 1 infinite value, treated as missing",
+        "'v': 2 numbers beyond 1e+100, too large to compute with, treated as missing",
     ]
     parts = taken_apart(huge=[1e300 + i * 1e290 for i in range(N)], x=np.sin(np.arange(N)))
     assert parts.X.columns == ["x"]
@@ -208,7 +208,7 @@ def test_remarks_stand_together():
         "'v0': 0 gaps",
         "'v1': 1 gaps",
         "'v2': 2 gaps",
-        "'v3', 'v4': likewise",
+        "'v3', 'v4': the same",
         "last",
     ]
 
@@ -277,7 +277,7 @@ def test_spreadsheets_are_read(folder):
     frame = table().drop("w")
     write_sheets("book.xlsx", data=frame, other=frame.head(5))
     found = read_table("book.xlsx")
-    assert found.notes == ["first sheet, 'data', of data, other (else --sheet)"]
+    assert found.notes == ["read the first sheet, 'data', of data, other (change with --sheet)"]
     for name in frame.columns:
         assert found.frame[name].to_list() == pytest.approx(frame[name].to_list()), name
     assert read_table("book.xlsx", sheet="other").frame.height == 5

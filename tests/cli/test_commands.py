@@ -221,11 +221,13 @@ def test_predict_says_which_categories_are_new(folder):
     )
     result = run("predict", "good-fitonce.skops", "new.csv")
     assert (
-        "3 values of 'colour' did not occur when the model was fitted ('pink', '(missing)')"
-        in result.stderr
+        "3 values of 'colour' were not in the training table ('pink', '(missing)')" in result.stderr
     )
     assert len(result.stdout.splitlines()) == 5 and "pink" not in result.stdout
-    assert "did not occur" not in run("predict", "good-fitonce.skops", "good.csv").stderr
+    assert (
+        "were not in the training table"
+        not in run("predict", "good-fitonce.skops", "good.csv").stderr
+    )
 
 
 def test_repeats_say_whose_confusions_are_shown(folder):
@@ -340,7 +342,7 @@ def test_best_effort_fits_a_committee_and_predicts_with_it(folder, target, drop)
     options = ("--drop", drop, "--folds", 2, "--permutations", 0, "--effort", "best")
     result = run("fit", "good.csv", "-t", target, *options)
     assert result.exit_code == 0, result.output
-    assert "Committee: " in result.stdout and "no page" in result.output
+    assert "Committee: " in result.stdout and "no report" in result.output
     model = fitonce.load("good-fitonce.skops")
     assert read_metadata("good-fitonce.skops")["members"] == model[-1].describe()
     parts = design(read_table("good.csv"), target, drop=[drop])

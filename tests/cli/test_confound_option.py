@@ -53,4 +53,4 @@ def test_evaluate_permute_and_what_is_refused(csv):
     permuted = run("permute", csv, *given, "--permutations", "9", "--folds", "3", "--json")
     assert "within levels" in json.loads(permuted.stdout)["permutation"]["exchange"]
     says(run("evaluate", csv, *given, *FAST, "--confounding", "erase"), "remove")
-    says(run("compare", csv, *given), "compare does not take --confound")
+    says(run("compare", csv, *given), "compare does not support --confound")

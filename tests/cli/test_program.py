@@ -116,7 +116,7 @@ def test_a_bug_is_a_sentence_too(folder, monkeypatch):
         raise RuntimeError("the moon")
 
     monkeypatch.setattr("fitonce.cli.steps.assess", broken)
-    says(run("fit", "good.csv", "-t", "label", "-q"), "unforeseen", "the moon")
+    says(run("fit", "good.csv", "-t", "label", "-q"), "unexpected error", "the moon")
 
 
 def test_help_teaches():
@@ -163,8 +163,8 @@ def test_options_come_in_groups():
         (["--task", "both"], "--task must be one of auto, classification, regression"),
         (["--kernel", "cubic"], "--kernel must be one of"),
         (["--alpha", "-1"], "--alpha must be a positive number or tune"),
-        (["--landmarks", "1"], "--landmarks must be auto, none or a number from 2 on"),
-        (["--model", "ridge"], "--model ridge is not for classification"),
+        (["--landmarks", "1"], "--landmarks must be auto, none or a number of at least 2"),
+        (["--model", "ridge"], "--model ridge cannot be used for classification"),
     ],
 )
 def test_wrong_values_are_refused_before_anything_is_shown(folder, options, words):

@@ -47,9 +47,9 @@ REFUSED = {
     "folder.csv": "is a folder",
     "no_target.csv": "has no column 'label' (--target)",
     "nowhere.csv": "there is no file",
-    "constant.csv": "one value only",
+    "constant.csv": "only one value",
     "all_different.csv": "60 classes in 60 rows",
-    "ragged.csv": "row 3 has 4 fields where the first has 3",
+    "ragged.csv": "row 3 has 4 fields, but the first row has 3",
     "binary.csv": "binary data",
     "broken.parquet": "cannot be read as a table",
     "sheet.xlsx": "cannot be read as a spreadsheet",
@@ -113,8 +113,8 @@ def test_files_without_permission(folder, monkeypatch):
 
 def test_folders_without_permission_are_refused_before_the_work(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    says(run("fit", "good.csv", "-t", "label"), "cannot be written to")
-    says(run("fit", "good.csv", "-t", "label", "--out", "new/folder"), "cannot be written to")
+    says(run("fit", "good.csv", "-t", "label"), "cannot write to")
+    says(run("fit", "good.csv", "-t", "label", "--out", "new/folder"), "cannot write to")
     says(run("fit", "good.csv", "-t", "label", "--out", "model.pkl"), "ends in .skops or .html")
 
 
@@ -154,9 +154,9 @@ def test_unusual_files_work_and_are_told_about(folder, command):
     expected = {
         "missing.csv": ("1 row without a target was left out", "missing values"),
         "semicolon.csv": ("separated by a semicolon", "decimal commas"),
-        "latin.csv": ("read as latin-1",),
-        "no_header.csv": ("there is no header",),
-        "mixed.csv": ("7 values no number ('unknown')",),
+        "latin.csv": ("read as Latin-1",),
+        "no_header.csv": ("has no header",),
+        "mixed.csv": ("7 non-numeric values ('unknown')",),
         "fifty.csv": ("50 classes",),
     }
     options = ["--folds", 3, "--alpha", 1, "--gamma", "scale"] + (
@@ -203,7 +203,7 @@ def test_many_rows_use_landmarks_and_say_so(folder, monkeypatch):
     options = ["--kernel", "rbf", "--folds", 3, "--permutations", 0]
     result = run("fit", "good.csv", "-t", "label", *options)
     assert result.exit_code == 0, result.output
-    assert "20 landmarks stand for them" in result.stdout and "random sample of 40" in result.stdout
+    assert "the model uses 20 landmarks" in result.stdout and "random sample of 40" in result.stdout
     model = fitonce.load("good-fitonce.skops")[-1]
     assert model.landmarks_.shape[0] == 20
     assert (
@@ -222,7 +222,8 @@ def test_two_hundred_thousand_rows(folder):
         "fit", "large.csv", "-t", "label", "--gamma", "scale", "--permutations", 0, "--folds", 2
     )
     assert (
-        result.exit_code == 0 and "200,000 rows are more than 2,000: 300 landmarks" in result.stdout
+        result.exit_code == 0
+        and "more than 2,000 rows (200,000): the model uses 300 landmarks" in result.stdout
     )
     assert read_metadata("large-fitonce.skops")["assessment"]["score"]["value"] > 0.95
 

@@ -375,7 +375,7 @@ def test_moving_the_sliders_changes_the_figure(bare, show):
         assert f"effective degrees of freedom {exact.effective_dof_:.1f}" in detail
         changed = (exact.held_out_decision_ > 0) != (model.held_out_decision_ > 0)
         if stop != data["chosen"]["alpha"]:
-            assert f"{changed.sum()} predicted otherwise" in detail
+            assert f"{changed.sum()} predictions differ" in detail
         seen.add(error)
     assert len(seen) > 2
     error = opened.move("explorer-gamma", len(data["gammas"]) - 1)

@@ -106,7 +106,7 @@ def test_a_better_model_is_told(tmp_path):
     contest = beside(answer, model, X, truth, others={"oracle": Oracle(X, truth)})
     assert contest.better == "oracle"
     page = write_report(tmp_path / "page.html", model, X, truth, assessment=answer, others=contest)
-    assert "A oracle does clearly better on the same rows" in page.read_text(encoding="utf-8")
+    assert "A oracle is clearly better on the same rows" in page.read_text(encoding="utf-8")
 
 
 class Oracle(ClassifierMixin, BaseEstimator):

@@ -1,11 +1,11 @@
-"""What a page or a terminal shows about a model: honest scores, intervals, baselines, the
-permutation test, the choices made.
+"""Evaluation of a model for a report or a terminal: honest scores, intervals, baselines, a
+permutation test, and the settings that were chosen.
 
-`assess` runs nested cross-validation and a permutation test through the library's own functions and
-gathers the answer in an `Assessment`; `compare_assessments` sets two of them, from the same folds,
-beside each other. `compare` tells by how much models differ on the same splits, `kernel_shares`
-what each of several kernels explains, `beside` what a linear model and a forest make of the same
-held-out rows.
+`assess` runs nested cross-validation and a permutation test with the library's own functions and
+returns an `Assessment`. `compare_assessments` compares two of them from the same folds. `compare`
+estimates how much several models differ on the same splits. `kernel_shares` says how much each of
+several kernels explains. `beside` adds a linear model and a random forest on the same held-out
+rows.
 """
 
 from .assess import assess, significance

@@ -1,5 +1,5 @@
-"""`assess`: nested cross-validation, repeated and grouped where asked for, with everything that is
-told about it; and its permutation test by itself.
+"""`assess`: nested cross-validation, repeated and grouped if requested, with a full account of the
+result; and its permutation test alone.
 """
 
 from __future__ import annotations
@@ -51,50 +51,54 @@ def assess(
     random_state: int = 0,
     progress: Report | None = None,
 ) -> Assessment:
-    """What an analyst wants to know about an estimator on these rows: honest scores, intervals,
-    baseline, p-value, choices.
+    """Evaluate an estimator: honest scores with intervals, a baseline, a p-value, and the settings
+    that were chosen.
 
-    Scores come from `fitonce.cross_val_predict` and `fitonce.cross_validate`, so that tuning and
-    preprocessing are done anew on each training set (nested cross-validation); the p-value comes
-    from `fitonce.permutation_test_score`, with a null that fits the folds and the groups.
+    Scores come from `fitonce.cross_val_predict` and `fitonce.cross_validate`. Tuning and
+    preprocessing are repeated in every training set (nested cross-validation). The p-value comes
+    from `fitonce.permutation_test_score`, with a null distribution that respects the folds and the
+    groups.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        One of fitonce's, or a pipeline that ends in one. Others are refitted, with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Others are refitted, with a
+        warning.
     X : array-like or data frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     groups : array-like of shape (n_samples,), default=None
-        Rows of one group are tested together, also inside the estimator's own tuning, and count
-        together in intervals and permutations.
+        Rows of one group are tested together, also when the estimator tunes itself. Intervals and
+        permutations treat a group as one unit.
     sample_weight : array-like of shape (n_samples,), default=None
-        For fits, scores and intervals; not for the permutation test's scores.
+        Used for fits, scores and intervals, but not for the scores of the permutation test.
     confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-        What must not explain anything, such as age and site: given to `fit` and to predictions, and
-        kept in place by permutations. What is done with them is the estimator's `confounding`.
+        Variables to adjust for, such as age and site. They are passed to `fit` and `predict`, and
+        permutations leave them in place. The estimator's `confounding` decides how they are used.
     cv : int, splitter or None, default=None
-        Number of folds, shuffled by `random_state` and stratified for a classifier (10 up to 500
-        rows, 5 above; fewer for small classes or few groups), or a splitter that tests each row at
-        most once.
+        Number of folds, shuffled with `random_state` and stratified for a classifier. None takes 10
+        up to 500 rows and 5 above, fewer for small classes or few groups. Or a splitter that tests
+        each row at most once.
     repeats : int, default=1
-        How often the rows are divided anew.
+        How often to repeat the cross-validation with new folds.
     level : float, default=0.95
-        Of the intervals. Accuracy of one repeat: Wilson on pooled held-out labels. More repeats,
-        and R²: Nadeau and Bengio's corrected resampled t over all splits, for R² of all held-out
-        rows on the scale of log(1 - R²).
+        Level of the intervals. For the accuracy of one repeat, this is Wilson's interval of the
+        pooled held-out labels. For several repeats, and for R², it is the corrected resampled t
+        interval of Nadeau and Bengio over all splits; for R² on the scale of log(1 - R²).
     permutations : int or "auto", default="auto"
-        Number of permutations; 0 for no test. "auto" takes 999, on a random sample of 1000 rows
-        (fewer of more than two classes) if there are more.
+        Number of permutations; 0 for no test. "auto" uses 999, on a random sample of 1000 rows
+        (fewer for more than two classes) if there are more.
     statistic : {"auto", "same", "quick"}, default="auto"
-        What is scored under permutations: "same" is the estimator itself, tuned again each time;
-        "quick" has its kernel width from the spread of the features and alpha by squared error.
-        "auto" takes "same" where the size of the data makes it cheap; the clock has no say in it.
+        The model that is scored under permutations. "same" is the estimator itself, tuned again for
+        every permutation. "quick" takes the kernel width from the spread of the features and tunes
+        alpha by squared error. "auto" takes "same" if the size of the data makes it cheap; this
+        does not depend on the speed of the machine.
     random_state : int, default=0
-        Seed of folds and permutations.
+        Seed for folds and permutations.
     progress : callable, default=None
-        Called as ``progress(done, total, what)`` while the work goes on: `what` is
-        "cross-validation", "permutations" or, inside a fit that tunes, "kernels tried"; `total` is
-        0 where it is not known. Nothing is printed meanwhile.
+        Called as ``progress(done, total, what)`` during the work. `what` is "cross-validation",
+        "permutations" or, inside a fit that tunes, "kernels tried". `total` is 0 if it is not
+        known.
+        Nothing is printed.
 
     Returns
     -------
@@ -121,7 +125,8 @@ def assess(
         rounds = rounds_of(estimator, data, cvs)
         baselines = baselines_of(data, rounds)
         metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, baselines))
-        if data.classes is not None:  # pooled, the folds' priors would rank rows against them
+        # pooled rows would be ranked against the priors of their folds
+        if data.classes is not None:
             constant["roc_auc"] = 0.5
             metrics["roc_auc"], auc_method = auc_of(estimator, data, rounds)
         test, said, test_rows = _chance(
@@ -194,7 +199,7 @@ def significance(
     checkpoint: Any = None,
     random_state: int = 0,
 ) -> tuple[PermutationTest, str]:
-    """The permutation test of an assessment by itself, and its statistic in words.
+    """The permutation test of `assess` alone, with a description of its statistic.
 
     Parameters
     ----------
@@ -203,12 +208,12 @@ def significance(
     permutations : int, default=999
         Number of permutations.
     statistic : {"quick", "same"}, default="quick"
-        What is scored, see `assess`.
+        The model that is scored; see `assess`.
     permute, exchange : str or None, default=None
-        As in `permutation_test_score`; None takes what is valid with the folds and groups: labels
-        move within test folds, and those of groups that have one label each move together.
+        As in `permutation_test_score`. None takes what is valid for the folds and groups: labels
+        are permuted within test folds, and groups with one label each are exchanged as a whole.
     most_rows : int or None, default=None
-        Test a random sample of so many rows, if there are more.
+        Test a random sample of this many rows, if there are more.
     checkpoint : path, default=None
         As in `permutation_test_score`.
 
@@ -247,7 +252,9 @@ def _chance(
     statistic: str,
     random_state: int,
 ) -> tuple[PermutationTest | None, str, int]:
-    """The test, its statistic and the number of its rows; or None, why there is none, and 0."""
+    """The test, its statistic and its number of rows; or None, the reason why there is none, and
+    0.
+    """
     if permutations == 0:
         return None, "", 0
     automatic = permutations == "auto"
@@ -274,7 +281,7 @@ def _chance(
 
 
 def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
-    """Warnings that differ in more than numbers, with how often each came."""
+    """Warnings that differ in more than numbers, with how often each occurred."""
     said = ((w.category, str(w.message)) for w in caught if not issubclass(w.category, IGNORED))
     return [
         (texts[0] if len(texts) == 1 else f"{texts[0]} ({len(texts)} times)", category)
@@ -283,8 +290,8 @@ def warned(caught: Iterable[warnings.WarningMessage]) -> list[Doubt]:
 
 
 def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
-    """Rows that are never tested, and rows whose class is in no row of their training set, about
-    which no model can be right.
+    """Warnings about rows that are never tested, and about rows whose class is missing from their
+    training set, which no model can predict.
     """
     doubts = []
     untested = len(data.y) - len(round_.tested)
@@ -298,9 +305,9 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
     if lost:
         labels = listed(np.unique(data.y[lost]).tolist(), 3)
         doubts.append(
-            f"rows of a class ({labels}) that their training rows lack: {len(lost)} of "
-            f"{len(data.y)}. They count as wrong, with probability 0, which weighs heavily in the "
-            "log-loss. Leave such classes out, put them together, or use other folds."
+            f"rows of a class ({labels}) that is missing from their training rows: {len(lost)} of "
+            f"{len(data.y)}. They count as wrong, with probability 0, which has a large effect on "
+            "the log-loss. Leave out such classes, merge them, or use other folds."
         )
     return [(doubt, UserWarning) for doubt in doubts]
 
@@ -315,7 +322,7 @@ def _check(repeats: Any, level: Any, permutations: Any, statistic: Any) -> None:
             "permutations",
             permutations,
             permutations == "auto" or counted,
-            '"auto" or a number from 0 on',
+            '"auto" or a non-negative integer',
         ),
         (
             "statistic",

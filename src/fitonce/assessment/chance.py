@@ -1,17 +1,17 @@
-"""The permutation test of an assessment: of the score that is reported, with a null that holds.
+"""The permutation test of an assessment: of the reported score, with a valid null distribution.
 
-Folds are made from y (stratified), so labels move within test folds; rows of a group that share one
-label move together with those of other groups, and with their folds where sizes allow it, else
-within their group (see docs/permutation.md). Whatever looks at labels is done anew under every
-permutation.
+Folds depend on y (they are stratified), so labels are permuted within test folds. If all rows of a
+group share one label, groups are exchanged as a whole, together with their folds if the sizes allow
+it. Otherwise labels are permuted within groups (see docs/permutation.md). Every step that uses the
+labels is repeated under every permutation.
 
-The number of permutations is fixed, and what is tested follows from the size of the data alone:
-the same call gives the same p-value on every machine. A statistic that repeats the whole search for
-kernel width and alpha is tested where that search is cheap: few rows, and a criterion whose
-products all permutations share. Elsewhere the *quick* statistic is scored instead, for observed and
-permuted labels alike: the same pipeline and estimator with the kernel width from the spread of the
-features, which does not see labels, and alpha chosen by squared error. It is a valid test of the
-same hypothesis, of a slightly different model, and is reported as such.
+The number of permutations is fixed, and the choice of the statistic depends only on the size of the
+data: the same call gives the same p-value on every machine. A statistic that repeats the whole
+search for kernel width and alpha is used if that search is cheap: few rows, and a criterion whose
+products all permutations share. Otherwise the *quick* statistic is used for the observed and for
+the permuted labels: the same pipeline and estimator, but with the kernel width taken from the
+spread of the features, without labels, and alpha chosen by squared error. This is a valid test of
+the same hypothesis with a slightly different model, and is reported as such.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES
 
-PERMUTATIONS = 999  # by default: p is a multiple of 1/1000
-MOST_ROWS = 1000  # of two classes, see `most_rows`
-FEW_OF_A_CLASS = 5  # rows of each class, on average, that the test has at least
-# permutations × rows² × targets up to which the assessed model itself is the statistic: below a
-# minute on one core
+PERMUTATIONS = 999  # default: p is a multiple of 1/1000
+MOST_ROWS = 1000  # for two classes, see `most_rows`
+FEW_OF_A_CLASS = 5  # smallest mean number of rows per class in the test
+# permutations × rows² × targets up to which the assessed model itself is tested: less than a minute
+# on one core
 CHEAP = PERMUTATIONS * 150**2
 SAME, QUICK = "same", "quick"
 
@@ -54,7 +54,7 @@ class ReadyTest:
 
 
 def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
-    """Which statistic the size of the data allows for."""
+    """The statistic that the size of the data allows."""
     model = final_step(estimator)
     targets = 1 if data.classes is None else len(data.classes) - 1
     few = permutations * len(data.y) ** 2 * targets <= CHEAP
@@ -64,8 +64,8 @@ def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
 
 
 def most_rows(data: AssessedRows) -> int:
-    """Rows of the test where the user does not set its size: fewer for more than two classes, whose
-    labellings cost more each, but some of every class.
+    """Default number of rows of the test: fewer for more than two classes, whose labelings cost
+    more, but some of every class.
     """
     if data.classes is None:
         return MOST_ROWS
@@ -74,10 +74,10 @@ def most_rows(data: AssessedRows) -> int:
 
 
 def quick(estimator: Any) -> Any:
-    """The estimator with a kernel width that does not see labels and alpha by squared error; of a
-    committee its first member.
+    """The estimator with a kernel width that does not depend on labels and alpha tuned by squared
+    error; for a committee, its first member.
 
-    Itself where nothing is tuned that way.
+    The estimator itself if nothing is tuned that way.
     """
     other = clone(estimator)
     model = final_step(other)
@@ -125,7 +125,8 @@ def ready(
     exchange: str | None = None,
     checkpoint: Any = None,
 ) -> ReadyTest:
-    """The test of a statistic; labels move as is valid, unless `permute` or `exchange` say how.
+    """The test of a statistic; labels are permuted in a valid way, unless `permute` or `exchange`
+    are given.
 
     `single`: every test set is one row.
     """
@@ -137,7 +138,7 @@ def ready(
         for name, values in part.params.items()
         if name.endswith("confounds")
         or (same and (chooses(estimator, data.X) or not name.endswith("groups")))
-    }  # groups serve choices only
+    }  # groups are used only for tuning
     free = (data.classes is None or single) and ignores_y(cv) is not False
     exchange = exchange or _valid_exchange(part)
     inside = not free and exchange not in ("whole", "whole-unequal")
@@ -160,8 +161,8 @@ def ready(
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
-    """Groups of one label each trade places whole, with those of equal size where most have such;
-    others within themselves.
+    """Groups with one label each are exchanged as a whole, with those of equal size if most have
+    such partners; otherwise labels are permuted within groups.
     """
     if data.groups is None:
         return None
@@ -175,10 +176,10 @@ def _valid_exchange(data: AssessedRows) -> str | None:
 def _described(same: bool, part: AssessedRows, data: AssessedRows) -> str:
     """The statistic in words."""
     of = (
-        "this model, tuned again under every permutation"
+        "this model, tuned again for every permutation"
         if same
         else "a simpler model of this kind (kernel width from the spread of the features, alpha "
-        "tuned under every permutation)"
+        "tuned for every permutation)"
     )
     sample = f", on a random sample of {len(part.y):,} of {len(data.y):,} rows"
     return f"held-out {SCORES[data.score_name]} of {of}{'' if part is data else sample}"

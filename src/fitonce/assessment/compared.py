@@ -1,4 +1,4 @@
-"""What a comparison of models found: a `ModelComparison`, as text, as HTML, as plain objects."""
+"""The result of a comparison of models, `ModelComparison`: as text, as HTML, as plain objects."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from .words import joined, p_value, score_name
 
 @dataclass(frozen=True)
 class Difference:
-    """The mean held-out score of one model less that of another, on the same splits.
+    """Difference between the mean held-out scores of two models on the same splits.
 
     Attributes
     ----------
     first, second : str
         Names of the two models.
     value : float
-        Score of the first less score of the second: positive where the first is better.
+        Score of the first minus score of the second: positive if the first is better.
     low, high : float
         The corrected resampled t interval.
     pvalue : float
-        Two-sided, of the corrected resampled t test.
+        Two-sided p-value of the corrected resampled t test.
     pvalue_permutation : float
-        Two-sided, by sign flips of rows (or groups); NaN where the score is not a mean over rows.
+        Two-sided p-value from sign flips of rows (or groups); NaN if the score is not a mean over
+        rows.
     """
 
     first: str
@@ -54,13 +55,14 @@ class Difference:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ModelComparison:
-    """Held-out scores of several models on the same splits, and all their differences. Made by
-    `compare`; `print` shows it as two short tables, a notebook as HTML.
+    """Held-out scores of several models on the same splits, and all differences between them.
+
+    Returned by `compare`. `print` shows two short tables; a notebook shows HTML.
 
     Attributes
     ----------
     score_name : str
-        What was scored; higher is better.
+        Name of the score; higher is better.
     scores : dict of str to Estimate
         The mean score of each model, with a corrected resampled t interval.
     differences : tuple of Difference
@@ -69,17 +71,17 @@ class ModelComparison:
         The score of each model on every split.
     n_samples, n_splits : int
     test_share : float
-        Test rows over training rows of a split, on average: the correction of the resampled t.
+        Mean ratio of test rows to training rows, which the corrected resampled t test uses.
     units : {"rows", "groups", ""}
-        What flips sign in the permutation test; empty where there is none.
+        What flips sign in the permutation test; empty if there is none.
     n_permutations : int
-        How many flips were drawn for each pair, unless there are fewer in all.
+        Number of sign flips for each pair, unless fewer are possible.
     refitted : tuple of str
-        Models without a closed form, which were fitted on every training set.
+        Models without a closed form, which were refitted on every training set.
     level : float
         Level of all intervals.
     cv : str
-        The splits in words.
+        Description of the splits.
     """
 
     score_name: str
@@ -96,14 +98,14 @@ class ModelComparison:
     cv: str
 
     def difference(self, first: str, second: str) -> Difference:
-        """The difference of two models, by their names and in either order."""
+        """The difference between two models, by name and in either order."""
         for one in self.differences:
             for found in (one, -one):
                 if (found.first, found.second) == (first, second):
                     return found
         raise ValueError(
-            f"first and second must be two different names of {list(self.scores)}, got {first!r} "
-            f"and {second!r} instead."
+            f"first and second must be two different names out of {list(self.scores)}, got "
+            f"{first!r} and {second!r} instead."
         )
 
     @property
@@ -159,17 +161,17 @@ class ModelComparison:
 
     @property
     def notes(self) -> list[str]:
-        """What intervals and p-values are, in a sentence each."""
+        """Explanations of the intervals and p-values, one sentence each."""
         notes = [f"[low, high]: {100 * self.level:g} % interval, {self._method}"]
         if self.units:
             notes.append(
                 f"p (sign flips): up to {self.n_permutations:,} flips of {self.units}, for the "
-                "models made here; what other training rows would change is left out"
+                "models fitted here; variation of the training rows is not included"
             )
         if len(self.differences) > 1:
             notes.append(
-                f"{len(self.differences)} differences: p-values and intervals are each by itself, "
-                "without a correction for their number"
+                f"{len(self.differences)} differences: p-values and intervals are not corrected "
+                "for multiple comparisons"
             )
         if self.refitted:
             notes.append(f"refitted on every training set: {joined(self.refitted)}")

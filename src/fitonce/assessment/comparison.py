@@ -1,18 +1,19 @@
-r"""`compare`: several models on the same held-out rows, and what is known of their differences.
+r"""`compare`: several models on the same held-out rows, with intervals and tests of their
+differences.
 
-Every model is scored on the same J splits; split k has the difference d_k of two models.
+Every model is scored on the same J splits; d_k is the difference between two models on split k.
 
-**Interval.** Splits share training rows, so that the variance s²/J of the mean difference is too
-small. It is replaced by (1/J + n_test/n_train) s², with J - 1 degrees of freedom (Nadeau & Bengio
-2003).
+**Interval.** Splits share training rows, so the variance s²/J of the mean difference is too small.
+It is replaced by (1/J + n_test/n_train) s², with J - 1 degrees of freedom (Nadeau & Bengio 2003).
 
-**Sign flips.** Where a score is a mean over rows, row i adds
+**Sign flips.** If a score is a mean over rows, row i adds
 
     c_i = Σ_{k: i tested in k} (a_ik - b_ik) / (J n_k)
 
-to the mean difference Σ_i c_i, with the rows' scores a and b and n_k tested rows in split k. If
-the models are equally good, a and b of a row can change places. The p-value is the share of all
-flips of signs whose |Σ_i ±c_i| reaches |Σ_i c_i|; with groups, the rows of a group flip together.
+to the mean difference Σ_i c_i, where a and b are the scores of the rows and n_k is the number of
+test rows in split k. If the models are equally good, a and b of a row can be exchanged. The p-value
+is the share of all sign flips for which |Σ_i ±c_i| reaches |Σ_i c_i|; with groups, the rows of a
+group flip together.
 For accuracies of one partition this is McNemar's exact test.
 """
 
@@ -41,9 +42,9 @@ from .result import Estimate
 from .words import joined
 
 REPEATS = 10
-BLOCK_ELEMENTS = 4_000_000  # of signs in memory
+BLOCK_ELEMENTS = 4_000_000  # signs in memory
 
-# scores that are means over rows, of the truth and of what `predict` says
+# scores that are means over rows, computed from the truth and the prediction
 ROW_SCORES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "accuracy": lambda y, said: np.asarray(y == said, dtype=np.float64),
     "neg_mean_absolute_error": lambda y, said: -np.abs(y - said),
@@ -75,34 +76,34 @@ def compare(
     n_permutations: int = 9999,
     random_state: int = 0,
 ) -> ModelComparison:
-    """Is one model better than another on these data? Differences of held-out scores on the same
+    """Test whether one model is better than another: differences of held-out scores on the same
     splits, with intervals and p-values, for two models or more.
 
-    Each model is cross-validated by `fitonce.cross_validate`; whatever it tunes or scales is done
-    anew on each training set. Models that are not fitonce's are refitted, with one warning.
+    Each model is cross-validated with `fitonce.cross_validate`; all its tuning and scaling is
+    repeated in every training set. Models from other libraries are refitted, with one warning.
 
     Parameters
     ----------
     a, b : estimator, list of estimators, or dict of names to estimators
-        The models: those of `a`, then those of `b`. Any classifiers, or any regressors, of
-        scikit-learn's interface. `b` may be None where `a` has two or more.
+        The models: those of `a`, then those of `b`. Any classifiers, or any regressors, with the
+        interface of scikit-learn. `b` may be None if `a` has two or more.
     X : array-like or data frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are tested together, and flip together in the permutation test.
     cv : int, splitter, list of splits, or None, default=None
         Number of folds, shuffled by `random_state` and stratified for classifiers; None takes 10
-        up to 500 rows and 5 above. A splitter is taken as it is; its test sets may overlap.
+        up to 500 rows and 5 above. A splitter is used as it is; its test sets may overlap.
     repeats : int, default=None
-        How often the rows are divided anew; None: 10, or 1 for a splitter.
+        How often to repeat the cross-validation with new folds. None: 10, or 1 for a splitter.
     scoring : str, callable or None, default=None
         A scikit-learn scorer. None: accuracy, or R² of all held-out rows.
     level : float, default=0.95
-        Of the intervals.
+        Level of the intervals.
     n_permutations : int, default=9999
-        Sign flips of each pair; all of them if there are fewer. 0 for none.
+        Number of sign flips for each pair; all of them if there are fewer. 0 for none.
     random_state : int, default=0
-        Seed of folds and flips.
+        Seed for folds and sign flips.
 
     Returns
     -------
@@ -110,14 +111,14 @@ def compare(
 
     Notes
     -----
-    The two p-values answer two questions. The corrected t test asks whether the *ways of making a
-    model* differ, on training sets like these; it is approximate. Sign flips ask whether the
-    *models made here* differ on rows like these; they exist for None, "accuracy",
+    The two p-values answer two questions. The corrected t test asks whether the *learning
+    procedures* differ, on training sets like these; it is approximate. Sign flips ask whether the
+    *models fitted here* differ, on rows like these. They are available for None, "accuracy",
     "neg_mean_squared_error" and "neg_mean_absolute_error".
 
-    R² (None) of a split is 1 - MSE/v with the variance v of the target in all rows, so that the
-    mean is that of all held-out rows; "r2" is scikit-learn's, which divides by the variance of the
-    few rows of each split.
+    R² (None) of a split is 1 - MSE/v, where v is the variance of the target in all rows. The mean
+    over splits is then the R² of all held-out rows. "r2" is scikit-learn's score, which divides by
+    the variance of the few rows of each split.
 
     Examples
     --------
@@ -174,8 +175,8 @@ def compare(
 
 
 def flipped_pvalue(parts: np.ndarray, n_flips: int, rng: np.random.Generator) -> float:
-    """Two-sided p-value of Σ c_i under flips of the signs of c: all of them, if they are no more
-    than `n_flips`.
+    """Two-sided p-value of Σ c_i under sign flips of c: all of them, if there are at most
+    `n_flips`.
     """
     parts = parts[parts != 0]
     if not len(parts):
@@ -194,7 +195,7 @@ def flipped_pvalue(parts: np.ndarray, n_flips: int, rng: np.random.Generator) ->
 
 
 def _named(a: Any, b: Any) -> dict[str, Any]:
-    """All models by name; those without one are called by their class, numbered where needed."""
+    """All models by name; unnamed ones are called by their class, numbered if needed."""
     pairs: list[tuple[str | None, Any]] = []
     for given in (a, b):
         if isinstance(given, Mapping):
@@ -230,7 +231,7 @@ def _check(models: Mapping[str, Any], level: Any, n_permutations: Any, repeats: 
         )
     for name, value, fine, wanted in (
         ("level", level, 0 < level < 1, "between 0 and 1"),
-        ("n_permutations", n_permutations, n_permutations >= 0, "a number from 0 on"),
+        ("n_permutations", n_permutations, n_permutations >= 0, "a non-negative integer"),
         ("repeats", repeats, repeats is None or repeats >= 1, "None or a positive integer"),
     ):
         if not fine:
@@ -240,7 +241,7 @@ def _check(models: Mapping[str, Any], level: Any, n_permutations: Any, repeats: 
 def _splits(
     cv: Any, data: AssessedRows, repeats: int | None, random_state: int
 ) -> tuple[Splits, str]:
-    """The splits of all repeats, and what they are in words."""
+    """The splits of all repeats, and their description."""
     own = cv is None or isinstance(cv, (int, np.integer))
     repeats = (REPEATS if own else 1) if repeats is None else repeats
     rows, found = np.arange(len(data.y)), []
@@ -253,15 +254,15 @@ def _splits(
         found += [(rows[train], rows[test]) for train, test in pairs]
     if len(found) < 2:
         raise ValueError(
-            f"a comparison needs at least two splits, got {len(found)}: their spread tells how "
-            "certain a difference is."
+            f"a comparison needs at least two splits, got {len(found)}: the uncertainty of a "
+            "difference is estimated from the variation between splits."
         )
     n_folds = len(found) // repeats
     return found, f"{n_folds} folds, {repeats} times" if own else f"{len(found)} splits"
 
 
 def _test_share(splits: Splits) -> float:
-    """Test rows over training rows of a split, on average."""
+    """Mean ratio of test rows to training rows of a split."""
     n_train, n_test = np.sum([(len(train), len(test)) for train, test in splits], axis=0)
     return float(n_test / n_train)
 
@@ -273,7 +274,7 @@ def _name_of(scoring: Any, data: AssessedRows) -> str:
 
 
 def _held(model: Any, data: AssessedRows, splits: Splits, scoring: Any) -> Held:
-    """Scores of all splits, from held-out predictions where these are enough."""
+    """Scores of all splits, from held-out predictions if these are sufficient."""
     score = _row_score(scoring, data)
     given: dict[str, Any] = {"cv": splits, "params": data.params}
     if score is None:
@@ -287,11 +288,11 @@ def _held(model: Any, data: AssessedRows, splits: Splits, scoring: Any) -> Held:
 def _row_score(
     scoring: Any, data: AssessedRows
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray] | None:
-    """The score of a row, if the score is a mean of these."""
+    """The score of a row, if the score is a mean over rows."""
     if scoring is None and data.classes is None:
         variance = float(np.var(data.y))
         if variance == 0.0:
-            raise ValueError("the target must vary, got one value in all rows: R² has no meaning.")
+            raise ValueError("the target must vary, got one value in all rows: R² is not defined.")
         return lambda y, said: 1.0 - (y - said) ** 2 / variance
     name = "accuracy" if scoring is None else scoring
     return ROW_SCORES.get(name) if isinstance(name, str) else None
@@ -302,19 +303,19 @@ def _check_scores(held: Mapping[str, Held]) -> None:
         undefined = int(np.sum(~np.isfinite(one.splits)))
         if undefined:
             raise ValueError(
-                f"{undefined} of {len(one.splits)} splits have no score of {name!r}: differences "
-                "cannot be paired. Use fewer folds, or a score that every test set has."
+                f"{name!r} has no score on {undefined} of {len(one.splits)} splits, so differences "
+                "cannot be paired. Use fewer folds, or a score that is defined for every test set."
             )
 
 
 def _tell(refitted: Sequence[str], caught: Iterable[warnings.WarningMessage]) -> None:
-    """Warnings of all fits, each kind once; about refitting, one for all models."""
+    """Issue the warnings of all fits, each kind once; one about refitting for all models."""
     depth = depth_inside_package()
     for text, category in warned(w for w in caught if not issubclass(w.category, RefitWarning)):
         warnings.warn(text, category, stacklevel=depth)
     if refitted:
         warnings.warn(
-            f"fitonce has no closed form for {joined(refitted)}: refitted on every training set, "
+            f"fitonce has no closed form for {joined(refitted)}: refitting on every training set, "
             "as scikit-learn does.",
             RefitWarning,
             stacklevel=depth,
@@ -330,7 +331,7 @@ def _units(data: AssessedRows, held: Mapping[str, Held], n_permutations: int) ->
 def _contributions(
     one: Held, other: Held, tests: list[np.ndarray], data: AssessedRows
 ) -> np.ndarray:
-    """What every row, or group, adds to the mean difference."""
+    """The contribution of every row, or group, to the mean difference."""
     assert one.rows is not None and other.rows is not None
     c = np.zeros(len(data.y))
     for test, first, second in zip(tests, one.rows, other.rows, strict=True):

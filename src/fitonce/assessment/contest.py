@@ -1,5 +1,5 @@
-"""Other kinds of models on the rows that an assessment held out: a linear model and a random forest
-by default. A reader sees where something simpler, or something else, does as well.
+"""Other kinds of models on the rows that an assessment held out: by default a linear model and a
+random forest. They show whether a simpler or a different model does as well.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from ..estimators.fitted import final_step, is_model, takes_groups
 from .result import Assessment
 
 TREES = 100
-CLEARLY = 3.0  # standard errors by which a model is better than another
+CLEARLY = 3.0  # standard errors by which a model must be better than another
 SAME_FOLDS = "the same folds"
 THIS, LINEAR, FOREST = "this model", "linear model", "random forest"
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Scores of several models on the same rows, and the predictions they are made of.
+    """Scores of several models on the same rows, with the predictions behind them.
 
     Attributes
     ----------
     score_name : {"accuracy", "r2"}
     y : array of shape (n_tested,)
     where : str
-        Which rows, in words.
+        Description of the rows.
     ours : str
-        The name of the model that is assessed.
+        Name of the assessed model.
     predictions : dict of str to array of shape (n_tested,)
-        Held-out predictions by name of the model.
+        Held-out predictions by model name.
     """
 
     score_name: str
     y: np.ndarray
     where: str
-    ours: str  # the name of the model that was fitted
+    ours: str  # the name of the assessed model
     predictions: dict[str, np.ndarray] = field(default_factory=dict)
 
     @property
@@ -68,7 +68,7 @@ class Contest:
 
     @property
     def better(self) -> str | None:
-        """A model that is clearly better than ours, by the losses of the same rows."""
+        """A model that is clearly better than ours, judged by the losses of the same rows."""
         better = self._losses(self.ours) - self._losses(self.best)
         error = float(np.std(better)) / np.sqrt(len(better))
         return self.best if float(np.mean(better)) > CLEARLY * error else None
@@ -89,26 +89,26 @@ def beside(
     others: Mapping[str, Any] | None = None,
     random_state: int = 0,
 ) -> Contest:
-    """Other models in the folds of an assessment, beside the model that was assessed.
+    """Fit other models in the folds of an assessment, for comparison with the assessed model.
 
     Parameters
     ----------
     assessment : Assessment
-        What `assess` returned for this estimator and these rows.
+        The result of `assess` for this estimator and these rows.
     estimator : estimator
-        The one that was assessed: one of fitonce's, or a pipeline that ends in one.
+        The assessed estimator: one of fitonce, or a pipeline that ends in one.
     X, y, groups, sample_weight
-        As given to `assess`. Groups stay together inside the tuning of models that tune.
+        As passed to `assess`. Groups stay together in the tuning of models that tune.
     others : dict of str to estimator, default=None
         By default a linear model of the same kind, tuned on each training set, and a random forest
-        of 100 trees, both behind the same preprocessing.
+        of 100 trees, both with the same preprocessing.
     random_state : int, default=0
-        Seed of the forest.
+        Seed for the random forest.
 
     Returns
     -------
     Contest
-        Every model is fitted anew on every training set; `scores` has one number for each.
+        Every model is refitted on every training set; `scores` has one number for each.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def beside(
 
 
 def _usual(estimator: Any, task: str, seed: int) -> dict[str, Any]:
-    """A linear model of the same kind and a forest, behind the same steps."""
+    """A linear model of the same kind and a random forest, with the same preprocessing steps."""
     model = final_step(estimator)
     kind = RandomForestClassifier if task == "classification" else RandomForestRegressor
     found = {FOREST: kind(TREES, random_state=seed)}
@@ -155,7 +155,7 @@ def _usual(estimator: Any, task: str, seed: int) -> dict[str, Any]:
 
 
 def _in_place(estimator: Any, model: Any, other: Any) -> Any:
-    """An estimator with another last step."""
+    """The estimator with its last step replaced."""
     if model is estimator:
         return other
     *steps, (name, _) = estimator.steps

@@ -1,4 +1,4 @@
-"""The rows that are assessed, checked, and the splitters that divide them."""
+"""The assessed rows, validated, and the splitters that divide them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ..crossval.stand_in import n_rows, subset
 from ..estimators.fitted import final_step, takes_groups
 from ..estimators.validation import is_foreign_array
 
-KINDS = {  # of splitters, by whether there are classes and groups
+KINDS = {  # splitters, by whether there are classes and groups
     (False, False): KFold,
     (False, True): GroupKFold,
     (True, False): StratifiedKFold,
     (True, True): StratifiedGroupKFold,
 }
-FEW_ROWS = 500  # up to which ten folds are the default, five above
+FEW_ROWS = 500  # ten folds by default up to this number, five above
 
 
 @dataclass(frozen=True)
 class AssessedRows:
-    """Features, target, groups and weights; `params` is what fit is given of the last two, and of
+    """Features, target, groups and weights; `params` has what is passed to fit: weights, groups and
     confounds.
     """
 
@@ -56,8 +56,8 @@ class AssessedRows:
         y = on_host(y)
         if y.ndim != 1 and y.shape[1:] != (1,):
             raise ValueError(
-                f"y must have one value per row, got shape {y.shape} instead: assess one target "
-                "at a time."
+                f"y must have one value per row, got shape {y.shape} instead: assess one target at "
+                "a time."
             )
         named = {"y": y, "groups": groups, "sample_weight": weights}
         given = {n: on_host(v).reshape(-1) for n, v in named.items() if v is not None}
@@ -81,11 +81,11 @@ class AssessedRows:
 
     @property
     def score_name(self) -> str:
-        """The headline score."""
+        """The main score."""
         return "r2" if self.classes is None else "accuracy"
 
     def sample(self, most: int | None, seed: int) -> AssessedRows:
-        """At most so many rows, drawn without a look at anything, in their order."""
+        """At most this many rows, drawn at random, in their original order."""
         if most is None or len(self.y) <= most:
             return self
         rows = np.sort(np.random.default_rng(seed).choice(len(self.y), most, replace=False))
@@ -112,13 +112,13 @@ def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
     if len(found) < 2:
         where = "" if weights is None else " in rows of positive weight"
         raise ValueError(
-            f"the target must have at least two classes{where}, got {found.tolist()} only: there "
-            "is nothing to tell apart."
+            f"the target must have at least two classes{where}, got only {found.tolist()}: there "
+            "is nothing to classify."
         )
 
 
 def _fit_params(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Weights, and for our own estimators groups, under the names that fit knows them by."""
+    """Weights, and for fitonce's estimators groups, under the names that fit expects."""
     model = final_step(estimator)
     prefix = "" if model is estimator else f"{estimator.steps[-1][0]}__"
     known = ("sample_weight", "groups") if takes_groups(model) else ("sample_weight",)
@@ -130,8 +130,8 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
     if cv is not None and not isinstance(cv, (int, np.integer)):
         if repeats > 1:
             raise ValueError(
-                f"repeats={repeats} needs cv to be a number of folds, got {cv!r} instead: give "
-                "the number, or one repeat."
+                f"repeats={repeats} needs cv to be a number of folds, got {cv!r} instead: pass the "
+                "number of folds, or use one repeat."
             )
         return [cv]
     n_folds = _n_folds(data) if cv is None else int(cv)
@@ -144,15 +144,15 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
 def _n_folds(data: AssessedRows) -> int:
     """Ten for few rows, five for many.
 
-    No more than the smallest class has rows (groups), if it has three.
+    At most the number of rows (groups) of the smallest class, if it has three or more.
     """
     unit_of = np.arange(len(data.y)) if data.groups is None else data.groups
     units = len(np.unique(unit_of))
     if units < 2:
         what = "rows" if data.groups is None else "groups"
         raise ValueError(
-            f"cross-validation needs at least two {what}, got {units}: one of them has to be left "
-            "out at a time."
+            f"cross-validation needs at least two {what}, got {units}: one part is left out at a "
+            "time."
         )
     folds = min(10 if len(data.y) <= FEW_ROWS else 5, units)
     if data.classes is None:

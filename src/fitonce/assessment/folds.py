@@ -1,8 +1,9 @@
-"""Held-out outputs of every split, by the cheapest way that gives them.
+"""Held-out outputs of every split, computed in the cheapest way.
 
-Where nothing depends on the training rows, decisions and predictions follow from one decomposition
-(`cross_val_predict`), and no split is fitted for them. Otherwise every split is fitted once, read,
-and let go before the next: one decomposition is in memory at a time.
+If nothing depends on the training rows, decisions and predictions follow from one decomposition
+(`cross_val_predict`), and no split has to be fitted. Otherwise every split is fitted once, its
+outputs are read, and the model is dropped before the next: one decomposition is in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class Fold:
-    """Outputs of one split's test rows by method, the classes among its training rows, and what
-    its estimator chose.
+    """Outputs for the test rows of one split by method, the classes among its training rows, and
+    the settings chosen by its estimator.
     """
 
     outputs: dict[str, np.ndarray]
@@ -48,7 +49,7 @@ class Fold:
 class Round:
     """One partition of the rows.
 
-    Held-out outputs, the number of each row's split, what each split's estimator chose.
+    Held-out outputs, the split number of each row, and the settings chosen in each split.
     """
 
     predictions: np.ndarray
@@ -61,12 +62,12 @@ class Round:
 
     @property
     def tested(self) -> np.ndarray:
-        """Numbers of the rows that have a held-out prediction."""
+        """Indices of the rows that have a held-out prediction."""
         return np.flatnonzero(self.fold >= 0)
 
 
 def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
-    """One pass of nested cross-validation for every splitter; progress is told split by split."""
+    """One pass of nested cross-validation for every splitter; progress is reported per split."""
     method = "predict" if data.classes is None else "decision_function"
     route = choose_route(estimator, data.X, data.params, method=method)
     way = _in_closed_form if route.name == "one" else _fitted
@@ -89,7 +90,7 @@ def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> l
 
 
 def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
-    """A model that ignores the features, in the same splits."""
+    """A model that ignores the features, on the same splits."""
     blank, route = np.zeros((len(data.y), 1)), Route("refit", "a constant answer")
     dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
 
@@ -101,7 +102,7 @@ def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
 
 
 def choice_of(estimator: Any) -> dict[str, Any]:
-    """The values that a fitted estimator of ours, or the last step of a pipeline, has taken."""
+    """The settings chosen by a fitted fitonce estimator, or by the last step of a pipeline."""
     model = final_step(estimator)
     return {
         name: on_host(getattr(model, f"{name}_")).tolist()
@@ -111,12 +112,14 @@ def choice_of(estimator: Any) -> dict[str, Any]:
 
 
 def _is_open(model: Any, name: str) -> bool:
-    """A kernel is a choice only where there were several."""
+    """Whether a parameter was chosen; a kernel counts only if there were several."""
     return name != "kernel" or isinstance(families(model.kernel), tuple)
 
 
 def chooses(estimator: Any, X: Any) -> bool:
-    """Whether anything about the last step, if it is ours, is decided by the training rows."""
+    """Whether the training rows decide anything about the last step, if it is a fitonce
+    estimator.
+    """
     return choose_route(final_step(estimator), X, None).name != "one"
 
 
@@ -128,8 +131,8 @@ def _splits(splitter: Any, data: AssessedRows) -> Splits:
     again = len(tested) - len(np.unique(tested))
     if again:
         raise ValueError(
-            f"cv must test each row at most once, but {again} rows are tested again: pooled scores "
-            "would count them twice. Use a single partition, with repeats= for more."
+            f"cv must test each row at most once, but {again} rows are tested repeatedly: pooled "
+            "scores would count them twice. Use a single partition, and repeats= for more."
         )
     return splits
 
@@ -157,7 +160,7 @@ def _in_closed_form(
 def _fitted(
     estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
 ) -> None:
-    """Every split is fitted; `read` is called with each model in turn and keeps what it says."""
+    """Fit every split; `read` is called with each model in turn and keeps its outputs."""
 
     def read(model: Any, X: Any, y: Any) -> float:
         add(_read(model, X))
@@ -175,7 +178,7 @@ def _fitted(
 
 
 def _read(model: Any, X: Any) -> Fold:
-    """What a fitted model says about test rows."""
+    """The outputs of a fitted model for test rows."""
     methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
     used = ["predict", *(method for method in methods if hasattr(model, method))]
     outputs = {method: on_host(getattr(model, method)(X)) for method in used}
@@ -203,15 +206,15 @@ def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Rout
 def _by_row(
     method: str, classes: np.ndarray, n: int, splits: Splits, folds: list[Fold]
 ) -> np.ndarray | None:
-    """An output of all splits in the order of all classes, None where a split does not have it.
+    """An output of all splits, with columns for all classes; None if a split does not have it.
 
-    A class that the training rows lack has probability 0; decisions then have no meaning.
+    A class that is missing from the training rows has probability 0; decisions are then undefined.
     """
     lacking = any(len(found.classes) < len(classes) for found in folds)
     absent = any(method not in found.outputs for found in folds)
     if absent or (lacking and method == "decision_function"):
         return None
-    columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none of binary decisions
+    columns = [len(classes)] * (folds[0].outputs[method].ndim - 1)  # none for binary decisions
     gathered = np.full((n, *columns), np.nan)
     for (_, test), found in zip(splits, folds, strict=True):
         gathered[test] = 0.0

@@ -1,26 +1,26 @@
-"""Intervals of held-out scores, and what they assume.
+"""Intervals of held-out scores, and their assumptions.
 
-**Wilson.** k of n held-out labels are right. The interval holds every p that a score test at the
-given level does not reject:
+**Wilson.** k of n held-out labels are correct. The interval contains every p that a score test at
+the given level does not reject:
 
     (p̂ + z²/2n ± z √(p̂(1-p̂)/n + z²/4n²)) / (1 + z²/n)
 
-It treats the rows as independent. Where they are not, n is replaced by an effective size: Kish's
-(Σw)²/Σw² for weights, and for groups the n at which a binomial proportion would vary as much as the
-observed one does between groups.
+It treats the rows as independent. If they are not, n is replaced by an effective size: Kish's
+(Σw)²/Σw² for weights, and for groups the n for which a binomial proportion would vary as much as
+the observed one varies between groups.
 
 **Corrected resampled t** (Nadeau & Bengio 2003). Scores of J overlapping splits share training
-rows, so that their variance s²/J is too small; it is replaced by (1/J + n_test/n_train) s², with J
-- 1 degrees of freedom.
+rows, so the variance s²/J of their mean is too small. It is replaced by (1/J + n_test/n_train) s²,
+with J - 1 degrees of freedom.
 
-**R² of all held-out rows together.** The unexplained share 1 - R² = Σe²/Σd², of residuals e and
-deviations d from the mean, is a ratio. To first order row i moves its logarithm by
+**R² of all held-out rows together.** The unexplained share 1 - R² = Σe²/Σd², with residuals e and
+deviations d from the mean, is a ratio. To first order, row i changes its logarithm by
 
     (e_i²/mean(e²) - d_i²/mean(d²)) / n
 
-so that the means of the bracket over the rows of each split play the part of split scores: the
-corrected resampled t is that of log(1 - R²), and exp takes it back. Means of the R² of small splits
-are no substitute: each divides by the variance of its few rows.
+so the means of the bracket over the rows of each split take the role of split scores. The corrected
+resampled t interval is computed for log(1 - R²) and transformed back. The mean of the R² of small
+splits is no substitute: each R² divides by the variance of its few rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from scipy.stats import norm, t
 
 
 def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a proportion `share` of `n` trials; n need not be whole.
+    """Wilson's interval for a proportion `share` of `n` trials; n need not be an integer.
 
     Examples
     --------
@@ -50,12 +50,12 @@ def wilson(share: float, n: float, level: float = 0.95) -> tuple[float, float]:
 def effective_size(
     correct: np.ndarray, weights: np.ndarray | None, groups: np.ndarray | None
 ) -> float:
-    """The number of independent rows that would say as much about the share of `correct` as these
-    rows do.
+    """The number of independent rows that would be as informative about the share of `correct` as
+    these rows.
 
-    All rows alike: n. Weights: Kish's (Σw)²/Σw². Groups: p(1-p)/v with v = G/(G-1) Σ_g (Σ_{i∈g}
-    w_i(c_i - p))² / (Σw)², the variance of the share between groups; never more than n, and the
-    number of groups where every row is right or every row wrong.
+    Without weights and groups: n. Weights: Kish's (Σw)²/Σw². Groups: p(1-p)/v with v = G/(G-1) Σ_g
+    (Σ_{i∈g} w_i(c_i - p))² / (Σw)², the variance of the share between groups; at most n, and the
+    number of groups if all rows are correct or all are wrong.
     """
     w = np.ones(len(correct)) if weights is None else np.asarray(weights, dtype=np.float64)
     kish = float(w.sum() ** 2 / np.sum(w**2))
@@ -72,7 +72,7 @@ def effective_size(
 
 
 def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> tuple[float, float]:
-    """Nadeau and Bengio's interval of a mean of J split scores; `test_share` is n_test/n_train."""
+    """Nadeau and Bengio's interval for a mean of J split scores; `test_share` is n_test/n_train."""
     centre, error = float(np.mean(scores)), corrected_error(scores, test_share)
     reach = float(t.ppf(0.5 + level / 2, len(scores) - 1)) * error
     return centre - reach, centre + reach
@@ -81,8 +81,8 @@ def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> t
 def paired_t(
     first: np.ndarray, second: np.ndarray, test_share: float, level: float = 0.95
 ) -> tuple[float, float, float, float]:
-    """The mean difference of two models' scores of the same splits, its ends by `corrected_t`, and
-    the two-sided p-value of the same t.
+    """The mean difference between two models on the same splits, its interval by `corrected_t`,
+    and the two-sided p-value of the same t.
     """
     difference = (first - second).reshape(-1)
     error = corrected_error(difference, test_share)

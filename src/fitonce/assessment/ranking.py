@@ -1,13 +1,14 @@
-"""The area under the ROC curve of held-out rows, compared by one model at a time.
+"""The area under the ROC curve of held-out rows, without mixing the scales of different models.
 
-Outputs of different models are not on one scale. Where folds are small, the model of each has a
-bias that follows the classes of the rows it lacks, and rows pooled over folds are ranked against
-their own label. So, with few rows, two rows are compared only by a model that has seen neither:
+Outputs of different models are not on the same scale. If folds are small, each model has a bias
+that depends on the classes of its left-out rows, and pooling rows over folds ranks them against
+their own labels. So, with few rows, two rows are compared only by a model that was trained on
+neither:
 
-    every two rows, left out together (`leave_pair_out`), where parameters are fixed
-    every two rows of the same fold, where each training set chooses its own
+    any two rows, left out together (`leave_pair_out`), if parameters are fixed
+    any two rows of the same fold, if each training set chooses its own parameters
 
-With many rows the bias is gone, and all held-out rows are ranked together.
+With many rows this bias is negligible, and all held-out rows are ranked together.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from ..crossval import leave_pair_out
 from .data import AssessedRows
 from .folds import Round
 
-FEW = 500  # rows, up to which rows of different models are not ranked together
+FEW = 500  # up to this number of rows, rows of different models are not ranked together
 POOLED = "AUC: all held-out rows ranked together"
-PAIRS = "AUC: leave-pair-out, two rows by a model without both, as models do not share one scale"
-WITHIN = "AUC: rows of one fold, by a model that has seen neither, as models do not share one scale"
+PAIRS = "AUC: leave-pair-out (every two rows are compared by a model that was trained on neither)"
+WITHIN = "AUC: mean over pairs of rows in the same fold, which the same model predicts"
 
 
 def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple[float, str]:
-    """The area, the mean over repeats, and how it was found; one class against the rest for more
-    than two, every class counting alike. NaN where a class is never tested.
+    """The AUC, its mean over repeats, and how it was computed. For more than two classes, one class
+    against the rest, with equal weights for the classes. NaN if a class is never tested.
     """
     assert data.classes is not None
     if len(data.y) <= FEW:
@@ -42,7 +43,7 @@ def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple
                     estimator, data.X, data.y, groups=groups, sample_weight=weights
                 )
                 return found.auc, PAIRS
-            except ValueError:  # a class of a single row or group
+            except ValueError:  # a class with a single row or group
                 pass
         areas = [_within_folds(data, round_) for round_ in rounds]
         if np.all(np.isfinite(areas)):
@@ -59,7 +60,9 @@ def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
 
 
 def _columns(data: AssessedRows, round_: Round) -> tuple[np.ndarray, np.ndarray] | None:
-    """Outputs (k, c) and truth of the tested rows, a column for each class; one of two classes."""
+    """Outputs (k, c) and truth of the tested rows, one column per class; one column for two
+    classes.
+    """
     outputs = round_.probabilities if round_.probabilities is not None else round_.decisions
     assert data.classes is not None
     codes, n_classes = np.searchsorted(data.classes, data.y[round_.tested]), len(data.classes)
@@ -85,7 +88,7 @@ def _each(columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarra
 
 
 def _within_folds(data: AssessedRows, round_: Round) -> float:
-    """Pairs won over pairs met, of all folds together."""
+    """Share of pairs ranked correctly, over all folds."""
     columns = _columns(data, round_)
     if columns is None:
         return float("nan")
@@ -100,8 +103,8 @@ def _within_folds(data: AssessedRows, round_: Round) -> float:
 
 
 def pairs(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Weights of the pairs of a positive and a negative row in which the positive one is higher,
-    ties counting half, and of all pairs. O(n log n).
+    """Weight of the pairs of a positive and a negative row in which the positive row is higher,
+    ties counting half, and weight of all pairs. O(n log n).
     """
     rank = rankdata(values, method="dense").astype(int)
     up, down = (

@@ -1,4 +1,4 @@
-"""The answer: an `Assessment`, plain enough for JSON, a terminal or a page."""
+"""The result `Assessment`, simple enough for JSON, a terminal or a report."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .words import SCORES, p_value
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score with its interval: `low` and `high` at the given `level`, made by `method`.
+    """A score with its interval: `low` and `high` at the given `level`, computed by `method`.
 
-    NaN where there is none.
+    NaN if there is no interval.
     """
 
     value: float
@@ -36,11 +36,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """A reliability curve over bins of equally many held-out rows: mean probability,
-    observed frequency, number of rows in the bin.
+    """A reliability curve over bins with equal numbers of held-out rows: mean probability, observed
+    frequency, and number of rows in each bin.
 
     `of` names the probability: of the second class for two classes, of the predicted class for
-    more. `error` is the expected calibration error, the mean of |predicted - observed| over rows.
+    more.
+    `error` is the expected calibration error, the mean of |predicted - observed| over rows.
     """
 
     of: str
@@ -55,7 +56,7 @@ class CalibrationCurve:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The difference of two scores on the same folds, first less second, with its interval and
+    """The difference of two scores on the same folds, first minus second, with its interval and
     two-sided p-value.
     """
 
@@ -77,74 +78,76 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment:
-    """What was found out about an estimator on some rows. Made by `assess`; `print` shows it as a
-    short table, a notebook as HTML.
+    """The evaluation of an estimator. Returned by `assess`.
 
-    Every score is nested: whatever the estimator tunes, scales or imputes was done anew on each
-    training set, without the rows that are scored. Arrays by row belong to the first repeat.
+    `print` shows a short table; a notebook shows HTML.
+
+    Every score is nested: all tuning, scaling and imputation was repeated in each training set,
+    without the rows that are scored. Arrays with one entry per row belong to the first repeat.
 
     Attributes
     ----------
     task : {"classification", "regression"}
     n_samples, n_features : int
     classes : array or None
-        Sorted labels, the order of `probabilities` and `confusion`; None for regression.
+        Sorted labels, in the order of `probabilities` and `confusion`; None for regression.
     class_counts : array or None
-        Rows of each class.
+        Number of rows of each class.
     y : array of shape (n_samples,)
         The target as given.
     predictions : array of shape (n_samples,)
-        Held-out predictions; None (NaN for regression) in rows that `cv` never tests.
+        Held-out predictions; None (NaN for regression) for rows that `cv` never tests.
     probabilities : array of shape (n_samples, n_classes) or None
     decisions : array of shape (n_samples,) or (n_samples, n_classes), or None
         Held-out decision values.
     fold : array of shape (n_samples,)
-        Number of the split in which the row was tested; -1 for rows that `cv` never tests.
+        Index of the split in which the row was tested; -1 for rows that `cv` never tests.
     score_name : {"accuracy", "r2"}
-        The headline score.
+        The main score.
     score, baseline : Estimate
-        The headline of the estimator, of all held-out rows together, and of a model that ignores
-        the features: the most frequent class (the mean, for regression), cross-validated in the
+        The main score of the estimator, over all held-out rows; and of a model that ignores the
+        features and predicts the most frequent class (or the mean) of the training rows, in the
         same folds.
     metrics, baseline_metrics : dict of str to float
-        Pooled over held-out rows, the mean over repeats. Classification: accuracy,
+        Scores of the pooled held-out rows, averaged over repeats. Classification: accuracy,
         balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
         brier. Regression: r2, mae, rmse.
     fold_scores : dict of str to array of shape (repeats, folds)
-        The headline (and balanced accuracy, or mae and rmse) of every split.
+        The main score (and balanced accuracy, or mae and rmse) of every split.
     confusion : array of shape (n_classes, n_classes) or None
-        Rows of class i predicted as j, first repeat; sums of weights where weights were given.
+        Number of rows of class i predicted as j, in the first repeat; sums of weights if weights
+        were given.
     calibration : CalibrationCurve or None
     permutation : PermutationTest or None
-        The permutation test; None where it was not asked for or cannot be made, in which case
-        `warnings` says why.
+        The permutation test; None if it was not requested or is not possible. `warnings` then says
+        why.
     permutation_statistic : str
-        What was scored under each permutation.
+        The model that was scored under each permutation.
     permutation_rows : int
-        How many rows the permutation test used.
+        Number of rows in the permutation test.
     choices : list of dict
-        What each split's estimator chose: alpha, gamma, penalty and so on.
+        The settings chosen in each split: alpha, gamma, penalty and so on.
     repeats, n_splits : int
-        Repeats, and splits in each.
+        Number of repeats, and of splits in each.
     cv : str
-        The splitter in words.
+        Description of the splitter.
     grouped, weighted : bool
-        Whether groups stayed together, whether rows had weights.
+        Whether groups were kept together, and whether rows had weights.
     test_share : float
-        Test rows over training rows of a split, on average: the correction of the resampled t.
+        Mean ratio of test rows to training rows, which the corrected resampled t test uses.
     route : Route
         How the cross-validation was computed.
     warnings : tuple of str
-        Doubts, each in a sentence.
+        Warnings, one sentence each.
     level : float
         Level of all intervals.
     random_state : int
     seconds : float
     auc_method : str
-        How the area under the ROC curve was found, in a sentence; empty for regression. Up to 500
-        rows it compares rows only by a model that has seen neither.
+        How the area under the ROC curve was computed; empty for regression. Up to 500 rows, two
+        rows are compared only by a model that was trained on neither.
     confounds : str
-        The confounds and what was done with them, empty where there were none.
+        The confounds and how they were used; empty if there were none.
     """
 
     task: str
@@ -196,14 +199,14 @@ class Assessment:
 
     @property
     def accuracy(self) -> Estimate:
-        """The headline of a classification."""
+        """The main score of a classification."""
         if self.score_name != "accuracy":
             raise AttributeError("a regression has no accuracy; see score and metrics.")
         return self.score
 
     @property
     def r2(self) -> Estimate:
-        """The headline of a regression."""
+        """The main score of a regression."""
         if self.score_name != "r2":
             raise AttributeError("a classification has no R²; see score and metrics.")
         return self.score
@@ -220,7 +223,7 @@ class Assessment:
         Parameters
         ----------
         rows : bool, default=False
-            Whether to include what there is for every row (and the permutation scores).
+            Whether to include results for every row (and the scores of all permutations).
         """
         left_out = () if rows else ("y", "predictions", "probabilities", "decisions", "fold")
         fields = {name: value for name, value in vars(self).items() if name not in left_out}
@@ -250,7 +253,7 @@ def summary_of(test: PermutationTest, rows: bool) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Lists, dictionaries, strings and numbers.
 
-    NaN and infinities, which JSON does not have, as None.
+    NaN and infinities, which JSON does not have, become None.
     """
     if is_dataclass(value):
         value = vars(value)
@@ -266,16 +269,16 @@ def plain(value: Any) -> Any:
 
 
 def compare_assessments(first: Assessment, second: Assessment) -> Comparison:
-    """Two assessments on the same rows and folds: the difference of their headlines by the
-    corrected resampled t test.
+    """Compare two assessments on the same rows and folds with the corrected resampled t test.
 
-    The scores are paired by split. With J splits of n_test and n_train rows the standard error of
+    The scores are paired by split. With J splits of n_test and n_train rows, the standard error of
     the mean difference is √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau &
-    Bengio 2003).
+    Bengio
+    2003).
 
-    The score of a split is its accuracy or, for regression, 1 - MSE/v with the variance v of the
-    target in all rows: the mean of these is the headline, while the R² of a split of few rows
-    divides by their own variance and means little.
+    The score of a split is its accuracy or, for regression, 1 - MSE/v, where v is the variance of
+    the target in all rows. The mean of these is the main score. (The R² of a single split would
+    divide by the variance of its few rows.)
 
     Examples
     --------
@@ -292,8 +295,8 @@ def compare_assessments(first: Assessment, second: Assessment) -> Comparison:
     same = first.score_name == second.score_name and np.array_equal(first.y, second.y)
     if not same or not np.array_equal(first.fold, second.fold):
         raise ValueError(
-            "two assessments can be compared only on the same target and folds, got different "
-            "ones: the test pairs their scores by fold. "
+            "two assessments can be compared only on the same target and folds, but these differ: "
+            "the test pairs their scores by fold. "
             "Use the same rows, cv, repeats and random_state for both."
         )
     one, other = map(_comparable, (first, second))
@@ -308,7 +311,7 @@ def compare_assessments(first: Assessment, second: Assessment) -> Comparison:
 
 
 def _comparable(answer: Assessment) -> np.ndarray:
-    """Scores (repeats, folds) whose mean is the headline."""
+    """Scores (repeats, folds) whose mean is the main score."""
     if answer.score_name != "r2":
         return answer.fold_scores[answer.score_name]
     variance = float(np.var(answer.y[answer.tested]))

@@ -1,4 +1,4 @@
-"""Scores of held-out outputs: of all rows together, of every split, and the headline's interval."""
+"""Scores of held-out outputs: of all rows together and of every split, and the main interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CALIBRATION_BINS = 10
 
 
 def pooled_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, float]:
-    """Scores of all held-out rows together, the mean over repeats."""
+    """Scores of all held-out rows together, averaged over repeats."""
     found = [_pooled(data, round_) for round_ in rounds]
     return {name: float(np.mean([scores[name] for scores in found])) for name in found[0]}
 
@@ -41,14 +41,14 @@ def _weights(data: AssessedRows, rows: np.ndarray) -> np.ndarray:
 
 
 def _codes(data: AssessedRows, round_: Round, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of the true and of the predicted classes."""
+    """Indices of the true and of the predicted classes."""
     assert data.classes is not None
     predicted = round_.predictions[rows].astype(data.classes.dtype)
     return np.searchsorted(data.classes, data.y[rows]), np.searchsorted(data.classes, predicted)
 
 
 def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, float]:
-    """Scores that any set of rows has, of labels or of numbers."""
+    """Scores that are defined for any set of rows, for labels or numbers."""
     w = _weights(data, rows)
     if data.classes is None:
         y, predictions = data.y[rows], round_.predictions[rows]
@@ -63,7 +63,7 @@ def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, flo
 
 
 def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
-    """Scores (repeats, folds) of every split by itself; NaN where one is not defined."""
+    """Scores (repeats, folds) of every split; NaN if a score is not defined."""
     names = ("r2", "mae", "rmse") if data.classes is None else ("accuracy", "balanced_accuracy")
     shape = len(rounds), max(len(round_.splits) for round_ in rounds)
     scores = {name: np.full(shape, np.nan) for name in names}
@@ -78,8 +78,8 @@ def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.nd
 def headline(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
     """Accuracy or R² of all held-out rows together, with its interval.
 
-    Wilson for the labels of one repeat, the corrected resampled t otherwise: of the splits'
-    accuracies, or of log(1 - R²).
+    Wilson's interval for the labels of one repeat. Otherwise the corrected resampled t interval,
+    of the accuracies of the splits or of log(1 - R²).
     """
     if data.classes is None:
         return _pooled_numbers(data, rounds, level)
@@ -126,14 +126,14 @@ def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:
 
 
 def mean_test_share(rounds: Sequence[Round]) -> float:
-    """Test rows over training rows of a split, on average."""
+    """Mean ratio of test rows to training rows of a split."""
     sizes = [(len(train), len(test)) for round_ in rounds for train, test in round_.splits]
     n_train, n_test = np.sum(sizes, axis=0)
     return float(n_test / n_train)
 
 
 def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
-    """Rows (or weights) of class i predicted as j."""
+    """Number (or weight) of rows of class i predicted as j."""
     if data.classes is None:
         return None
     weights = None if data.weights is None else data.weights[round_.tested]
@@ -143,7 +143,7 @@ def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
 
 
 def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:
-    """Probabilities in bins of equally many rows beside observed frequencies."""
+    """Predicted probabilities and observed frequencies, in bins with equal numbers of rows."""
     if data.classes is None or round_.probabilities is None:
         return None
     p, y = round_.probabilities[round_.tested], data.y[round_.tested]

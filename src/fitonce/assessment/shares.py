@@ -1,14 +1,14 @@
-r"""What each of several kernels explains of targets that the model has not seen.
+r"""How much each of several kernels explains of held-out targets.
 
-A sum of kernels predicts a sum of parts, ŷ = Σ_b ŷ_b + rest: ŷ_b is what kernel b says, less its
-mean over the training rows, and the rest is what the mean of the training targets differs from
-that of all. With y and ŷ less the mean of y,
+A sum of kernels predicts a sum of parts, ŷ = Σ_b ŷ_b + rest. Here ŷ_b is the output of kernel b
+minus its mean over the training rows, and the rest is the difference between the mean of the
+training targets and the mean of all targets. With y and ŷ centered on the mean of y,
 
     R² = 1 - Σ(y - ŷ)²/Σy² = Σ ŷ∘(2y - ŷ)/Σy²,
 
-so that the **product measure** of kernel b, Σ ŷ_b∘(2y - ŷ)/Σy², adds up to R² with that of the
-rest. The **unique share** is R² less the R² of the model without the kernel, tuned again. Two
-kernels that say the same have large product measures and small unique shares.
+so the **product measure** of kernel b, Σ ŷ_b∘(2y - ŷ)/Σy², adds up to R² together with that of the
+rest. The **unique share** is R² minus the R² of the model without the kernel, tuned again. Two
+kernels with the same information have large product measures and small unique shares.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, their parts (B, m, t) 
 
 @dataclass(frozen=True)
 class KernelShares:
-    """Shares of several kernels in the R² of held-out predictions.
+    """How much several kernels contribute to the R² of held-out predictions.
 
     Attributes
     ----------
     names : list of str
-        The kernels.
+        Names of the kernels.
     product : array of shape (n_kernels,) or (n_kernels, n_targets)
         Product measures. They and `rest` add up to `r2`.
     unique : array of the same shape, or None
-        R² less the R² of the model without the kernel.
+        R² minus the R² of the model without the kernel.
     rest : float or array of shape (n_targets,)
-        The product measure of the means of the training targets; near zero.
+        The product measure of the means of the training targets; close to zero.
     r2 : float or array of shape (n_targets,)
-        R² of the held-out predictions of all rows together.
+        R² of the held-out predictions over all rows.
     predicted : array of shape (n_kernels, n_samples) or (n_kernels, n_samples, n_targets)
-        Held-out predictions of every kernel, NaN for rows that are not tested.
+        Held-out predictions of every kernel; NaN for rows that are not tested.
     """
 
     names: list[str]
@@ -71,7 +71,7 @@ class KernelShares:
     predicted: np.ndarray
 
     def __str__(self) -> str:
-        """A table, of means over the targets."""
+        """A table of means over the targets."""
         width = max(map(len, [*self.names, "kernel"]))
         lines = [f"{'kernel':{width}}  product measure"]
         lines += [f"{name:{width}}  {_text(np.mean(share)):>15}" for name, share in self._lines()]
@@ -99,20 +99,20 @@ def kernel_shares(
     params: Mapping[str, Any] | None = None,
     unique: bool = True,
 ) -> KernelShares:
-    """What each kernel of a `KernelSum` explains of held-out targets.
+    """Measure how much each kernel of a `KernelSum` explains of held-out targets.
 
     Parameters
     ----------
     estimator : KernelRidge, or a Pipeline that ends in one
-        With a `KernelSum` as its kernel.
+        The estimator, with a `KernelSum` as its kernel.
     X, y : array-like, default=None
-        Rows and targets for nested cross-validation: everything that is tuned is tuned again on
-        every training set. Without them the estimator must be fitted, and its own held-out values
-        are used, by leave-one-out or its own `cv`; tuned weights have seen these.
+        Rows and targets for nested cross-validation: all tuning is repeated on every training set.
+        Without them, the estimator must be fitted, and its own held-out values are used, from
+        leave-one-out or its `cv`. Tuned weights depend on these values.
     groups, cv : as in `cross_val_predict`
-        The outer splits; with X only.
+        The outer splits; only with X.
     params : dict, default=None
-        For `fit`: ``sample_weight``, and ``groups`` for the inner splits.
+        Parameters for `fit`: ``sample_weight``, and ``groups`` for the inner splits.
     unique : bool, default=True
         Whether to compute unique shares, which needs another run without each kernel.
 
@@ -122,9 +122,9 @@ def kernel_shares(
 
     Notes
     -----
-    Shares are of the kernels' predictions, not of causes. A product measure is negative where a
-    kernel's part makes the prediction worse, a unique share where the model without the kernel
-    predicts better.
+    The shares describe the predictions of the kernels, not causes. A product measure is negative if
+    the part of a kernel makes the prediction worse. A unique share is negative if the model without
+    the kernel predicts better.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def kernel_shares(
     model = _model_of(estimator)
     check_no_confounds(model, "kernel_shares()")
     if any(name.endswith("confounds") for name in params or ()):
-        raise ValueError("kernel_shares is not offered for models with confounds.")
+        raise ValueError("kernel_shares is not available for models with confounds.")
     if X is None:
         record = record_of(model, "kernel_shares")
         training = record.training
@@ -184,11 +184,12 @@ def _model_of(estimator: Any) -> Any:
     if not (is_model(model) and is_regressor(model) and isinstance(model.kernel, KernelSum)):
         raise TypeError(
             "kernel_shares needs a KernelRidge with a KernelSum as its kernel, or a Pipeline that "
-            f"ends in one, got {type(model).__name__} instead: shares are of the R² of numbers."
+            f"ends in one, got {type(model).__name__} instead: shares divide the R² of a "
+            "regression."
         )
     if model.landmarks is not None:
         raise ValueError(
-            "kernel_shares needs the model of all rows, got landmarks: use landmarks=None."
+            "kernel_shares needs a model of all rows, got landmarks: use landmarks=None."
         )
     return model
 
@@ -201,7 +202,7 @@ def r_squared(y: np.ndarray, predicted: np.ndarray, weights: Any = None) -> np.n
 
 
 def _weights(y: np.ndarray, predicted: np.ndarray, weights: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Weights (n, 1) of the rows, zero for those without prediction, and Σw(y - mean)² (t,)."""
+    """Weights (n, 1) of the rows, zero for those without a prediction, and Σw(y - mean)² (t,)."""
     tested = np.isfinite(predicted[:, 0])
     w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
     w = (w * tested)[:, None]
@@ -214,8 +215,8 @@ def _weights(y: np.ndarray, predicted: np.ndarray, weights: Any) -> tuple[np.nda
 
 @dataclass(frozen=True)
 class HeldOutParts:
-    """Held-out predictions of all rows: the kernels' parts (B, n, t), and the whole (n, t); NaN for
-    rows that are not tested.
+    """Held-out predictions of all rows: the parts of the kernels (B, n, t), and their sum (n, t);
+    NaN for rows that are not tested.
     """
 
     parts: np.ndarray
@@ -248,8 +249,8 @@ def _gathered(folds: Iterator[Part], n: int) -> HeldOutParts:
 
 
 def _own_parts(model: Any) -> Iterator[Part]:
-    """Of a fitted model, fold by fold or row by row, in closed form: coefficients without the rows
-    that are left out, times the kernels of these rows.
+    """Parts of a fitted model, fold by fold or row by row, in closed form: coefficients without the
+    left-out rows, times the kernels of these rows.
     """
     record, kernel, mu = record_of(model, "kernel_shares"), _kernel_of(model), float(model.alpha_)
     problem, training = record.problem, record.training
@@ -275,7 +276,7 @@ def _own_parts(model: Any) -> Iterator[Part]:
 def _nested_parts(
     estimator: Any, X: Any, y: np.ndarray, splits: Splits, params: dict[str, Any]
 ) -> Iterator[Part]:
-    """Of a model that is fitted on each training set."""
+    """Parts of a model that is refitted on each training set."""
     for number, (train, test) in enumerate(splits):
         say(number, len(splits), "folds")
         given = {name: _of_rows(value, train, len(y)) for name, value in params.items()}
@@ -287,7 +288,7 @@ def _nested_parts(
 
 
 def predicted_parts(model: Any, X: Any) -> np.ndarray:
-    """What each kernel of a fitted model says about new rows (B, m, t), less its mean over the
+    """The output of each kernel of a fitted model for new rows (B, m, t), minus its mean over the
     training rows.
     """
     kernel, points = _kernel_of(model), model.X_fit_
@@ -307,19 +308,19 @@ def _kernel_of(model: Any) -> SummedKernel:
 
 
 def _matrices(kernel: SummedKernel, X: Any, points: Any) -> Iterator[Any]:
-    """θ_b K_b of rows and points."""
+    """θ_b K_b between rows and points."""
     return (kernel.part(number, points)(X) for number in range(len(kernel.members)))
 
 
 def _held_out(
     estimator: Any, X: Any, y: np.ndarray, splits: Splits, params: dict[str, Any]
 ) -> np.ndarray:
-    """Held-out predictions (n, t), the mean where a row is tested several times."""
+    """Held-out predictions (n, t), averaged if a row is tested several times."""
     folds = cross_val_predict(estimator, X, y, cv=splits, params=params, by_fold=True)
     values = ((rows, to_numpy(found).reshape(len(rows), -1)) for rows, found in folds)
     return _gathered(((rows, found[None], found) for rows, found in values), len(y)).predicted
 
 
 def _of_rows(value: Any, rows: np.ndarray, n: int) -> Any:
-    """A parameter of `fit`, of some rows where it has one entry for each."""
+    """A parameter of `fit`, restricted to some rows if it has one entry per row."""
     return np.asarray(value)[rows] if np.shape(value)[:1] == (n,) else value

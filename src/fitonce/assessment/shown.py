@@ -1,5 +1,5 @@
-"""An assessment as a short text, and as HTML for a notebook: scores beside the baseline, the
-p-value, doubts.
+"""An assessment as a short text, and as HTML for a notebook: scores and baseline, the p-value,
+warnings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse")
 
 
 def score_rows(answer: Any) -> list[tuple[str, str, str]]:
-    """Name, value and baseline of every score, the headline with its interval first."""
+    """Name, value and baseline of every score; the main score with its interval comes first."""
     headline = SCORES[answer.score_name], str(answer.score), str(answer.baseline)
     others = [
         (
@@ -30,7 +30,7 @@ def score_rows(answer: Any) -> list[tuple[str, str, str]]:
 
 
 def _digits(name: str, value: float) -> str:
-    """Three decimals; four digits of what has the target's unit."""
+    """Three decimals; four digits for scores in units of the target."""
     if np.isnan(value):
         return "–"
     return (
@@ -63,12 +63,12 @@ def _interval(answer: Any) -> str:
 
 
 def confounds_line(answer: Any) -> str | None:
-    """The confounds and what was done with them."""
+    """The confounds and how they were used."""
     return f"confounds: {answer.confounds}" if answer.confounds else None
 
 
 def as_text(answer: Any) -> str:
-    """A heading, a table, and a line each for the interval, the p-value and every doubt."""
+    """A heading, a table, and a line each for the interval, the p-value and every warning."""
     table = [("score", "model", baseline_name(answer)), *score_rows(answer)]
     widths = [max(len(row[column]) for row in table) for column in range(3)]
     lines = [
@@ -86,14 +86,14 @@ def as_text(answer: Any) -> str:
 
 
 def as_html(answer: Any) -> str:
-    """The same as a table of HTML."""
+    """The same as an HTML table."""
     head = "".join(f"<th>{escape(name)}</th>" for name in ("", "model", baseline_name(answer)))
     body = "".join(
         f'<tr><th style="text-align: left">{escape(name)}</th><td>{escape(value)}</td>'
         f"<td>{escape(baseline)}</td></tr>"
         for name, value, baseline in score_rows(answer)
     )
-    doubts = [f"<strong>Doubt:</strong> {escape(said)}" for said in answer.warnings]
+    doubts = [f"<strong>Warning:</strong> {escape(said)}" for said in answer.warnings]
     after = chance_line(answer), confounds_line(answer)
     lines = _interval(answer), answer.auc_method, *after
     further = [escape(line) for line in lines if line]

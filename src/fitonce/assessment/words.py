@@ -1,5 +1,5 @@
-"""Names, numbers and short phrases for everything that shows an assessment, so that a terminal and
-a page say the same.
+"""Names, numbers and short phrases for all displays of an assessment, so that a terminal and a
+report use the same words.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ EXCHANGED = {
 MODES = {
     "cosets": "with their folds",
     "within-folds": "inside each fold",
-    "resplit": "folds made anew",
+    "resplit": "with new folds",
     "free": "across folds",
 }
 
 
 def score_name(name: Any) -> str:
-    """Of a metric or criterion, where there is room."""
+    """The long name of a metric or criterion."""
     if not isinstance(name, str):
         return "user-defined criterion"
     return (SCORES | LONGER).get(name, name.replace("_", " "))
@@ -71,12 +71,12 @@ def percent(share: float) -> str:
 
 
 def score_text(value: float, share: bool) -> str:
-    """A value of the main score: an accuracy, which is a share, or R²."""
+    """The main score as text: an accuracy, which is a share, or R²."""
     return percent(value) if share else f"{value:.3f}"
 
 
 def interval_text(score: Any, share: bool) -> str:
-    """The interval of an `Estimate` of the main score, empty where it has none."""
+    """The interval of an `Estimate` of the main score; empty if it has none."""
     if not np.isfinite(score.low):
         return ""
     low, high = (score_text(end, share) for end in (score.low, score.high))
@@ -84,7 +84,7 @@ def interval_text(score: Any, share: bool) -> str:
 
 
 def number(value: float) -> str:
-    """A score with three digits; a dash where there is none."""
+    """A score with three decimals; a dash if there is none."""
     if np.isnan(value):
         return "–"
     return f"{value:.3f}" if 1e-3 <= abs(value) < 1e4 or value == 0 else f"{value:.4g}"
@@ -95,7 +95,7 @@ def p_value(value: float) -> str:
 
 
 def chosen_value(value: Any) -> str:
-    """A parameter: a word, a number, or the range of one for every feature."""
+    """A parameter: a word, a number, or the range if there is one per feature."""
     if isinstance(value, str):
         return value
     if np.ndim(value) > 0:
@@ -104,8 +104,8 @@ def chosen_value(value: Any) -> str:
 
 
 def setting(value: Any, values: bool = True) -> str:
-    """The value of a parameter, in full where that is short; without `values` nothing of what
-    arrays, lists and other objects hold, which may be data.
+    """The value of a parameter, in full if it is short. Without `values`, the contents of arrays,
+    lists and other objects are not shown, since they may be data.
     """
     if isinstance(value, (float, np.floating)):
         return f"{float(value):.6g}"
@@ -128,7 +128,7 @@ def _described(value: Any) -> str:
 
 
 def kernel_text(kernel: Any) -> str:
-    """A kernel, or that one of several is chosen."""
+    """The name of a kernel, or a list of those to choose from."""
     found = families(kernel)
     if not isinstance(found, tuple):
         return f"{found} kernel"
@@ -136,7 +136,7 @@ def kernel_text(kernel: Any) -> str:
 
 
 def spread(values: Sequence[Any]) -> str:
-    """Values with how often each occurred, or their range where they are many."""
+    """Values with how often each occurred, or their range if there are many."""
     counts = Counter(chosen_value(value) for value in values)
     if len(counts) == 1:
         return f"{next(iter(counts))} in all {len(values)}"
@@ -147,20 +147,22 @@ def spread(values: Sequence[Any]) -> str:
 
 
 def relabellings(test: Any) -> str:
-    """How many labellings a permutation test has seen, and whether p could be smaller."""
+    """The number of labelings in a permutation test, and whether p could be smaller."""
     done = test.n_permutations_done
-    count = f"all {done + 1:,} labellings" if test.exact else f"{done:,} permutations"
+    count = f"all {done + 1:,} labelings" if test.exact else f"{done:,} permutations"
     smallest = test.pvalue <= 1.0 / (done + 1)
-    return f"{count}, the smallest p that these can give" if smallest else count
+    return f"{count}, the smallest possible p" if smallest else count
 
 
 def exchanged(test: Any) -> str:
-    """What trades places under the permutations of a test, and where."""
+    """What the permutations of a test exchange, and where."""
     return f"{EXCHANGED.get(test.exchange, test.exchange)}, {MODES[test.mode]}"
 
 
 def first_of(repeats: int) -> str:
-    """Said of what is counted by row, which comes from one repeat; scores are means of all."""
+    """A note for results by row, which come from the first repeat; scores are means over
+    repeats.
+    """
     return f" (first of {repeats} repeats)" if repeats > 1 else ""
 
 
@@ -170,13 +172,13 @@ def listed(names: Sequence[Any], most: int) -> str:
 
 
 def joined(names: Sequence[str], most: int = 6) -> str:
-    """Names as a sentence has them, and how many more there are."""
+    """Names joined for a sentence, with the number of further ones."""
     shown = names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
     return " and ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def shortened(name: Any, limit: int = 80) -> str:
-    """A name as one line of text; control characters and lone surrogates as question marks."""
+    """A name as one line of text; control characters and lone surrogates become question marks."""
     text = "".join(
         letter if letter.isprintable() or letter == " " else "\ufffd" for letter in str(name)
     )

@@ -1,11 +1,12 @@
-"""The command line: a table in, an answer out. Each command parses, calls the library once, and
-writes.
+"""The command line: from a table to an answer. Each command parses its options, calls the library
+once, and writes the result.
 
-`app` has the commands and `options` their options. `tables` reads and writes files; `columns` says
-what each column is for, with `targets`, `features`, `dates`, `values` and `hints`; `models` builds
-the estimator. `work` has the commands on a table and `modelfiles` those on a model file, of `steps`
-that they share. `contest` puts other models beside, `comparing` compares several, `doubts` has the
-warnings, and `answers` lays out what `screen` shows.
+`app` has the commands and `options` their options. `tables` reads and writes files. `columns`
+decides what each column is used for, with `targets`, `features`, `dates`, `values` and `hints`.
+`models` builds the estimator. `work` has the commands that take a table and `modelfiles` those that
+take a model file; `steps` has what they share. `contest` adds other kinds of models for reference,
+`comparing` compares several models, `doubts` collects the warnings, and `answers` lays out what
+`screen` prints.
 """
 
 from __future__ import annotations

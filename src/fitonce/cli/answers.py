@@ -1,4 +1,4 @@
-"""An answer in tables and lines; the words are those of `assessment.words`."""
+"""Answers as tables and lines; the wording comes from `assessment.words`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from ..estimators.fitted import feature_shares, metric_of
 from ..inference import PermutationTest
 from .screen import Screen
 
-MOST_FEATURES = 6  # of a metric, named on the screen
-MOST_CLASSES = 12  # of a confusion matrix that is drawn in full
+MOST_FEATURES = 6  # of a metric, listed on the screen
+MOST_CLASSES = 12  # of a confusion matrix that is printed in full
 MOST_CONFUSIONS = 8
 WIDTH, BINS = 40, 10  # of a histogram
 
@@ -39,7 +39,7 @@ def titled(title: str, *parts: RenderableType) -> RenderableType:
 
 
 def announcement(command: str, what: str, notes: Sequence[str]) -> RenderableType:
-    """What a command is about to work on."""
+    """Describe what a command is about to work on."""
     head = Text.assemble((f"fitonce {command}", "bold"), f"  {what}")
     return Group(head, remarks(notes))
 
@@ -89,28 +89,32 @@ def scores(screen: Screen, answer: Assessment) -> RenderableType:
 
 
 def compared(contest: Contest) -> RenderableType:
-    """Other kinds of models on the same rows, in one line."""
+    """Scores of other kinds of models on the same rows, in one line."""
     said = ", ".join(f"{name} {number(score)}" for name, score in contest.scores.items())
     return Text.assemble(
-        ("Beside others: ", "bold"), f"{SCORES[contest.score_name]} of {said} ({contest.where})"
+        ("Other models: ", "bold"), f"{SCORES[contest.score_name]} of {said} ({contest.where})"
     )
 
 
 def significance(test: PermutationTest, statistic: str) -> RenderableType:
-    """The permutation test in two lines: of the score that is reported, and what was tested."""
+    """The permutation test in a few lines: the p-value of the reported score, and what was
+    tested.
+    """
     name, observed = next(iter(test.scores.items()))
     others = {n: p for n, p in test.pvalues.items() if n != name and np.ndim(p) == 0}
     also = "".join(f"; {SCORES.get(n, n)}: p = {p_value(p)}" for n, p in others.items())
     said = f"{SCORES.get(name, name)}: p = {p_value(test.pvalue)}"
     return Group(
         Text.assemble((f"Better than chance? {said}", "bold"), f"{also} ({relabellings(test)})"),
-        Text(f"tested: {statistic}: {number(float(observed))}", style="dim"),
-        Text(f"labels exchanged {exchanged(test)}", style="dim"),
+        Text(f"test statistic: {statistic}: {number(float(observed))}", style="dim"),
+        Text(f"labels permuted {exchanged(test)}", style="dim"),
     )
 
 
 def confusion(screen: Screen, answer: Assessment) -> RenderableType | None:
-    """The confusion matrix, or for many classes the commonest confusions; None for numbers."""
+    """The confusion matrix, or the most common confusions if there are many classes; None for
+    regression.
+    """
     if answer.classes is None or answer.confusion is None:
         return None
     classes, matrix = [str(label) for label in answer.classes], answer.confusion
@@ -122,7 +126,7 @@ def confusion(screen: Screen, answer: Assessment) -> RenderableType | None:
         cells = [Text(_count(value), style="bold" * (i == place)) for i, value in enumerate(row)]
         recall = row[place] / row.sum() if row.sum() else np.nan
         table.add_row(Text(label), *cells, number(recall))
-    title = "Confusion: true class by row, held-out prediction by column"
+    title = "Confusion matrix: true class by row, held-out prediction by column"
     return titled(title + first_of(answer.repeats), table)
 
 
@@ -130,14 +134,14 @@ def _common_confusions(
     screen: Screen, classes: list[str], matrix: np.ndarray, said: str
 ) -> RenderableType:
     wrong = matrix - np.diag(np.diag(matrix))
-    table = screen.table("true class", "taken for", Column("rows", justify="right"))
+    table = screen.table("true class", "predicted as", Column("rows", justify="right"))
     for place in np.argsort(-wrong, axis=None, kind="stable")[:MOST_CONFUSIONS]:
         row, column = divmod(int(place), len(classes))
         if wrong[row, column] > 0:
             table.add_row(Text(classes[row]), Text(classes[column]), _count(wrong[row, column]))
     if not table.row_count:
-        return Text(f"No held-out row was taken for another class{said}.")
-    return titled(f"Commonest confusions among {len(classes)} classes{said}", table)
+        return Text(f"No held-out row was misclassified{said}.")
+    return titled(f"Most common confusions among {len(classes)} classes{said}", table)
 
 
 def _count(value: float) -> str:
@@ -145,7 +149,7 @@ def _count(value: float) -> str:
 
 
 def calibration(answer: Assessment) -> RenderableType | None:
-    """One line about probabilities, and what a few of them came to; None without probabilities."""
+    """One line about calibration with a few examples; None without probabilities."""
     curve = answer.calibration
     if curve is None:
         return None
@@ -161,7 +165,7 @@ def calibration(answer: Assessment) -> RenderableType | None:
 
 
 def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> RenderableType:
-    """What was chosen on all rows, and what the training sets of the folds chose."""
+    """The settings chosen on all rows, and those chosen in the training sets of the folds."""
     said = ", ".join(
         f"{name} {chosen_value(value)}"
         for name, value in choice.items()
@@ -176,18 +180,18 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
 
 
 def metric(estimator: Any) -> RenderableType:
-    """Which features a learned metric looks at, or that there is none."""
+    """The features with the largest weights in a learned metric, or a note that there is none."""
     if metric_of(estimator[-1]) is None:
-        return Text("Metric: none was worth it on unseen rows", style="dim")
+        return Text("Metric: none; a learned metric did not improve predictions", style="dim")
     shares = feature_shares(estimator[-1])
     names = estimator[:-1].get_feature_names_out()
     first = np.argsort(-shares, kind="stable")[:MOST_FEATURES]
     said = ", ".join(f"{names[f].partition('__')[2] or names[f]} {shares[f]:.0%}" for f in first)
-    return Text.assemble(("Features in the metric: ", "bold"), said)
+    return Text.assemble(("Largest weights in the metric: ", "bold"), said)
 
 
 def members(text: str) -> RenderableType:
-    """Who is in a committee, with what weight."""
+    """The members of a committee with their weights."""
     head, *lines = text.splitlines()
     return Group(Text.assemble(("Committee: ", "bold"), head), *(Text(f"  {one}") for one in lines))
 
@@ -201,12 +205,12 @@ def side_by_side(
         f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, "
         f"{comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
     )
-    difference = Text.assemble((said, "bold"), f"   first less second, {comparison.method}")
+    difference = Text.assemble((said, "bold"), f"   first minus second, {comparison.method}")
     return titled(f"Side by side on the same {comparison.n_splits} splits", table, difference)
 
 
 def null(test: PermutationTest) -> RenderableType:
-    """The scores of permuted labels as a histogram, and where the observed one is."""
+    """A histogram of the scores with permuted labels, with the observed score marked."""
     found, score = np.asarray(test.permutation_scores), test.score
     name = SCORES.get(next(iter(test.scores)), "score")
     said = f"{found.mean():.3f} on average, {found.max():.3f} at most"

@@ -1,6 +1,7 @@
 """The commands of `fitonce`.
 
-What they do is in `work`, imported when a command runs, so that help and completion are quick.
+The work is done in `work`, which is imported only when a command runs. This keeps help and
+completion fast.
 """
 
 from __future__ import annotations
@@ -37,15 +38,14 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Kernel Fisher discriminants, LS-SVM and kernel ridge regression: a table in, an answer "
-    "out.",
+    help="Kernel Fisher discriminants, LS-SVM and kernel ridge regression for tables.",
     epilog=(
         "[bold]Start here[/]\n\n"
-        "[cyan]fitonce demo[/]: an answer for data that come with the program\n\n"
-        "[cyan]fitonce fit table.csv --target species[/]: the same for a table of yours, and a "
-        "model file\n\n"
-        "[cyan]fitonce predict table-fitonce.skops new.csv[/]: labels and probabilities of new "
-        "rows\n\n"
+        "[cyan]fitonce demo[/]: try it on example data\n\n"
+        "[cyan]fitonce fit table.csv --target species[/]: analyze your own table and save the "
+        "model\n\n"
+        "[cyan]fitonce predict table-fitonce.skops new.csv[/]: predict labels and probabilities of "
+        "new rows\n\n"
         "Each command has examples: [cyan]fitonce fit --help[/]"
     ),
 )
@@ -57,7 +57,7 @@ EVERY_ROW = Settings(landmarks="none")
 
 
 def command(*examples: str, hidden: Collection[str] = ()) -> Callable[..., Callable[..., None]]:
-    """Add a command whose help ends in examples; `hidden` fields of its groups are no options."""
+    """Add a command whose help ends with examples; `hidden` lists fields that get no option."""
     ending = "[bold]Examples[/]\n\n" + "\n\n".join(f"[cyan]{line}[/]" for line in examples)
 
     def added(function: Callable[..., None]) -> Callable[..., None]:
@@ -79,11 +79,11 @@ def program(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Show the version and stop.", callback=show_version, is_eager=True
+            "--version", help="Show the version and exit.", callback=show_version, is_eager=True
         ),
     ] = False,
 ) -> None:
-    """Nothing but --version."""
+    """Handle --version; nothing else."""
 
 
 @command(
@@ -99,14 +99,15 @@ def fit(
     results: ResultFiles,
     shown: Shown,
 ) -> None:
-    """Fit a model to a table, tell how good it is on rows it has not seen, and write it to a file.
+    """Fit a model to a table, estimate how well it predicts new rows, and save it.
 
-    Kernel width and regularisation are tuned. The accuracy comes from nested cross-validation:
-    tuning, scaling and imputation are done anew in every fold. Beside it stand its interval, the
-    baseline, a permutation p-value, calibration and what was chosen.
+    The kernel width and the regularization are tuned. The accuracy comes from nested
+    cross-validation: tuning, scaling and imputation are repeated in every fold. The output also
+    gives a confidence interval, the baseline, a permutation p-value, the calibration and the chosen
+    settings.
 
-    The model goes to TABLE-fitonce.skops and a page to TABLE-fitonce.html, in the current folder or
-    the one that --out names.
+    The model is written to TABLE-fitonce.skops and the report to TABLE-fitonce.html, in the current
+    folder or in the folder given by --out.
     """
     from .work import fit_table
 
@@ -120,16 +121,16 @@ def fit(
     hidden=("cv", "repeats", "permutations"),
 )
 def demo(*, results: ResultFiles, check: Check, shown: Shown) -> None:
-    """Show what `fit` does, on data that come with the program.
+    """Run `fit` on example data.
 
-    569 biopsies, benign or malignant, 30 measurements each.
+    The data are 569 biopsies, benign or malignant, with 30 measurements each.
     """
     from .data import demo_table
     from .work import fit_table
 
     screen, request = shown.screen, Request("breast-cancer", "diagnosis")
     fit_table("demo", screen, demo_table, request, Settings(), check, results)
-    screen.aside("The same for a table of yours: fitonce fit table.csv --target COLUMN")
+    screen.aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
 
 
 @command(
@@ -151,17 +152,18 @@ def evaluate(
     check: Check = UNTESTED,
     shown: Shown,
 ) -> None:
-    """Cross-validate a model without writing one: nested, repeated, grouped; or two settings side
-    by side.
+    """Cross-validate a model without saving it (nested, repeated, grouped), or compare two
+    settings.
 
-    With one repeat the interval is Wilson's on the pooled held-out labels, with more the corrected
-    resampled t of Nadeau and Bengio. --versus assesses a second setting on the same folds and tests
-    the difference by the corrected resampled t test on the paired scores.
+    With one repeat, the interval is Wilson's interval of the pooled held-out labels. With several
+    repeats, it is the corrected resampled t interval of Nadeau and Bengio. --versus evaluates a
+    second setting on the same folds and tests the difference with the corrected resampled t test on
+    the paired scores.
     """
     from .work import evaluate_table
 
     if versus is not None:
-        settings.changed(versus)  # refuses what is no setting before the table is read
+        settings.changed(versus)  # refuse invalid settings before the table is read
     source = partial(request.read, reading)
     evaluate_table(shown.screen, source, request, settings, versus, check)
 
@@ -179,21 +181,21 @@ def compare(
     models: Annotated[
         str,
         model_option(
-            "Two or more of tune (the kernel is chosen), rbf, exponential, matern32, matern52, "
-            "laplacian, linear, poly, cosine, forest and baseline, with commas."
+            "Two or more of tune (the kernel is tuned), rbf, exponential, matern32, matern52, "
+            "laplacian, linear, poly, cosine, forest and baseline, separated by commas."
         ),
     ] = "rbf,linear,forest",
     check: Check = REPEATED,
     out: Annotated[
-        str | None, output_option("A picture of the differences: .png, .svg or .pdf.", *OUT)
+        str | None, output_option("File for a plot of the differences: .png, .svg or .pdf.", *OUT)
     ] = None,
     shown: Shown,
 ) -> None:
-    """Is one model better than another? Several models on the same held-out rows, and all their
-    differences.
+    """Compare several models on the same held-out rows, with all differences between them.
 
-    Kernel models are tuned on every training set. The interval of a difference is the corrected
-    resampled t of Nadeau and Bengio; a second p-value comes from sign flips of rows (or groups).
+    Kernel models are tuned in every training set. The interval of a difference is the corrected
+    resampled t interval of Nadeau and Bengio. A second p-value comes from sign flips of rows (or
+    groups).
     """
     from .comparing import compare_table, names_of
 
@@ -215,10 +217,10 @@ def permute(
     permuting: Permuting,
     shown: Shown,
 ) -> None:
-    """Test by permutations whether the features say anything about the target.
+    """Test with permutations whether the features carry information about the target.
 
-    The labels are permuted and the model is cross-validated again, hundreds of times. Labels move
-    only as the folds and the groups allow, so that the p-value keeps its meaning.
+    The labels are permuted and the model is cross-validated again, hundreds of times. Labels are
+    permuted only in ways that the folds and the groups allow, so that the p-value is valid.
     """
     from .work import permute_table
 
@@ -243,28 +245,28 @@ def predict(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            help="Column of ROWS to copy beside the predictions, instead of the identifier; "
+            help="Column of ROWS to copy next to the predictions, instead of the identifier; "
             "repeat for more."
         ),
     ] = None,
     interval: Annotated[
         float | None,
         typer.Option(
-            help="Also intervals that hold this share of new rows, such as 0.9 (sets of classes, "
-            "for labels); needs --trained-on."
+            help="Also give prediction intervals (sets of classes for labels) with this coverage, "
+            "such as 0.9; needs --trained-on."
         ),
     ] = None,
     trained_on: Annotated[
         str | None,
-        typer.Option(help="The table that the model was fitted on, for --interval."),
+        typer.Option(help="The table that the model was fitted on; needed for --interval."),
     ] = None,
     reading: Reading,
     shown: Shown,
 ) -> None:
-    """Predict new rows: labels and probabilities, or numbers.
+    """Predict new rows: labels with probabilities, or numbers.
 
-    Columns are found by name, in any order; columns that the model does not know are ignored. A
-    column that named the rows of the model's table (an id) is copied beside the predictions.
+    Columns are matched by name, in any order. Columns that the model does not use are ignored. The
+    identifier column of the training table, if there is one, is copied next to the predictions.
     """
     from .modelfiles import predict_rows
 
@@ -279,21 +281,21 @@ def export(
     *,
     model: ModelFile,
     out: Annotated[
-        str | None, output_option("The ONNX file; by default MODEL with that ending.", *OUT)
+        str | None, output_option("The ONNX file; by default MODEL with the ending .onnx.", *OUT)
     ] = None,
     rows: Annotated[
         str | None,
         typer.Option(help="Table on which to measure the difference from the model."),
     ] = None,
     dtype: Annotated[
-        str, typer.Option(help="float32 or float64: inputs and outputs of the graph.")
+        str, typer.Option(help="float32 or float64: type of the inputs and outputs of the graph.")
     ] = "float32",
     shown: Shown,
 ) -> None:
-    """Write a model as ONNX, for programs that know nothing of Python.
+    """Export a model to ONNX, for use without Python.
 
-    The graph is run beside the model and the largest difference is reported; a graph that differs
-    by more than 1e-6 is refused.
+    The command runs the graph next to the model and reports the largest difference. It refuses a
+    graph that differs by more than 1e-6.
     """
     from .modelfiles import export_model
 
@@ -313,14 +315,14 @@ def report(
     reading: Reading,
     check: Check,
     data: Annotated[
-        bool, output_option("Whether the rows go into the page.", "--data/--no-data")
+        bool, output_option("Whether to include the rows in the report.", "--data/--no-data")
     ] = True,
     out: Annotated[
-        str | None, output_option("The HTML file; by default MODEL with that ending.", *OUT)
+        str | None, output_option("The HTML file; by default MODEL with the ending .html.", *OUT)
     ] = None,
     shown: Shown,
 ) -> None:
-    """Write the HTML page of a model and the table it was fitted on: one file, no network."""
+    """Write the HTML report of a model and its table: one file that works offline."""
     from .modelfiles import report_page
 
     request = Request(table, "", group=group, weight=weight)
@@ -335,10 +337,10 @@ def report(
 def datasets(
     *,
     name: Annotated[
-        str | None, typer.Argument(help="The set to write; without it, all are listed.")
+        str | None, typer.Argument(help="The data set to write; without it, all are listed.")
     ] = None,
-    rows: Annotated[int, typer.Option(help="Rows to draw, for sets that are drawn.", min=1)] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = 0,
+    rows: Annotated[int, typer.Option(help="Number of rows, for simulated data.", min=1)] = 200,
+    seed: Annotated[int, typer.Option(help="Random seed, for simulated data.")] = 0,
     out: Annotated[str | None, output_option(TABLE_OUT, *OUT)] = None,
     shown: Shown,
 ) -> None:

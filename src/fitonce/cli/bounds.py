@@ -1,7 +1,7 @@
-"""Intervals and sets beside the predictions of a model file.
+"""Prediction intervals and sets for a model file.
 
-A file does not hold the n×n decomposition that they come from, so the model is fitted once more on
-its own table, and must say the same as the file.
+A file does not contain the n×n decomposition that they need. So the model is fitted again on its
+own table, and its predictions must agree with those of the file.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ..estimators.fitted import is_committee
 from .columns import TableDesign
 from .errors import UserError
 
-AGREES = 1e-6  # relative difference of predictions, the file's and those of the model fitted again
+AGREES = 1e-6  # relative difference between predictions of the file and of the refitted model
 
 
 def check_interval(interval: float | None, trained_on: str | None) -> None:
-    """Both or none of the two options."""
+    """Check that both options are given, or neither."""
     if interval is None and trained_on is None:
         return
     if interval is None:
         raise UserError(
-            "--trained-on is for intervals: say how sure they should be, --interval 0.9."
+            "--trained-on is used only for intervals: also give a coverage, such as --interval 0.9."
         )
     if not 0.0 < interval < 1.0:
         raise UserError(f"--interval must be between 0 and 1, such as 0.9, got {interval:g}.")
     if trained_on is None:
         raise UserError(
-            "--interval needs --trained-on TABLE, the table that the model was fitted on: a model "
-            "file does not hold what intervals are made of."
+            "--interval needs --trained-on TABLE, the table that the model was fitted on. The "
+            "model file alone does not contain what intervals are computed from."
         )
 
 
@@ -43,13 +43,13 @@ def bounds(
     X: pl.DataFrame,
     confidence: float,
 ) -> list[pl.Series]:
-    """Columns lower and upper, or one for each class: whether it is in the set.
+    """Columns lower and upper, or for classes one column each: whether it is in the set.
 
-    `refit` fits the estimator in place on its own table and returns that table's rows.
+    `refit` fits the estimator in place on its own table and returns the rows of that table.
     """
     if is_committee(estimator[-1]):
         raise UserError(
-            "--interval is for single models, and this is a committee: fit it with --effort "
+            "--interval works with single models, and this is a committee: fit it with --effort "
             "default."
         )
     before = _outputs(estimator, X)
@@ -59,8 +59,8 @@ def bounds(
     scale = float(np.max(np.abs(before), initial=np.finfo(float).tiny))
     if before.shape != after.shape or float(np.abs(after - before).max()) > AGREES * scale:
         raise UserError(
-            "the table given with --trained-on gives another model: it is not the one, or not as "
-            "it was, that the model was fitted on."
+            "fitting the table given with --trained-on gives a different model. It is not the "
+            "table that the model was fitted on, or it has changed since."
         )
     rows = estimator[:-1].transform(X)
     model = estimator[-1]

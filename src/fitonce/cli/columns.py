@@ -1,5 +1,5 @@
-"""What each column is for: features, the target, groups, weights; and what is left out or refused,
-with reasons.
+"""What each column is used for: features, the target, groups, weights; and which columns are left
+out or refused, with reasons.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from .values import labels
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
-ROW = "\ufdd0row"  # a column of row numbers; a noncharacter, which no other name begins with
+ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
 
 
 @dataclass(frozen=True)
 class TableDesign:
-    """A table taken apart: features (floats or strings), target, groups, weights, and what was
-    decided on the way. `hints` are remarks that may make the scores worthless.
+    """A table split into features (floats or strings), target, groups and weights, with the
+    decisions that were made. `hints` are remarks about columns that may make the scores worthless.
     """
 
     X: pl.DataFrame
@@ -44,18 +44,18 @@ class TableDesign:
     weight: str | None
     features: list[Feature]
     identifiers: list[str]
-    numbers: np.ndarray  # of the rows in the table, from 1 on
-    names: np.ndarray | None  # of the rows, where a column names them
+    numbers: np.ndarray  # of the rows in the table, counted from 1
+    names: np.ndarray | None  # of the rows, if a column names them
     confounds: pl.DataFrame | None = None  # numbers and text
 
     def sample(self, most: int, seed: int) -> TableDesign:
-        """Some rows, drawn without a look at them, in their order."""
+        """A random subset of the rows, in their original order."""
         n = len(self.y)
         rows = np.sort(np.random.default_rng(seed).choice(n, min(most, n), replace=False))
         return self.rows(rows)
 
     def rows(self, rows: np.ndarray) -> TableDesign:
-        """Some rows, by their numbers here."""
+        """Some of the rows, by position."""
         names = ("groups", "weights", "numbers", "names")
         given = {name: getattr(self, name) for name in names}
         taken: Any = {name: None if v is None else v[rows] for name, v in given.items()}
@@ -64,14 +64,14 @@ class TableDesign:
 
     @property
     def row_names(self) -> list[str]:
-        """What the user knows the rows by: an identifier, or their numbers in the table."""
+        """How the user identifies the rows: by an identifier, or by the row number in the table."""
         if self.names is None:
             return [f"row {number}" for number in self.numbers.tolist()]
         return [str(name) for name in self.names.tolist()]
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a model file remembers of the table, so that later rows are read alike."""
+        """What a model file stores about the table, so that later rows are read the same way."""
         return {
             "target": self.target,
             "task": self.task,
@@ -96,7 +96,9 @@ def design(
     categorical: Sequence[str] | None = None,
     features: Sequence[Feature] | None = None,
 ) -> TableDesign:
-    """Features, target, groups and weights of a table; `features` are a model's, if given."""
+    """Split a table into features, target, groups and weights; `features` are those of a model, if
+    given.
+    """
     one_of(task, "task", TASKS)
     drop, keep, categorical = drop or (), keep or (), categorical or ()
     confound = list(dict.fromkeys(confound or ()))
@@ -113,8 +115,8 @@ def design(
         check_columns(table, names, role)
     if table.frame.width < 2:
         raise UserError(
-            f"{table.name} has only one column, {table.frame.columns[0]!r}: there is nothing to "
-            "predict the target from."
+            f"{table.name} has only one column, {table.frame.columns[0]!r}: there is no column "
+            "left to predict the target from."
         )
     remarks = Remarks(table.notes)
     numbered = table.frame.with_row_index(ROW, offset=1)
@@ -124,8 +126,8 @@ def design(
         frame = known_rows(frame, name, f"confound {name!r}", remarks)
     if frame.height < FEWEST_ROWS:
         raise UserError(
-            f"{table.name} has {counted(frame.height)} with a target: too few to learn from and to "
-            "test on."
+            f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
+            "model."
         )
     numbers, frame = frame[ROW].to_numpy(), frame.drop(ROW)
     y, task = target_of(frame[target], task, remarks)
@@ -140,7 +142,7 @@ def design(
         found = Features(X, list(features), [])
     if not found.X.width:
         raise UserError(
-            f"no column of {table.name} is left to predict {target!r} from. "
+            f"{table.name} has no usable column to predict {target!r} from. "
             + " ".join(f"{note}." for note in remarks.lines)
         )
     hints = about_copies(target, y, task, found.X)
@@ -165,7 +167,7 @@ def design(
 
 
 def check_columns(table: Table, names: Sequence[str | None], role: str) -> None:
-    """Refuse names that are no columns of the table, with the nearest one that is."""
+    """Refuse names that are not columns of the table, and suggest the closest one."""
     columns = table.frame.columns
     for name in names:
         if name is not None and name not in columns:

@@ -1,4 +1,4 @@
-"""Several models of one table on the same held-out rows: the scores, all differences, a picture."""
+"""Several models on the same held-out rows of a table: scores, all differences, a plot."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .work import announce
 
 NAMES = (*KERNELS[1:], "forest", "baseline")
 PICTURES = (".png", ".svg", ".pdf")
-WIDTH = 25  # of an interval drawn in letters
+WIDTH = 25  # of an interval drawn with characters
 
 
 def compare_table(
@@ -39,7 +39,7 @@ def compare_table(
     check: Check,
     out: str | None,
 ) -> None:
-    """Read, take apart, compare, show, draw."""
+    """Read the table, compare the models, show the result and draw it."""
     picture = None if out is None else picture_path(out)
     with screen.bars() as bars:
         bars(0, 0, f"reading {request.table}")
@@ -48,8 +48,9 @@ def compare_table(
     judged, sampling = assessed_rows(parts, check.random_state)
     if parts.confounds is not None:
         raise UserError(
-            "compare does not take --confound: other kinds of models know no confounds. Use "
-            "evaluate --versus to compare two settings of a model with confounds."
+            "compare does not support --confound, because the other kinds of models cannot adjust "
+            "for confounds. Use evaluate --versus to compare two settings of a model with "
+            "confounds."
         )
     announce("compare", screen, table, parts, [*parts.notes, *sampling])
     models = {name: model_of(name, parts, check.random_state) for name in names}
@@ -76,13 +77,13 @@ def compare_table(
 
 
 def names_of(text: str) -> list[str]:
-    """The models that are asked for, such as "rbf,linear,forest"."""
+    """The requested models, such as "rbf,linear,forest"."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     unknown = [name for name in names if name not in NAMES]
     if unknown or len(set(names)) < max(2, len(names)):
         raise UserError(
-            f"--models must be two or more different ones of {', '.join(NAMES)}, with commas "
-            f"between them, got {text!r} instead."
+            f"--models must name two or more different models out of {', '.join(NAMES)}, separated "
+            f"by commas, got {text!r} instead."
         )
     return names
 
@@ -104,7 +105,7 @@ def scores(screen: Screen, result: ModelComparison) -> RenderableType:
 
 
 def differences(screen: Screen, result: ModelComparison) -> RenderableType:
-    """Every difference with its interval, drawn to one scale around zero."""
+    """Every difference with its interval, all drawn on the same scale around zero."""
     reach = max(max(abs(one.low), abs(one.high)) for one in result.differences) or 1.0
     table = screen.table(
         "first - second", "difference", "worse : better", "p (corrected t)", "p (sign flips)"
@@ -123,7 +124,7 @@ def differences(screen: Screen, result: ModelComparison) -> RenderableType:
 
 
 def drawn(low: float, value: float, high: float, reach: float) -> str:
-    """An interval as a line of letters from -reach to reach: - for the interval, o for the value,
+    """An interval drawn with characters from -reach to reach: - for the interval, o for the value,
     : for zero.
     """
 
@@ -138,13 +139,13 @@ def drawn(low: float, value: float, high: float, reach: float) -> str:
 
 
 def picture_path(out: str) -> Path:
-    """Where the picture goes; refused now, not after all the work, where it cannot be drawn."""
+    """The path of the plot; an invalid one is refused before the work begins."""
     from ..plotting.style import pyplot
 
     path = Path(out)
     if path.suffix.lower() not in PICTURES:
         raise UserError(
-            f"--out must be a picture with the ending {', '.join(PICTURES)}, got {out!r} instead."
+            f"--out must be a plot with the ending {', '.join(PICTURES)}, got {out!r} instead."
         )
     pyplot()
     return path

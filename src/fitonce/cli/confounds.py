@@ -1,4 +1,4 @@
-"""The confounds of a table: columns of numbers, and columns of names."""
+"""The confounds of a table: numeric columns and categorical columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from .values import all_numbers, labels
 def confounds_of(
     frame: pl.DataFrame, names: Sequence[str], categorical: Sequence[str]
 ) -> pl.DataFrame:
-    """Confounds as numbers, or as text: what is no number in some row, or is said to be a name."""
+    """Confounds as numbers; or as text, if a value is not a number or the user declared the column
+    categorical.
+    """
     columns = []
     for name in names:
         numbers = None if name in categorical else all_numbers(frame[name])
@@ -25,7 +27,7 @@ def confounds_of(
 
 
 def described_confounds(confounds: pl.DataFrame | None) -> list[dict[str, Any]]:
-    """What a model file remembers of them."""
+    """What a model file stores about them."""
     if confounds is None:
         return []
     return [{"name": c.name, "category": c.dtype == pl.String} for c in confounds]
@@ -34,13 +36,13 @@ def described_confounds(confounds: pl.DataFrame | None) -> list[dict[str, Any]]:
 def confounds_like(
     frame: pl.DataFrame, known: Sequence[Mapping[str, Any]], name: str
 ) -> pl.DataFrame | None:
-    """The confounds of new rows, as the model's rows had them; None where it has none."""
+    """The confounds of new rows, read as for the rows of the model; None if it has none."""
     if not known:
         return None
     missing = [column["name"] for column in known if column["name"] not in frame.columns]
     if missing:
         raise UserError(
-            f"{name} has no column {missing[0]!r}: the model was fitted with it as a confound, and "
+            f"{name} has no column {missing[0]!r}. The model was fitted with it as a confound and "
             "needs it for every row."
         )
     columns = []
@@ -49,13 +51,13 @@ def confounds_like(
         unknown = int(series.null_count())
         if unknown:
             raise UserError(
-                f"the confound {series.name!r} of {name} is missing in {unknown:,} rows: fill it "
+                f"the confound {series.name!r} is missing in {unknown:,} rows of {name}: fill it "
                 "in, or leave these rows out."
             )
         numbers = None if column["category"] else all_numbers(series)
         if numbers is None and not column["category"]:
             raise UserError(
-                f"the confound {series.name!r} must be numbers, as in the table of the model, got "
+                f"the confound {series.name!r} must be numeric, as in the table of the model, got "
                 f"values such as {str(series[0])!r}."
             )
         text = labels(series).astype(str).tolist() if numbers is None else np.asarray(numbers)

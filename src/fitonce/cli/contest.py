@@ -1,7 +1,7 @@
 """Other kinds of models on the same held-out rows: a linear model and a random forest.
 
-They show whether the kernel model suits the table. For a large table, where landmarks stand for the
-rows, they also decide between the linear kernel, which needs no landmarks, and the rbf kernel.
+They show whether a kernel model suits the table. For a large table, where the model uses landmarks,
+they also decide between the linear kernel, which needs no landmarks, and the rbf kernel.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .columns import TableDesign
 from .models import N_LANDMARKS, pipeline, pipeline_of
 from .options import Settings
 
-MOST_ROWS = 10_000  # of a contest: one half trains, the other is tested
+MOST_ROWS = 10_000  # of a contest: one half for training, the other for testing
 LANDMARKS = f"rbf, {N_LANDMARKS} landmarks"
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 
@@ -31,7 +31,9 @@ Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 def in_folds(
     answer: Assessment, estimator: Any, parts: TableDesign, settings: Settings, seed: int
 ) -> Contest:
-    """A linear model and a forest in the folds of an assessment, beside the model itself."""
+    """A linear model and a random forest in the folds of an assessment, next to the model
+    itself.
+    """
     others = {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
     given: dict[str, Any] = {"groups": parts.groups, "sample_weight": parts.weights}
     return beside(answer, estimator, parts.X, parts.y, **given, others=others)
@@ -40,10 +42,10 @@ def in_folds(
 def on_a_sample(
     parts: TableDesign, judged: TableDesign, settings: Settings, seed: int
 ) -> tuple[Contest, Settings]:
-    """Models of a large table, a linear one and a forest on some of its rows; and the settings with
-    the better kernel, where that is open.
+    """Compare models, a linear model and a random forest on some rows of a large table. Returns
+    also the settings with the better kernel, if the user left the kernel open.
 
-    The rows are none of those on which the model is assessed, if only a sample is.
+    If the model is assessed on a sample only, the contest uses other rows than that sample.
     """
     n = len(parts.y)
     free = np.flatnonzero(~np.isin(parts.numbers, judged.numbers))
@@ -75,7 +77,7 @@ def forest(parts: TableDesign, seed: int) -> Any:
 
 
 def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: Splits) -> Contest:
-    """The contest with held-out predictions of some models."""
+    """The contest with the held-out predictions of some models added."""
     total, done = len(models) * len(splits), 0
     for name, model in models.items():
         predicted = []
@@ -93,7 +95,7 @@ def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: 
 
 
 def fit(estimator: Any, parts: TableDesign) -> None:
-    """Fit a pipeline with the groups and weights that its last step takes."""
+    """Fit a pipeline, passing on groups and weights if its last step accepts them."""
     given: dict[str, Any] = {"sample_weight": parts.weights}
     if takes_groups(estimator[-1]):
         given["groups"] = parts.groups

@@ -1,7 +1,6 @@
 """Data sets as tables.
 
-Those that come with scikit-learn, those that are drawn, and Rätsch's benchmarks where they are at
-hand.
+They come with scikit-learn, are simulated, or are Rätsch's benchmarks if these are installed.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ EMBEDDED: dict[str, tuple[Callable[[], Any], str, str]] = {
     "diabetes": (
         sklearn.datasets.load_diabetes,
         "progression",
-        "442 patients, progression of diabetes after a year (regression)",
+        "442 patients, progression of diabetes after one year (regression)",
     ),
 }
 
 
 def embedded(name: str) -> pl.DataFrame:
-    """One of scikit-learn's sets, the target with its names in the last column."""
+    """A data set of scikit-learn, with the named target in the last column."""
     loader, target, _ = EMBEDDED[name]
     bunch = loader()
     columns = [
@@ -59,7 +58,7 @@ def _frame(X: Any, columns: list[str], y: Any, target: str) -> pl.DataFrame:
 
 
 def demo_table() -> Table:
-    """What `demo` shows."""
+    """The data of `demo`."""
     return Table(
         embedded("breast-cancer"),
         "breast cancer",
@@ -77,34 +76,34 @@ def drawn() -> dict[str, Callable[..., Any]]:
 
 
 def list_datasets(screen: Screen) -> None:
-    """All names, with what they are."""
+    """List all names with descriptions."""
     entries = [(name, "embedded", said) for name, (_, _, said) in EMBEDDED.items()]
     for name, make in drawn().items():
         about, error = (inspect.getdoc(make) or "").split("\n")[0], datasets.BAYES_ERROR.get(name)
         law = f" Bayes error {error:.2%}." if isinstance(error, float) else ""
         entries.append((name, "drawn", about + law))
-    where = "from the folder that FITONCE_RAETSCH names"
+    where = "from the folder given by FITONCE_RAETSCH"
     entries += [
         (f"raetsch/{name}", "on file", f"Rätsch's benchmark, {size.n_features} features; {where}")
         for name, size in datasets.RAETSCH.items()
     ]
     screen.show(
         screen.table("name", "source", "what it is", rows=entries),
-        "Write one as a table: fitonce datasets torus --rows 500 --out torus.csv",
+        "To write one as a table: fitonce datasets torus --rows 500 --out torus.csv",
     )
     listed = [dict(zip(("name", "source", "about"), entry, strict=True)) for entry in entries]
     screen.json({"command": "datasets", "datasets": listed})
 
 
 def write_dataset(screen: Screen, name: str, rows: int, seed: int, out: str | None) -> None:
-    """One of them as a table, in a file or on standard output."""
+    """Write a data set as a table, to a file or to standard output."""
     if out is not None:
         check_folder(Path(out).parent)
     screen.files(write_table(dataset(name, rows, seed), out))
 
 
 def dataset(name: str, rows: int, seed: int) -> pl.DataFrame:
-    """One of them, features x1, x2, … and the target y where they have no names of their own."""
+    """A data set; columns without names are called x1, x2, … and the target y."""
     if name in EMBEDDED:
         return embedded(name)
     if name in drawn():

@@ -1,7 +1,7 @@
 """Dates as numbers: the year, the month, the day of the week, days since the first, the hour.
 
-Decided value by value once the format and the first day are known; a model file keeps both, so that
-later rows are read alike.
+The conversion works value by value once the format and the first day are known. A model file stores
+both, so that later rows are converted the same way.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ ZERO = datetime.timedelta(0)
 
 
 def holds_dates(text: pl.Series) -> bool:
-    """Whether nearly all of some known values look like dates."""
+    """Whether nearly all of the given values look like dates."""
     first = text.head(1000)
     return sum(bool(DATE_TEXT.match(value)) for value in first) > MOSTLY * first.len()
 
 
 def format_of(series: pl.Series) -> tuple[str | None, bool]:
-    """The format of dates in text, None where they are no text; and whether day and month could as
-    well be the other way round.
+    """The format of dates in text, None if they are not text; and whether day and month could also
+    be swapped.
     """
     if series.dtype != pl.String:
         return None, False
@@ -47,7 +47,7 @@ def format_of(series: pl.Series) -> tuple[str | None, bool]:
 
 
 def first_day(series: pl.Series, form: str | None) -> str | None:
-    """The earliest day, None where no value is a date."""
+    """The earliest day, None if no value is a date."""
     if series.dtype == pl.Time:
         return None
     earliest = _days(series, form).min()
@@ -55,9 +55,7 @@ def first_day(series: pl.Series, form: str | None) -> str | None:
 
 
 def part_of(series: pl.Series, part: str, form: str | None, first: str | None) -> pl.Series:
-    """One number for every date, but a name for the day of the week; missing where there is no
-    date.
-    """
+    """One number for every date, or a name for the day of the week; missing if there is no date."""
     if part == HOUR:
         return _hours(series).cast(pl.Float64)
     days = _days(series, form)

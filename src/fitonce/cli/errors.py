@@ -12,23 +12,23 @@ from typing import Any
 import typer
 
 FAILED, INTERRUPTED = 1, 130
-TRACEBACK = "FITONCE_TRACEBACK"  # an environment variable for those who look for a bug
+TRACEBACK = "FITONCE_TRACEBACK"  # environment variable that shows tracebacks, for debugging
 
 
 class UserError(Exception):
-    """What is wrong, got what, and what to do, in words for the user of a command."""
+    """What is wrong, what was given and what to do, in words for the user of a command."""
 
 
 def one_of(text: str, name: str, words: Sequence[str]) -> str:
-    """The value of an option, refused unless it is one of some words."""
+    """Check that the value of an option is one of some words."""
     if text not in words:
         raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
     return text
 
 
 def careful(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that ends in a sentence on standard error and an exit code, whatever
-    happens in it.
+    """Wrap a command so that every failure ends with a sentence on standard error and an exit
+    code.
     """
 
     @functools.wraps(command)
@@ -42,7 +42,7 @@ def careful(command: Callable[..., None]) -> Callable[..., None]:
             _silence_stdout()
             raise typer.Exit(0) from None
         except KeyboardInterrupt:
-            print("fitonce: stopped; nothing half-written was left behind.", file=sys.stderr)
+            print("fitonce: stopped; no incomplete files were left behind.", file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             if os.environ.get(TRACEBACK):
@@ -54,25 +54,25 @@ def careful(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _sentence(error: Exception) -> str:
-    """What an error says to the user, without the blank lines of long messages."""
+    """The message of an error for the user, without the blank lines of long messages."""
     text = str(error)
     if isinstance(error, MemoryError):
         return (
-            "there is not enough memory for this table: fewer rows, or --landmarks with a smaller "
-            "number, need less."
+            "there is not enough memory for this table: use fewer rows, or --landmarks with a "
+            "smaller number."
         )
     no_space = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     if no_space and getattr(error, "filename", None) is None and "full" not in text:
         _silence_stdout()
         return "the disk is full: the output could not be written."
     if isinstance(error, (UserError, ValueError, TypeError, ImportError, OSError)):
-        return " ".join(text.split()) or "the library refused without a reason."
+        return " ".join(text.split()) or "the library raised an error without a message."
     return (
-        f"something unforeseen happened ({type(error).__name__}: {text}). Please report it; "
-        f"{TRACEBACK}=1 shows where it was."
+        f"an unexpected error occurred ({type(error).__name__}: {text}). Please report it; "
+        f"{TRACEBACK}=1 shows where it happened."
     )
 
 
 def _silence_stdout() -> None:
-    """Nothing more can be written there; keep the interpreter from trying at exit."""
+    """Nothing more can be written to stdout; keep the interpreter from trying at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

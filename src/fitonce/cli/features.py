@@ -1,7 +1,7 @@
-"""The features of a table: which columns are of use, and their values as floats or strings.
+"""The features of a table: which columns are useful, and their values as floats or strings.
 
-What is learned from rows (medians, means, the list of categories) is left to the pipeline, which
-cross-validation refits in every training set.
+Whatever is learned from rows (medians, means, the list of categories) is left to the pipeline,
+which cross-validation refits in every training set.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .values import (
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of a model and how its values come from a column of a table."""
+    """A feature of a model, and how its values are obtained from a column of a table."""
 
     name: str
     kind: str  # NUMBERS, CATEGORY or one of dates.PARTS
@@ -53,7 +53,7 @@ class Feature:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What a model file remembers of it."""
+        """What a model file stores about it."""
         known = {name: value for name, value in asdict(self).items() if value is not None}
         if self.source == self.name:
             known.pop("source")
@@ -61,13 +61,13 @@ class Feature:
 
     @classmethod
     def remembered(cls, known: dict[str, str]) -> Feature:
-        """From a model file."""
+        """The feature from a model file."""
         return cls(**{"source": known["name"], **known})
 
 
 @dataclass(frozen=True)
 class Features:
-    """Features, their values, and the columns that were left out because they name rows."""
+    """Features, their values, and the columns that were left out because they identify rows."""
 
     X: pl.DataFrame
     chosen: list[Feature]
@@ -75,7 +75,7 @@ class Features:
 
 
 def features_of(table: Table, features: Sequence[Feature]) -> tuple[pl.DataFrame, list[str]]:
-    """The features of new rows, read as those of a model were, and what is to be said of them."""
+    """The features of new rows, read as for the rows of the model, and remarks about them."""
     remarks = Remarks(table.notes)
     sources = list(dict.fromkeys(feature.source for feature in features))
     missing = [name for name in sources if name not in table.frame.columns]
@@ -91,7 +91,7 @@ def features_of(table: Table, features: Sequence[Feature]) -> tuple[pl.DataFrame
 def find_features(
     frame: pl.DataFrame, keep: Collection[str], categorical: Collection[str], remarks: Remarks
 ) -> Features:
-    """The columns that are of use."""
+    """The useful columns as features."""
     kinds = {v.name: CATEGORY if v.name in categorical else kind_of(v) for v in frame}
     _refuse_nested([name for name, kind in kinds.items() if kind == NESTED])
     found: list[tuple[Feature, pl.Series]] = []
@@ -104,7 +104,9 @@ def find_features(
         feature = Feature(name, CATEGORY if kind == CATEGORY else NUMBERS, name)
         values = feature.values(frame, remarks)
         if kind == CATEGORY and (example := with_unit(column)):
-            said = f"numbers with a unit ({example}), taken for text: write them without it"
+            said = (
+                f"numbers with a unit ({example}), read as text: remove the unit to use the numbers"
+            )
             remarks.about(name, said, "unit")
         reason = why_useless(column, values, kind)
         if reason and name not in keep:
@@ -123,7 +125,7 @@ def find_features(
 def _date_parts(
     frame: pl.DataFrame, name: str, remarks: Remarks
 ) -> list[tuple[Feature, pl.Series]]:
-    """A column of dates as numbers, less those that are the same in all rows."""
+    """A column of dates as numbers, without those that are the same in all rows."""
     column = frame[name]
     form, unsure = dates.format_of(column)
     first = dates.first_day(column, form)
@@ -135,7 +137,7 @@ def _date_parts(
     said = f"dates, used as {', '.join(used)}" if used else "left out, the same date in every row"
     if unsure and form is not None:
         order = "day before month" if form.startswith("%d") else "month before day"
-        said += f" (read with the {order}; write 2024-12-31 to be sure)"
+        said += f" (read as {order}; write dates as 2024-12-31 to avoid the ambiguity)"
     remarks.about(name, said, "dates")
     return found
 
@@ -144,13 +146,13 @@ def _count_gaps(X: pl.DataFrame, remarks: Remarks) -> None:
     gaps = sum(int((v == ABSENT).sum()) if v.dtype == pl.String else v.null_count() for v in X)
     if gaps:
         remarks.add(
-            f"{counted(gaps, 'missing value')} ({gaps / (X.width * X.height):.1%}): medians and a "
-            "mark for numbers, a category of their own for categories"
+            f"{counted(gaps, 'missing value')} ({gaps / (X.width * X.height):.1%}): replaced by "
+            "the median and flagged in numeric columns, a separate category in the others"
         )
 
 
 def _refuse_nested(names: Sequence[str]) -> None:
-    """Refuse lists and structures, which are no features as they stand."""
+    """Refuse lists and structures, which cannot be used as features."""
     if names:
         hold = "holds" if len(names) == 1 else "hold"
         raise UserError(

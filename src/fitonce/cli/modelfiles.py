@@ -37,10 +37,11 @@ def predict_rows(
     interval: float | None = None,
     trained_on: str | None = None,
 ) -> None:
-    """Labels and probabilities (or numbers) of new rows, as CSV on standard output or in a file.
+    """Predict new rows: labels and probabilities (or numbers), as CSV on standard output or in a
+    file.
 
-    Columns to keep beside them: those named, or else those that named the rows of the model's
-    table.
+    The output also contains the columns to keep: those named by the user, or else the identifier
+    columns of the training table.
     """
     check_interval(interval, trained_on)
     if out is not None:
@@ -65,7 +66,7 @@ def predict_rows(
         screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
     if interval is not None and C is not None:
         raise UserError(
-            "--interval is not offered for models with confounds: leave it out, or fit without "
+            "--interval is not available for models with confounds: leave it out, or fit without "
             "--confound."
         )
     if interval is not None and trained_on is not None:
@@ -75,14 +76,16 @@ def predict_rows(
 
 
 def export_model(screen: Screen, model: str, out: str | None, rows: str | None, dtype: str) -> None:
-    """A model file as ONNX, with the error measured on rows, if given, else on the model's own."""
+    """Export a model file to ONNX; the error is measured on the given rows, or on the model's
+    own.
+    """
     path = beside(model, out, ".onnx")
     estimator = load(model)
     X = None
     if rows is not None:
         X, _ = features_of(Reading().table(rows), columns_of(model, estimator)[0])
     error = f"{measured_error(to_onnx(estimator, X, path=path, dtype=dtype)):.3g}"
-    screen.show(f"largest difference from the model, relative: {error}")
+    screen.show(f"largest relative difference from the model: {error}")
     said = {"model": model, "file": str(path), "error": error, "dtype": dtype}
     screen.json({"command": "export", **said})
     screen.files({"graph": str(path)})
@@ -97,7 +100,7 @@ def report_page(
     out: str | None,
     include_data: bool,
 ) -> None:
-    """The HTML page of a model file and the table it was fitted on."""
+    """Write the HTML report of a model file and the table it was fitted on."""
     path = beside(model, out, ".html")
     estimator = load(model)
     with screen.bars() as bars:
@@ -108,10 +111,10 @@ def report_page(
     judged, _ = assessed_rows(parts, check.random_state)
     with screen.bars() as bars, threads_for(parts):
         answer = assessed(estimator, judged, check)
-        bars(0, 0, "fit again for the page")
+        bars(0, 0, "refitting for the report")
         with caught_warnings():
             fit(estimator, judged)
-        bars(0, 0, "writing the page")
+        bars(0, 0, "writing the report")
         name = Path(table.name).name
         write_page(path, estimator, parts, judged, answer, name, include_data=include_data)
     screen.json({"command": "report", "page": str(path)})
@@ -119,10 +122,10 @@ def report_page(
 
 
 def _fit_again(screen: Screen, model: str, name: str, estimator: Any) -> TableDesign:
-    """Fit a loaded model on its own table, as `fit` did."""
+    """Fit a loaded model again on its own table, as `fit` did."""
     _, parts = own_rows(model, estimator, Reading(), name)
     with screen.bars() as bars, threads_for(parts):
-        bars(0, 0, "fit again for the intervals")
+        bars(0, 0, "refitting for the intervals")
         fit_all(estimator, parts, assessed_rows(parts, 0)[0])
     return parts
 
@@ -135,11 +138,12 @@ def own_rows(
     group: str | None = None,
     weight: str | None = None,
 ) -> tuple[Table, TableDesign]:
-    """The table that a model file was fitted on, taken apart as it was."""
+    """The table that a model file was fitted on, with its columns used as they were then."""
     features, known = columns_of(model, estimator)
     if "target" not in known:
         raise UserError(
-            f"{model} does not name its target: this is for models that `fitonce fit` wrote."
+            f"{model} does not name its target: this command needs a model written by `fitonce "
+            "fit`."
         )
     table = reading.table(name, [known["target"]])
     parts = design(
@@ -157,7 +161,7 @@ def own_rows(
 
 def columns_of(model: str, estimator: Any) -> tuple[list[Feature], dict[str, Any]]:
     """The features a model file was fitted on, from its metadata or, for models saved from Python,
-    its feature names; and all that the file knows of its table.
+    from its feature names; and everything the file stores about its table.
     """
     known = read_metadata(model)
     if "columns" in known:
@@ -165,16 +169,16 @@ def columns_of(model: str, estimator: Any) -> tuple[list[Feature], dict[str, Any
     names = getattr(estimator, "feature_names_in_", None)
     if names is None:
         raise UserError(
-            f"{model} does not say which columns it was fitted on: it was saved from Python "
-            "without column names. Predict there, or fit it on a table with names."
+            f"{model} does not contain the names of its columns: it was saved from Python without "
+            "column names. Predict from Python, or fit it on a table with column names."
         )
     return [Feature(name, NUMBERS, name) for name in map(str, names)], {}
 
 
 def _unknown_categories(estimator: Any, X: pl.DataFrame) -> Iterator[str]:
-    """A word about values that the categories of the model's rows do not have.
+    """Remarks about values that are none of the model's categories.
 
-    Only pipelines of `fit` are known from the inside.
+    Works only for pipelines made by `fit`, whose steps are known.
     """
     steps = getattr(estimator, "named_steps", {})
     encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("categories")
@@ -185,10 +189,10 @@ def _unknown_categories(estimator: Any, X: pl.DataFrame) -> Iterator[str]:
     for values, known, rare in learned:
         others = values.filter(~values.is_in(known.tolist()))
         if others.len():
-            taken = "as none of its values" if rare is None else "with its rare values"
+            taken = "as none of its values" if rare is None else "as one of its rare values"
             yield (
-                f"{others.len():,} values of {values.name!r} did not occur when the model was "
-                f"fitted ({examples(others)}): they count {taken}"
+                f"{others.len():,} values of {values.name!r} were not in the training table "
+                f"({examples(others)}): they count {taken}"
             )
 
 
@@ -204,12 +208,12 @@ def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> lis
 
 
 def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
-    """How well the predictions agree with a target that the rows happen to have."""
+    """How well the predictions agree with the target, if the new rows have it."""
     if hasattr(estimator, "classes_"):
         right = (text_of(truth) == predicted.cast(pl.String)).drop_nulls()
         agree = f"{int(right.sum()):,} of {right.len():,} predictions agree"
         said = f"{agree} with the column {truth.name!r}"
     else:
         error: Any = (truth.cast(pl.Float64, strict=False) - predicted).abs().mean()
-        said = f"mean absolute error beside the column {truth.name!r}: {error:.4g}"
-    return f"{said} (no honest figure if the model was fitted on these rows)"
+        said = f"mean absolute error against the column {truth.name!r}: {error:.4g}"
+    return f"{said} (too optimistic if the model was fitted on these rows)"

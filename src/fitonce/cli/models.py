@@ -1,6 +1,6 @@
-"""From a design and the settings of a command to an estimator.
+"""From a table and the settings of a command to an estimator.
 
-Preprocessing and model in one pipeline, refitted inside every fold.
+Preprocessing and model form one pipeline, which is refitted in every fold.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ from .features import Feature
 from .options import Settings
 from .remarks import counted
 
-LANDMARKS_ABOVE = 2000  # rows; above, landmarks stand for them unless the user says otherwise
+LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
 N_LANDMARKS = 300
-# categories of one column: as many as a share of the rows, within bounds; rarer ones share one
+# categories of one column: at most a share of the rows, within bounds; rarer ones are merged
 CATEGORY_SHARE, FEWEST_LEVELS, MOST_LEVELS = 0.1, 20, 500
-RARE = 3  # rows; fewer of one category say nothing by themselves
+RARE = 3  # rows; categories with fewer rows are merged
 MODELS: dict[str, dict[str, Any]] = {
     "classification": {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC},
     "regression": {"ridge": KernelRidge},
 }
-# older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
+# older versions of scikit-learn find columns by name only through a protocol that newer polars
+# lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
-LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels that a table does not need
+LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels not offered for tables
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
 COMMITTEES: dict[str, Any] = {
     "classification": KernelCommitteeClassifier,
@@ -54,23 +55,23 @@ KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT
 
 
 def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, list[str]]:
-    """The estimator for a table, and what is to be said about it."""
+    """The estimator for a table, and remarks about it."""
     allowed = MODELS[design.task]
     effort = one_of(settings.effort, "effort", EFFORTS)
     if effort == "best":
         _check_alone(settings)
         if design.confounds is not None:
             raise UserError(
-                "--effort best does not take --confound: a committee knows no confounds. Leave "
-                "one of the two out."
+                "--effort best does not support --confound, because committees cannot adjust for "
+                "confounds. Leave out one of the two options."
             )
         if len(design.y) <= LANDMARKS_ABOVE:
             return pipeline_of(design, COMMITTEES[design.task]()), merged_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
-            f"--model {name} is not for {design.task}: use {' or '.join(allowed)}, or --task to "
-            "say what the target is."
+            f"--model {name} cannot be used for {design.task}: use {' or '.join(allowed)}, or set "
+            "the kind of target with --task."
         )
     kernel = kernel_named(settings.kernel)
     chosen: dict[str, Any] = {
@@ -86,34 +87,36 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         chosen["metric"] = metric
         if not _has_metric(kernel):
             raise UserError(
-                f"--metric {metric} needs a kernel of distances, got --kernel {settings.kernel}: "
-                f"use one of {', '.join(MetricKernels)}."
+                f"--metric {metric} needs a kernel based on distances, got --kernel "
+                f"{settings.kernel}: use one of {', '.join(MetricKernels)}."
             )
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
     model = allowed[name](**chosen)
     if effort == "best":
-        notes.append(f"--effort best is for at most {LANDMARKS_ABOVE:,} rows: one model instead")
+        notes.append(
+            f"--effort best needs at most {LANDMARKS_ABOVE:,} rows: one model is used instead"
+        )
     return pipeline_of(design, model), [*notes, *merged_categories(design)]
 
 
 def _usual_kernel(settings: Settings, n_rows: int) -> str:
-    """The kernel where none is named: chosen among families, unless that is to be fast, gamma is
-    given, which is that of rbf, or there are so many rows that landmarks stand for them.
+    """The kernel if none is named. It is tuned, unless the fit should be fast, gamma is given
+    (which then belongs to rbf), or there are so many rows that landmarks are used.
     """
     chooses = settings.effort == "default" and settings.gamma == "tune"
     return "tune" if chooses and n_rows <= LANDMARKS_ABOVE else "rbf"
 
 
 def _check_alone(settings: Settings) -> None:
-    """A committee chooses for itself what other settings would say of one model."""
+    """Refuse settings of a single model, since a committee chooses them itself."""
     usual = vars(replace(Settings(), effort=settings.effort))
     free = ("effort", "landmarks")
     given = [name for name in usual if name not in free and vars(settings)[name] != usual[name]]
     if given:
         raise UserError(
-            f"--effort best tries kernels, widths and regularisation by itself and cannot go with "
-            f"--{given[0]}: leave one of the two out."
+            f"--effort best tunes kernels, widths and regularization itself and cannot be combined "
+            f"with --{given[0]}: leave out one of the two."
         )
 
 
@@ -123,28 +126,28 @@ def _has_metric(kernel: str | list[str]) -> bool:
 
 
 def kernel_named(text: str) -> str | list[str]:
-    """The kernel of an option; a list where several are named with commas."""
+    """The kernel given by an option; a list if several are named."""
     names = [one_of(name.strip(), "kernel", KERNELS) for name in text.split(",")]
     if len(names) == 1:
         return names[0]
     words = [name for name in names if name in ("auto", "tune")]
     if words:
         raise UserError(
-            f"--kernel {words[0]} stands by itself, got {text!r}: name the kernels to choose from, "
-            "with commas."
+            f"--kernel {words[0]} cannot be combined with other kernels, got {text!r}: name the "
+            "kernels to choose from, separated by commas."
         )
     return names
 
 
 def pipeline_of(design: TableDesign, model: Any) -> Pipeline:
-    """A model behind the preprocessing of a table."""
+    """A pipeline of the preprocessing of a table and a model."""
     columns = preprocessing(design.features, len(design.y))
     return Pipeline([("columns", columns), ("model", model)])
 
 
 def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
-    """Numbers: median for what is missing, with a mark, and unit variance. Categories: one column
-    each, rare and unknown ones together.
+    """Numbers: missing values become the median, with an indicator; then unit variance. Categories:
+    one column each; rare and unknown ones share a column.
     """
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encode = OneHotEncoder(
@@ -162,12 +165,12 @@ def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
 
 
 def most_levels(n_rows: int) -> int:
-    """How many categories of one column are told apart, the rare ones together counting as one."""
+    """The number of categories kept for one column; all rare ones count as one."""
     return min(max(FEWEST_LEVELS, int(CATEGORY_SHARE * n_rows)), MOST_LEVELS)
 
 
 def merged_categories(design: TableDesign) -> list[str]:
-    """A word about columns of which some categories are taken together."""
+    """Remarks about columns in which some categories are merged."""
     notes = []
     for feature in (feature for feature in design.features if feature.is_category):
         counts = np.sort(design.X[feature.name].value_counts()["count"].to_numpy())[::-1]
@@ -176,15 +179,16 @@ def merged_categories(design: TableDesign) -> list[str]:
             rows = counted(int(rare.sum()))
             notes.append(
                 f"{feature.name!r}: {len(counts):,} categories, of which the {len(rare):,} rarest "
-                f"({rows}) are taken together"
+                f"({rows}) are merged"
             )
     return notes
 
 
 def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:
-    """How many landmarks, None for every row.
+    """The number of landmarks, None to use every row.
 
-    More rows than `LANDMARKS_ABOVE` get some unless told otherwise; a linear kernel needs none.
+    Tables with more than `LANDMARKS_ABOVE` rows get landmarks by default; a linear kernel needs
+    none.
     """
     if text == "none" or (text == "auto" and (n_rows <= LANDMARKS_ABOVE or kernel == "linear")):
         return None, []
@@ -192,11 +196,11 @@ def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[st
         return min(int(text), n_rows), []
     if text != "auto":
         raise UserError(
-            f"--landmarks must be auto, none or a number from 2 on, got {text!r} instead."
+            f"--landmarks must be auto, none or a number of at least 2, got {text!r} instead."
         )
     return N_LANDMARKS, [
-        f"{n_rows:,} rows are more than {LANDMARKS_ABOVE:,}: {N_LANDMARKS} landmarks stand for "
-        "them (Nyström); --landmarks changes that"
+        f"more than {LANDMARKS_ABOVE:,} rows ({n_rows:,}): the model uses {N_LANDMARKS} landmarks "
+        "(Nyström approximation); change this with --landmarks"
     ]
 
 

@@ -1,7 +1,7 @@
-"""Options in groups that several commands share, with the words that explain them.
+"""Groups of options that several commands share, with their help texts.
 
-A command takes whole groups; `unfolded` makes an option of every field for typer to read, and puts
-the groups together again.
+A command takes whole groups. `unfolded` turns every field into an option for typer to read, and
+puts the groups together again.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ TABLE_OUT = "File: .csv, .tsv, .parquet or .arrow; standard output if not given.
 
 
 def complete_column(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Names of columns of the table that was typed before."""
+    """Column names of the table that was typed before."""
     from .tables import column_names
 
-    # while a line is unfinished, arguments wait in args
+    # while the command line is incomplete, the arguments are in args
     typed = [ctx.params.get("table"), ctx.params.get("rows"), *ctx.args]
     names = [name for path in typed if path for name in column_names(str(path))]
     return [name for name in names if name.startswith(incomplete)]
@@ -54,7 +54,7 @@ TableFile = Annotated[
 ]
 ModelFile = Annotated[
     str,
-    typer.Argument(help="Model file that `fitonce fit` (or fitonce.save) wrote.", metavar="MODEL"),
+    typer.Argument(help="Model file written by `fitonce fit` or fitonce.save.", metavar="MODEL"),
 ]
 Group = Annotated[
     str | None,
@@ -62,31 +62,31 @@ Group = Annotated[
 ]
 Folds = Annotated[
     int | None,
-    check_option("Number of folds; 10 up to 500 rows, 5 above.", "--folds", min=2),
+    check_option("Number of folds; by default 10 up to 500 rows, 5 above.", "--folds", min=2),
 ]
-Seed = Annotated[int, check_option("Seed of folds, permutations and landmarks.", "--seed", min=0)]
+Seed = Annotated[int, check_option("Seed for folds, permutations and landmarks.", "--seed", min=0)]
 Weight = Annotated[
-    str | None, column_option("Column of row weights; 2 counts like a repeated row.")
+    str | None, column_option("Column of row weights; weight 2 counts like a repeated row.")
 ]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a text file is read."""
+    """How to read a text file."""
 
     separator: Annotated[
-        str | None, option(COLUMNS, "Separator of a text file, if it is not found out rightly.")
+        str | None, option(COLUMNS, "Separator of a text file, if not detected correctly.")
     ] = None
     header: Annotated[
         bool | None,
-        option(COLUMNS, "Whether the first row has the names.", "--header/--no-header"),
+        option(COLUMNS, "Whether the first row has the column names.", "--header/--no-header"),
     ] = None
     sheet: Annotated[
         str | None, option(COLUMNS, "Sheet of a spreadsheet; the first if not given.")
     ] = None
 
     def table(self, path: str, expected: Collection[str | None] = ()) -> Table:
-        """The table in a file; `expected` are names of columns that the caller knows of."""
+        """The table in a file; `expected` are column names that the caller knows."""
         from .tables import read_table
 
         mark = None if self.separator is None else MARKS.get(self.separator, self.separator)
@@ -102,7 +102,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Request:
-    """Which table, and what its columns are for."""
+    """Which table, and what its columns are used for."""
 
     table: TableFile
     target: Annotated[str, column_option("The column to predict.", "--target", "-t")]
@@ -110,7 +110,7 @@ class Request:
         str,
         option(
             COLUMNS,
-            "classification, regression, or auto: by what the target looks like, which is said.",
+            "classification, regression, or auto (decided from the values of the target).",
         ),
     ] = "auto"
     group: Group = None
@@ -118,18 +118,20 @@ class Request:
     confound: Annotated[
         list[str] | None,
         column_option(
-            "Column that must not explain anything, such as age or site: numbers, or categories "
-            "(--categorical for codes); repeat for more."
+            "Column to adjust for, such as age or site: numbers, or categories (--categorical for "
+            "numeric codes); repeat for more."
         ),
     ] = None
     drop: Annotated[list[str] | None, column_option("Column to leave out; repeat for more.")] = None
     keep: Annotated[
         list[str] | None,
-        column_option("Column to use although it looks like an identifier; repeat for more."),
+        column_option("Column to use even if it looks like an identifier; repeat for more."),
     ] = None
     categorical: Annotated[
         list[str] | None,
-        column_option("Column of numbers that are names, such as codes; repeat for more."),
+        column_option(
+            "Numeric column whose values are categories, such as codes; repeat for more."
+        ),
     ] = None
 
     def read(self, reading: Reading) -> Table:
@@ -138,19 +140,19 @@ class Request:
 
     @property
     def roles(self) -> dict[str, Any]:
-        """What each column is for, by the names that `design` knows."""
+        """What each column is used for, under the names that `design` knows."""
         return {name: value for name, value in vars(self).items() if name != "table"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user may choose about a model; None leaves it to the program."""
+    """The user's choices about a model; None leaves a choice to the program."""
 
     effort: Annotated[
         str,
         model_option(
-            "fast: one kernel, rbf; default: the kernel is chosen; best: a committee of models "
-            "with different kernels, weighed by their held-out probabilities. Above 2,000 rows all "
+            "fast: one kernel, rbf; default: the kernel is tuned; best: a committee of models with "
+            "different kernels, weighted by their held-out probabilities. Above 2,000 rows, all "
             "are fast."
         ),
     ] = "default"
@@ -161,43 +163,42 @@ class Settings:
         str,
         model_option(
             "rbf, exponential, matern32, matern52, laplacian, linear, poly or cosine; tune, or "
-            "several with commas, to have one chosen; auto: as --effort says, and for more than "
-            "2,000 rows the better of linear and rbf."
+            "several separated by commas, to choose one by cross-validation; auto follows "
+            "--effort, and above 2,000 rows takes the better of linear and rbf."
         ),
     ] = "auto"
     gamma: Annotated[str, model_option("Kernel width: tune, scale or a number.")] = "tune"
-    alpha: Annotated[str, model_option("Regularisation: tune or a number.")] = "tune"
+    alpha: Annotated[str, model_option("Regularization: tune or a number.")] = "tune"
     confounding: Annotated[
         str,
         model_option(
-            "What is done with confounds: remove (out of the features, on every training set), "
-            "include (as predictors without a penalty) or columns (out of the columns)."
+            "How to adjust for confounds: remove (from the features, in every training set), "
+            "include (as unpenalized predictors) or columns (remove from the columns)."
         ),
     ] = "remove"
     metric: Annotated[
         str,
         model_option(
-            "A metric learned from the data: none, diagonal (a weight for each feature), full or "
-            "learn (the better of both). Kept where it pays."
+            "Learn a metric from the data: none, diagonal (a weight for each feature), full or "
+            "learn (the better of both). It is kept only if it improves predictions."
         ),
     ] = "none"
     penalty: str = "function"  # for --versus only
     landmarks: Annotated[
         str,
         model_option(
-            "Points that stand for the rows of a large table: auto (above 2,000 rows), none or a "
-            "number."
+            "Landmark points for large tables: auto (above 2,000 rows), none or a number."
         ),
     ] = "auto"
 
     def changed(self, text: str) -> Settings:
-        """These settings with some of them replaced, as in "kernel=linear,alpha=1"."""
+        """These settings with some replaced, as in "kernel=linear,alpha=1"."""
         changes: dict[str, str] = {}
         for part in text.split(","):
             name, equals, value = (piece.strip() for piece in part.partition("="))
             if not equals or name not in vars(self) or not value:
                 raise UserError(
-                    f"{part!r} is no setting: write name=value, such as kernel=linear,alpha=1. "
+                    f"{part!r} is not a setting: write name=value, such as kernel=linear,alpha=1. "
                     f"The names are {', '.join(vars(self))}."
                 )
             changes[name] = value
@@ -205,7 +206,7 @@ class Settings:
 
     @property
     def tuned(self) -> list[str]:
-        """What the training rows decide."""
+        """The settings that are chosen from the training rows."""
         names = ("gamma", "alpha", "penalty")
         found = [name for name in names if getattr(self, name) in ("tune", "scale")]
         return ["kernel", *found] if self.kernel == "tune" or "," in self.kernel else found
@@ -218,11 +219,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Check:
-    """How a model is checked, by the names that `assess` knows."""
+    """How a model is evaluated, under the names that `assess` knows."""
 
     cv: Folds = None
     repeats: Annotated[
-        int, check_option("How often the rows are divided into folds anew.", min=1)
+        int, check_option("How often to repeat the cross-validation with new folds.", min=1)
     ] = 1
     permutations: Annotated[
         str,
@@ -235,42 +236,44 @@ class Check:
     def __post_init__(self) -> None:
         if self.permutations != "auto" and not self.permutations.isdigit():
             raise UserError(
-                "--permutations must be auto or a number from 0 on, got "
+                "--permutations must be auto or a number of at least 0, got "
                 f"{self.permutations!r} instead."
             )
 
     @property
     def options(self) -> dict[str, Any]:
-        """All of it, with the permutations as a number where they are one."""
+        """All options, with the permutations as an integer if a number is given."""
         count = self.permutations if self.permutations == "auto" else int(self.permutations)
         return {**vars(self), "permutations": count}
 
 
 @dataclass(frozen=True)
 class Permuting:
-    """How the permutation test is made, by the names that `significance` knows."""
+    """How to run the permutation test, under the names that `significance` knows."""
 
     permutations: Annotated[int, check_option("Number of permutations.", min=1)] = 999
     statistic: Annotated[
         str,
         check_option(
-            "quick: kernel width from the spread of the features; same: tuned again each time."
+            "quick: kernel width from the spread of the features; same: tuned for every "
+            "permutation."
         ),
     ] = "quick"
     permute: Annotated[
         str | None,
         check_option(
-            "within-folds, resplit or free; by default what is valid with the folds.", "--mode"
+            "within-folds, resplit or free; by default a mode that is valid for the folds.",
+            "--mode",
         ),
     ] = None
     exchange: Annotated[
-        str | None, check_option("What trades places: rows, within, whole, sign or shift.")
+        str | None, check_option("What is exchanged: rows, within, whole, sign or shift.")
     ] = None
     most_rows: Annotated[
         int,
-        check_option("Test a random sample of so many rows, if there are more.", "--rows", min=10),
+        check_option("Test at most this many rows, drawn at random.", "--rows", min=10),
     ] = 2000
-    checkpoint: Annotated[str | None, check_option("File to go on from after an interruption.")] = (
+    checkpoint: Annotated[str | None, check_option("File from which to resume after a stop.")] = (
         None
     )
     cv: Folds = None
@@ -283,13 +286,13 @@ class Permuting:
 
 @dataclass(frozen=True)
 class ResultFiles:
-    """What a fit writes, and where to."""
+    """The files that a fit writes."""
 
     out: Annotated[
         str | None, output_option("Folder for the results, or the name of the model file.", *OUT)
     ] = None
     page: Annotated[
-        bool, output_option("Whether to write the HTML page beside the model.", "--page/--no-page")
+        bool, output_option("Whether to write the HTML report as well.", "--page/--no-page")
     ] = True
 
 
@@ -297,9 +300,9 @@ class ResultFiles:
 class Shown:
     """What is printed."""
 
-    json: Annotated[bool, output_option("One JSON object on standard output.", "--json")] = False
+    json: Annotated[bool, output_option("Print one JSON object.", "--json")] = False
     quiet: Annotated[
-        bool, output_option("Nothing but the paths of the files written.", "--quiet", "-q")
+        bool, output_option("Print only the paths of the files written.", "--quiet", "-q")
     ] = False
 
     @property
@@ -310,9 +313,9 @@ class Shown:
 
 
 def unfolded(command: Callable[..., None], hidden: Collection[str] = ()) -> Callable[..., None]:
-    """The command with every field of its groups as a parameter of its own, less the hidden ones.
+    """The command with one parameter for every field of its groups, except the hidden ones.
 
-    Where a group has a default, it gives the fields theirs.
+    If a group has a default, it gives the fields theirs.
     """
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, tuple[Callable[..., Any], set[str]]] = {}
@@ -338,7 +341,7 @@ def unfolded(command: Callable[..., None], hidden: Collection[str] = ()) -> Call
 
 
 def _options(kind: Any, default: Any) -> list[inspect.Parameter]:
-    """A parameter for every field of a group that typer knows how to ask for."""
+    """A parameter for every field of a group that has a typer option."""
     hints = get_type_hints(kind, include_extras=True)
     return [
         inspect.Parameter(

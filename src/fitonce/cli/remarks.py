@@ -1,4 +1,4 @@
-"""Remarks about a table, one line for columns of which the same is said."""
+"""Remarks about a table; columns with the same remark share a line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-MOST_ALIKE = 3  # lines about as many columns; the others are named together
+MOST_ALIKE = 3  # columns with a line each; the others are named together
 
 
 class Remarks:
     """Lines in the order in which they came up.
 
-    `about` gathers what is said of columns: the same text, or texts of the same kind, in one place.
+    `about` collects remarks on columns: equal texts, or texts of the same kind, stand together.
     """
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
@@ -22,7 +22,7 @@ class Remarks:
         self._said.setdefault(line, [])
 
     def about(self, name: str, text: str, kind: str | None = None) -> None:
-        """Something about a column; texts of one kind stand together."""
+        """Add a remark about a column; texts of one kind stand together."""
         self._said.setdefault(text if kind is None else kind, []).append((name, text))
 
     @property
@@ -37,11 +37,11 @@ def _lines(key: str, said: list[tuple[str, str]]) -> list[str]:
         return [f"{listed([name for name, _ in said])}: {said[0][1]}"]
     lines = [f"{name!r}: {text}" for name, text in said[:MOST_ALIKE]]
     others = [name for name, _ in said[MOST_ALIKE:]]
-    return [*lines, f"{listed(others)}: likewise"] if others else lines
+    return [*lines, f"{listed(others)}: the same"] if others else lines
 
 
 def listed(names: Sequence[str], most: int = 6) -> str:
-    """Names in quotes, the first of them where they are many."""
+    """Names in quotes; only the first ones if there are many."""
     shown = ", ".join(repr(name) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
 
@@ -51,12 +51,14 @@ def counted(count: int, what: str = "row") -> str:
 
 
 def option(name: str, *values: str) -> str:
-    """An option as it can be pasted into a shell, once for each of its values."""
+    """An option that can be pasted into a shell, repeated for each value."""
     return " ".join(f"--{name} {quoted(value)}" for value in values)
 
 
 def quoted(value: str) -> str:
-    """A word of a command line, in double quotes, which all shells know, where that is enough."""
+    """A word of a command line, in double quotes, which all shells understand, if that is
+    enough.
+    """
     if re.fullmatch(r"[\w.,:/+@%=-]+", value):
         return value
     return shlex.quote(value) if re.search(r'["$`\\!]', value) else f'"{value}"'

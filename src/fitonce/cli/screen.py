@@ -1,6 +1,6 @@
-"""Where answers, progress and remarks go.
+"""Where answers, progress and remarks are printed.
 
-Rich tables and bars on a terminal, plain text elsewhere, nothing but paths when quiet.
+Rich tables and progress bars on a terminal, plain text elsewhere, only paths with --quiet.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ PIPED_WIDTH = 110
 
 
 class Counted(MofNCompleteColumn):
-    """How many of how many are done; nothing where that is not known."""
+    """How many of how many are done; nothing if the total is not known."""
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.total is not None else Text("")
 
 
 class Screen:
-    """Standard output for answers, standard error for progress and doubts about the run."""
+    """Standard output for answers, standard error for progress and warnings."""
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):  # a terminal that cannot show Ã need not stop us
+            # do not fail on a terminal that cannot show a character
+            if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
         self.quiet, self.as_json = quiet, as_json
         width = None if sys.stdout.isatty() else PIPED_WIDTH
@@ -57,13 +58,13 @@ class Screen:
         return self.quiet or self.as_json
 
     def show(self, *parts: RenderableType) -> None:
-        """Parts of an answer, one below the other."""
+        """Print parts of an answer, one below the other."""
         if not self.silent:
             for part in parts:
                 self.out.print(part)
 
     def files(self, written: Mapping[str, str]) -> None:
-        """Files that were written: the last lines, one each; bare paths when quiet."""
+        """Print the files that were written, one per line; only the paths with --quiet."""
         if not self.as_json:
             for what, path in written.items():
                 label = Text() if self.quiet else Text(f"{what}: ", style="dim")
@@ -74,12 +75,12 @@ class Screen:
             print(json.dumps(answer, ensure_ascii=False, allow_nan=False, indent=2))
 
     def aside(self, text: str) -> None:
-        """A remark on standard error, out of the way of data on standard output."""
+        """Print a remark on standard error, separate from data on standard output."""
         if not self.silent:
             self.err.print(Text(text, style="dim"), soft_wrap=True)
 
     def table(self, *columns: str | Column, rows: Iterable[Iterable[str]] = ()) -> RichTable:
-        """A table to be shown, with some rows or to be filled: Markdown but on a terminal."""
+        """A table to be shown, with rows or to be filled; Markdown unless on a terminal."""
         plain = not self.out.is_terminal
         kind = box.MARKDOWN if plain else box.SIMPLE_HEAD
         table = RichTable(*columns, box=kind, pad_edge=plain, header_style="dim")
@@ -109,9 +110,9 @@ class Screen:
 
 
 class Bars:
-    """Named bars of one piece of work.
+    """Named progress bars of one piece of work.
 
-    What is finished, or goes on without a known end, is over once something else begins.
+    A bar ends when it is finished, or, if its total is not known, when the next one begins.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -120,7 +121,7 @@ class Bars:
         self.ended: set[str] = set()
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """Show that `done` of `total` (0 if not known) are done."""
+        """Show that `done` of `total` (0 if unknown) are done."""
         for other in self.ended - {what}:
             self.progress.remove_task(self.tasks.pop(other))
         self.ended &= {what}

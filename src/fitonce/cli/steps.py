@@ -1,4 +1,4 @@
-"""Steps that several commands take: which rows are assessed, the assessment, the fit, the page."""
+"""Steps that several commands share: the rows to assess, the assessment, the fit, the report."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from .options import Check
 from .tables import make_folder
 
 SMALL = 1000  # rows up to which one BLAS thread is faster than several
-# rows; above, a sample is assessed and chooses the kernel width
+# rows; above this, a sample is assessed and chooses the kernel width
 SAMPLE_ABOVE, SAMPLE = 20_000, 10_000
-MOST_NUMBERS = 100_000_000  # of a table all of whose rows enter a model without landmarks
+MOST_NUMBERS = 100_000_000  # largest table from which a model without landmarks uses all rows
 
 
 def threads_for(parts: TableDesign) -> Any:
-    """One BLAS thread for a small table.
+    """Use one BLAS thread for a small table.
 
-    Its matrices lose time to more, most of it where other programs are at work.
+    Several threads slow down small matrices, most of all when other programs are running.
     """
     return threadpool_limits(1 if len(parts.y) <= SMALL else None)
 
 
 def assessed_rows(parts: TableDesign, seed: int) -> tuple[TableDesign, list[str]]:
-    """The rows on which a model is assessed: all of them, or a sample of very many."""
+    """The rows on which a model is assessed: all of them, or a sample if there are very many."""
     if len(parts.y) <= SAMPLE_ABOVE:
         return parts, []
     return parts.sample(SAMPLE, seed), [
         f"more than {SAMPLE_ABOVE:,} rows: scores and kernel width come from a random sample of "
-        f"{SAMPLE:,}; the model is fitted on all"
+        f"{SAMPLE:,}; the model is fitted on all rows"
     ]
 
 
 def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
-    """The assessment; its warnings are in it, so that Python's need not be printed."""
+    """The assessment; it contains its warnings, so that Python need not print them."""
     rows = {
         "groups": parts.groups,
         "sample_weight": parts.weights,
@@ -52,10 +52,10 @@ def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
 
 
 def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[Any, list[str]]:
-    """Fit on all rows, with the kernel that a sample chooses where there is one.
+    """Fit on all rows, with the kernel chosen on a sample if there is one.
 
-    Returns the model of the assessed rows, which is the same where these are all, and what was
-    warned of.
+    Returns the model of the assessed rows, which is the same model if these are all rows, and the
+    warnings.
     """
     with caught_warnings() as caught:
         shown = estimator
@@ -70,7 +70,7 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[An
 
 
 def fitted_rows(estimator: Any, parts: TableDesign) -> TableDesign:
-    """All rows, or as many as a model without landmarks can hold at once."""
+    """All rows, or as many as a model without landmarks can process at once."""
     most = MOST_NUMBERS // max(parts.X.width, 1)
     landmarks = getattr(estimator[-1], "landmarks", None)
     return parts if landmarks is not None else parts.sample(most, 0)
@@ -85,8 +85,8 @@ def write_page(
     name: str,
     **options: Any,
 ) -> None:
-    """Write the HTML page of a model of the assessed rows; ImportError where what it needs is not
-    installed.
+    """Write the HTML report of a model of the assessed rows; raises ImportError if a package is
+    missing.
     """
     from ..report import write_report
     from ..report.subject import Origin
@@ -102,5 +102,5 @@ def write_page(
         **options,
     }
     make_folder(path)
-    with caught_warnings():  # those of the fit have been shown
+    with caught_warnings():  # those of the fit have been shown already
         write_report(path, estimator, judged.X, judged.y, assessment=answer, **given)

@@ -1,10 +1,8 @@
-"""Tables in files: CSV, TSV, Excel, Parquet, Arrow. What was assumed while reading is written down
-as notes; where results go is checked before the work begins, and they are written whole or not at
-all.
+"""Tables in files: CSV, TSV, Excel, Parquet, Arrow. Assumptions made while reading become notes.
+Output paths are checked before the work begins, and files are written completely or not at all.
 
-A text file is read as strings; which columns are numbers is decided in `features`, where it can be
-told. The separator, the character encoding and whether there is a header are found out, and said
-where they are not the usual ones.
+A text file is read as strings; `features` decides which columns are numbers. The separator, the
+character encoding and the presence of a header are detected, and reported if they are unusual.
 """
 
 from __future__ import annotations
@@ -47,13 +45,13 @@ MISSING = (
     "#N/A",
 )
 NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
-SAMPLE_LINES, SAMPLE_BYTES = 50, 200_000  # of a text file, from which its form is found out
+SAMPLE_LINES, SAMPLE_BYTES = 50, 200_000  # of a text file, from which its format is detected
 STDIN = "-"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its name and what was assumed while reading it."""
+    """A table with its name and the assumptions made while reading it."""
 
     frame: pl.DataFrame
     name: str
@@ -61,7 +59,7 @@ class Table:
 
 
 def stem_of(path: str) -> str:
-    """The name of a file without its folder and ending."""
+    """The name of a file without folder and ending."""
     name = Path(path).name
     return "table" if path == STDIN else name.removesuffix(".gz").rsplit(".", 1)[0] or name
 
@@ -74,22 +72,22 @@ def read_table(
     sheet: str | None = None,
     expected: Collection[str | None] = (),
 ) -> Table:
-    """The table in a file, or on standard input for "-".
+    """Read the table in a file, or from standard input for "-".
 
-    `expected` are names of columns that the caller knows of: a first row that holds one of them is
-    a header even if it looks like data. `sheet` is that of a spreadsheet, the first if None.
+    `expected` are column names that the caller knows: a first row with one of them is a header even
+    if it looks like data. `sheet` names a sheet of a spreadsheet; None means the first.
     """
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     if ending in FOREIGN:
         raise UserError(
-            f"{path} is a file of {FOREIGN[ending]}, which fitonce does not read: save the table "
-            "as CSV, Excel or Parquet."
+            f"{path} is a file of {FOREIGN[ending]}, which fitonce cannot read: save the table as "
+            "CSV, Excel or Parquet."
         )
     content = _bytes(path)
     if content[:2] == b"\x1f\x8b":
         content = _unzipped(content, path)
     if not content.strip():
-        raise UserError(f"{path} is empty: there is no table in it.")
+        raise UserError(f"{path} is empty.")
     try:
         if ending in PARQUET or content[:4] == b"PAR1":
             table = Table(pl.read_parquet(io.BytesIO(content)), path)
@@ -114,7 +112,7 @@ def _bytes(path: str) -> bytes:
     file = Path(path)
     if file.is_dir():
         raise UserError(
-            f"{path} is a folder, not a table: name a CSV, TSV, Excel, Parquet or Arrow file in it."
+            f"{path} is a folder: give a CSV, TSV, Excel, Parquet or Arrow file in it instead."
         )
     try:
         return file.read_bytes()
@@ -153,7 +151,7 @@ def _text(
         notes.append(f"columns are separated by a {SEPARATORS[mark]}")
     has_header = _has_header(lines, expected) if header is None else header
     if not has_header:
-        found = "the first row looks like data, so that there is no header"
+        found = "the first row looks like data, so the table has no header"
         reason = found if header is None else "no header"
         notes.append(f"{reason}: columns are called {_first(_numbered(len(lines[0])), 3)}")
     _check_ragged(lines, path, mark)
@@ -170,34 +168,34 @@ def _text(
 
 
 def _utf8(content: bytes, path: str) -> tuple[bytes, list[str]]:
-    """The text in UTF-8 without its mark, and what had to be assumed about its encoding."""
+    """The text in UTF-8 without byte-order mark, and notes on its encoding."""
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return content.decode("utf-16").encode("utf-8"), ["the file is UTF-16"]
     if b"\x00" in content[:10_000]:
         raise UserError(
-            f"{path} is not a text table: it holds binary data. fitonce reads CSV, TSV, Excel, "
+            f"{path} is not a text table: it contains binary data. fitonce reads CSV, TSV, Excel, "
             "Parquet and Arrow files."
         )
     try:
         content.decode("utf-8")
     except UnicodeDecodeError:
         latin = content.decode("latin-1").encode("utf-8")
-        return latin, ["the file is not UTF-8: read as latin-1"]
+        return latin, ["the file is not UTF-8: it was read as Latin-1"]
     return content.removeprefix(b"\xef\xbb\xbf"), []
 
 
 def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
-    """One sheet of a spreadsheet."""
+    """Read one sheet of a spreadsheet."""
     try:
         import fastexcel
     except ImportError:
         raise UserError(
-            f"{path} is a spreadsheet, which needs fastexcel: pip install 'fitonce[cli]', or save "
-            "the table as CSV."
+            f"{path} is a spreadsheet, and reading it needs fastexcel: pip install 'fitonce[cli]', "
+            "or save the table as CSV."
         ) from None
     try:
         book = fastexcel.read_excel(content)
-    except Exception as error:  # whatever its parser says of a broken file
+    except Exception as error:  # whatever the parser raises for a broken file
         why = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no reason"
         raise UserError(f"{path} cannot be read as a spreadsheet: {why}.") from error
     names = list(book.sheet_names)
@@ -205,10 +203,12 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
         raise UserError(f"{path} has no sheet {sheet!r} (--sheet). It has {_first(names, 12)}.")
     chosen, notes = sheet or names[0], []
     if sheet is None and len(names) > 1:
-        notes.append(f"first sheet, {chosen!r}, of {_first(names, 5)} (else --sheet)")
+        notes.append(
+            f"read the first sheet, {chosen!r}, of {_first(names, 5)} (change with --sheet)"
+        )
     frame = _cells(book, chosen)
     if not frame.width:
-        raise UserError(f"the sheet {chosen!r} of {path} is empty: there is no table in it.")
+        raise UserError(f"the sheet {chosen!r} of {path} is empty.")
     frame = frame.with_columns(pl.col(pl.String).replace(MISSING, None))
     frame.columns = _named([name.strip() for name in frame.columns], notes)
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
@@ -217,7 +217,7 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
 def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
     """The cells of a sheet below its header, without empty columns that have no name.
 
-    `polars.read_excel` would do, but calls pyarrow, which may not fit the NumPy that is there.
+    `polars.read_excel` would need pyarrow, which may not fit the installed NumPy.
     """
     frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None, n_rows=n_rows))
     unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
@@ -226,7 +226,7 @@ def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
 
 
 def _plainest(column: pl.Series) -> pl.Series:
-    """Floats that are all whole as integers, and moments that are all midnight as dates."""
+    """Convert whole floats to integers and midnight timestamps to dates, if all values allow it."""
     if column.dtype.is_float() and (column.is_finite() & (column.floor() == column)).all():
         return column.cast(pl.Int64)
     if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
@@ -235,9 +235,9 @@ def _plainest(column: pl.Series) -> pl.Series:
 
 
 def _separator(text: str) -> str:
-    """The separator that cuts the first lines into the same number of fields, the more the better.
+    """The separator that cuts the first lines into the same number of fields, as many as possible.
 
-    A comma where none does.
+    A comma if none does.
     """
     sample = text[:SAMPLE_BYTES].splitlines()[:SAMPLE_LINES]
 
@@ -248,12 +248,12 @@ def _separator(text: str) -> str:
     best = max(SEPARATORS, key=width)
     if width(best) > 1:
         return best
-    return max(SEPARATORS, key="".join(sample[:1]).count)  # ragged: what the first line has most of
+    return max(SEPARATORS, key="".join(sample[:1]).count)  # ragged: the most common in line 1
 
 
 def _has_header(lines: list[list[str]], expected: Collection[str | None]) -> bool:
-    """A first row in which nothing but numbers (or nothing) stands is data, unless it holds a name
-    that the user gave.
+    """A first row with only numbers or empty cells is data, unless it contains a name that the user
+    gave.
     """
     first = [value.strip() for value in lines[0]]
     data = all(NUMBER.match(value) or value in MISSING for value in first)
@@ -264,10 +264,10 @@ def _check_ragged(lines: list[list[str]], path: str, mark: str) -> None:
     for number, line in enumerate(lines, start=1):
         if len(line) > len(lines[0]):
             raise UserError(
-                f"{path} is not a regular table: row {number} has {len(line)} fields where the "
-                f"first has {len(lines[0])} (separated by a "
-                f"{SEPARATORS.get(mark, repr(mark))}). Quote values that contain the separator, "
-                "or name it with --separator."
+                f"{path} is not a regular table: row {number} has {len(line)} fields, but the "
+                f"first row has {len(lines[0])} (separated by a "
+                f"{SEPARATORS.get(mark, repr(mark))}). Quote values that contain the separator, or "
+                "set it with --separator."
             )
 
 
@@ -280,7 +280,7 @@ def _first(names: list[str], most: int) -> str:
 
 
 def _named(names: list[str], notes: list[str]) -> list[str]:
-    """Names that are all there and all different."""
+    """Column names without gaps and duplicates."""
     result: list[str] = []
     for number, name in enumerate(names, start=1):
         unique = f"column_{number}" if re.fullmatch(r"(_duplicated_\d+)?", name) else name
@@ -293,12 +293,12 @@ def _named(names: list[str], notes: list[str]) -> list[str]:
         if old != new or re.search(r"_duplicated_\d+$", new)
     ]
     if changed:
-        notes.append(f"names that were empty or repeated were changed: {_first(changed, 5)}")
+        notes.append(f"empty or repeated column names were changed: {_first(changed, 5)}")
     return result
 
 
 def column_names(path: str) -> list[str]:
-    """The header of a file, for shell completion; empty where it cannot be read quickly."""
+    """The header of a file, for shell completion; empty if it cannot be read quickly."""
     try:
         if path.lower().endswith(PARQUET):
             return list(pl.read_parquet_schema(path))
@@ -310,7 +310,7 @@ def column_names(path: str) -> list[str]:
         with open(path, encoding="utf-8-sig", errors="replace") as file:
             line = file.readline()
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
-    except Exception:  # a shell that completes must never see an error
+    except Exception:  # shell completion must never show an error
         return []
 
 
@@ -318,9 +318,10 @@ def column_names(path: str) -> list[str]:
 
 
 def places(out: str | None, stem: str) -> tuple[Path, Path]:
-    """The model file and the page of a fit.
+    """The paths of the model file and the report of a fit.
 
-    In the folder `out` (the current one if None), or named after it if it ends in .skops or .html.
+    They are in the folder `out` (None: the current one), or named after it if it ends in .skops or
+    .html.
     """
     given = Path(out or ".")
     if given.suffix in (".skops", ".html"):
@@ -336,36 +337,38 @@ def places(out: str | None, stem: str) -> tuple[Path, Path]:
 
 
 def beside(model: str, out: str | None, ending: str) -> Path:
-    """The file that `out` names, by default the model's name with another ending, here."""
+    """The file that `out` names; by default the model's name with another ending, in this
+    folder.
+    """
     path = Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
     check_folder(path.parent)
     return path
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that cannot be written to, before anything is computed.
+    """Refuse a folder that is not writable, before anything is computed.
 
-    One that is not there yet is made when there is something to put into it (`make_folder`).
+    A folder that does not exist yet is created when there is a file to write (`make_folder`).
     """
     there = folder
     while not there.exists() and there != there.parent:
         there = there.parent
     if not there.is_dir():
-        raise UserError(f"{there} is a file, not a folder to write to.")
+        raise UserError(f"{there} is a file, not a folder.")
     if not os.access(there, os.W_OK):
         raise UserError(
-            f"{there} cannot be written to: permission denied. Give another folder with --out."
+            f"cannot write to {there}: permission denied. Give another folder with --out."
         )
 
 
 def make_folder(file: Path | str) -> None:
-    """The folder of a file that is about to be written."""
+    """Create the folder of a file that is about to be written."""
     Path(file).parent.mkdir(parents=True, exist_ok=True)
 
 
 def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
-    """A table in the format that the name ends in, whole or not at all; on standard output without
-    a name. Returns the files written.
+    """Write a table in the format given by the ending of the name, completely or not at all; to
+    standard output without a name. Returns the files written.
     """
     if path is None:
         sys.stdout.write(frame.write_csv())

@@ -9,11 +9,11 @@ from .errors import UserError
 from .remarks import Remarks, counted
 from .values import DATE, all_numbers, kind_of, labels
 
-CONTINUOUS_ABOVE = 20  # distinct numbers in a target that make it a regression
+CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
 
 
 def known_rows(frame: pl.DataFrame, name: str | None, what: str, remarks: Remarks) -> pl.DataFrame:
-    """Rows whose target (or group) is known."""
+    """The rows whose target (or group) is known."""
     if name is None:
         return frame
     unknown = frame[name].is_null()
@@ -28,19 +28,17 @@ def known_rows(frame: pl.DataFrame, name: str | None, what: str, remarks: Remark
 
 
 def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarray, str]:
-    """The target as labels or numbers, and which of the two."""
+    """The target as labels or numbers, and which of the two it is."""
     said = f"the target {series.name!r}"
     numbers, distinct = all_numbers(series), series.n_unique()
     if numbers is None and kind_of(series) == DATE:
-        raise UserError(f"{said} holds dates: turn them into numbers or classes first.")
+        raise UserError(f"{said} contains dates: convert them to numbers or classes first.")
     if distinct < 2:
-        raise UserError(
-            f"{said} has one value only, {series[0]!r}: there is nothing to tell apart."
-        )
+        raise UserError(f"{said} has only one value, {series[0]!r}: there is nothing to predict.")
     infinite = 0 if numbers is None else int(np.sum(~np.isfinite(numbers)))
     if infinite:
         raise UserError(
-            f"{said} is infinite in {counted(infinite)}: leave these rows out, or write the value "
+            f"{said} is infinite in {counted(infinite)}: leave these rows out, or mark the value "
             "as missing (NA)."
         )
     whole = numbers is not None and bool(np.all(numbers == np.round(numbers)))
@@ -49,12 +47,13 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
         task = "classification" if few else "regression"
         if task == "regression":
             remarks.add(
-                f"{said} looks continuous ({distinct:,} distinct numbers): regression (else "
+                f"{said} looks continuous ({distinct:,} distinct numbers): regression (change with "
                 "--task classification)"
             )
         elif distinct > 2:
             remarks.add(
-                f"{said} has {distinct} distinct whole numbers: classes (else --task regression)"
+                f"{said} has {distinct} distinct whole numbers: classification (change with --task "
+                "regression)"
             )
     if task == "regression":
         return _quantities(series, numbers, said), task
@@ -64,7 +63,7 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
 def _quantities(series: pl.Series, numbers: np.ndarray | None, said: str) -> np.ndarray:
     if numbers is None:
         raise UserError(
-            f"{said} must be numbers for --task regression, got values such as {str(series[0])!r}."
+            f"{said} must be numeric for --task regression, got values such as {str(series[0])!r}."
         )
     return numbers
 
@@ -74,14 +73,14 @@ def _classes(series: pl.Series, whole: np.ndarray | None, distinct: int, said: s
         quantity = all_numbers(series) is not None
         advice = "--task regression, if it is a quantity" if quantity else "another --target"
         raise UserError(
-            f"{said} has {distinct:,} classes in {counted(series.len())}: too few rows of each to "
-            f"learn from and to test. Is it an identifier? Use {advice}."
+            f"{said} has {distinct:,} classes in {counted(series.len())}: each class has too few "
+            f"rows to train and test a model. Is it an identifier? Use {advice}."
         )
     found = labels(series) if whole is None else whole.astype(np.int64)
     if np.sum(np.unique(found, return_counts=True)[1] > 1) < 2:
         raise UserError(
-            f"{said} has fewer than two classes of more than one row: too few to learn from and "
-            "to test on."
+            f"{said} has fewer than two classes with more than one row: too few to train and test "
+            "a model."
         )
     return found
 
@@ -90,7 +89,7 @@ def weights_of(series: pl.Series) -> np.ndarray:
     values = None if series.null_count() else all_numbers(series)
     said = f"the weights {series.name!r} must be"
     if values is None:
-        raise UserError(f"{said} numbers in every row, got missing or other values.")
+        raise UserError(f"{said} numbers in every row, got missing or non-numeric values.")
     if np.any(values < 0) or not np.all(np.isfinite(values)) or not np.any(values > 0):
         raise UserError(
             f"{said} finite, not negative and not all zero, got values from {values.min():g} to "

@@ -1,6 +1,6 @@
-"""What a column holds, and its values as numbers or categories.
+"""The type of a column, and its values as numbers or categories.
 
-Decided value by value, without a fit, so that the same is done to rows that come later.
+Conversion works value by value, without a fit, so that later rows are converted the same way.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from .tables import MISSING, NUMBER
 ABSENT = "(missing)"  # the category of a missing value
 NUMBERS, CATEGORY, DATE, NESTED, EMPTY = "number", "category", "date", "nested", "empty"
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
-LARGEST = 1e100  # numbers beyond it cannot be squared and summed, and count as missing
+LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as missing
 TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text
-DENSE = 2.0  # whole numbers that go up by less than this on average are row numbers
+DENSE = 2.0  # whole numbers that increase by less than this on average are row numbers
 ID_NAME = re.compile(
     r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$",
     re.IGNORECASE,
 )
-IDENTIFIER = "identifier"  # the reason of columns that name rows
+IDENTIFIER = "identifier"  # why columns that identify rows are left out
 NUMBER_UNIT = re.compile(r"^[-+]?\d+(?:[.,]\d+)?\s*([^\d\s].*)$")
 DECIMAL_COMMA = r"^\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*$"
 THOUSANDS = r"^\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$"
@@ -38,12 +38,12 @@ def text_of(series: pl.Series) -> pl.Series:
 
 
 def _known_text(series: pl.Series) -> pl.Series:
-    """Values as text, null for the marks of a missing one."""
+    """Values as text, null for the usual codes of missing values."""
     return text_of(series).replace(MISSING, None)
 
 
 def _floats(text: pl.Series) -> pl.Series:
-    """Text as floats, null where it is no number."""
+    """Text as floats, null if it is not a number."""
     return text.cast(pl.Float64, strict=False)
 
 
@@ -57,7 +57,7 @@ def examples(values: pl.Series) -> str:
 
 
 def kind_of(series: pl.Series) -> str:
-    """What a column holds, by its type or, for text, its values."""
+    """The type of a column, from its dtype or, for text, from its values."""
     dtype = series.dtype
     if dtype == pl.Duration:
         return NUMBERS
@@ -80,7 +80,7 @@ def kind_of(series: pl.Series) -> str:
         raise UserError(
             f"{series.name!r} has values such as {example!r}, which could be "
             f"{example.replace(',', '.')} or {example.replace(',', '')}: "
-            "write them with a point or without commas, or leave the column out with "
+            "write them with a decimal point or without commas, or leave out the column with "
             f"{option('drop', series.name)}."
         )
     share = 1 - _floats(values).null_count() / values.len()
@@ -88,16 +88,16 @@ def kind_of(series: pl.Series) -> str:
 
 
 def plain_numbers(series: pl.Series) -> pl.Series | None:
-    """Text as floats, None unless every value is one as it stands.
+    """Text as floats, None unless every value is a plain number.
 
-    Soon known, and true of nearly all columns of a wide table.
+    A fast check that settles nearly all columns of a wide table.
     """
     values = _floats(series.cast(pl.String))
     return values if values.null_count() == series.null_count() else None
 
 
 def _commas(values: pl.Series) -> str | None:
-    """What the commas in numbers mean: decimal only, ambiguous, or None where not all are numbers
+    """What the commas in numbers mean: decimal, ambiguous, or None if some values are not numbers
     or none has a comma.
     """
     comma = values.str.contains(",", literal=True)
@@ -109,9 +109,9 @@ def _commas(values: pl.Series) -> str | None:
 
 
 def as_number(series: pl.Series, remarks: Remarks) -> pl.Series:
-    """Floats, with null for what is no number that can be computed with.
+    """Floats, with null for values that are not usable numbers.
 
-    Told where that is more than the usual marks of a missing value.
+    A remark is made if these are more than the usual codes of missing values.
     """
     if series.dtype == pl.Duration:
         values = series.dt.total_microseconds().cast(pl.Float64) / 86_400e6  # days
@@ -123,17 +123,17 @@ def as_number(series: pl.Series, remarks: Remarks) -> pl.Series:
     finite = values.is_finite()
     infinite, huge = values.is_infinite(), finite & (values.abs() > LARGEST)
     if infinite.any():
-        said = f"{counted(int(infinite.sum()), 'infinite value')}, taken as missing"
+        said = f"{counted(int(infinite.sum()), 'infinite value')}, treated as missing"
         remarks.about(series.name, said, "infinite")
     if huge.any():
         many = f"{counted(int(huge.sum()), 'number')} beyond {LARGEST:g}"
-        remarks.about(series.name, f"{many}, too large to compute with, taken as missing", "huge")
+        remarks.about(series.name, f"{many}, too large to compute with, treated as missing", "huge")
     usable = finite & ~huge
     return values if usable.all() else values.set(~usable, None)
 
 
 def _parsed(series: pl.Series, remarks: Remarks) -> pl.Series:
-    """Text as floats, decimal commas read, null for what is no number."""
+    """Text as floats, with decimal commas, null for what is not a number."""
     text = _known_text(series)
     if _commas(text.drop_nulls()) == DECIMAL:
         remarks.about(series.name, "decimal commas")
@@ -141,14 +141,16 @@ def _parsed(series: pl.Series, remarks: Remarks) -> pl.Series:
     values = _floats(text)
     others = text.filter(values.is_null() & text.is_not_null())
     if others.len():
-        said = f"{counted(others.len(), 'value')} no number ({examples(others)}), taken as missing"
+        said = (
+            f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
+        )
         remarks.about(series.name, said, "no number")
     return values
 
 
 def as_category(series: pl.Series) -> pl.Series:
-    """Strings, with a category of its own for what is missing."""
-    if series.dtype.is_float() and not series.is_nan().any():  # 1.0 and 1 are one category
+    """Strings, with a separate category for missing values."""
+    if series.dtype.is_float() and not series.is_nan().any():  # 1.0 and 1 are the same category
         known = series.drop_nulls()
         if known.len() and (known == known.round(0)).all():
             series = series.cast(pl.Int64)
@@ -156,9 +158,9 @@ def as_category(series: pl.Series) -> pl.Series:
 
 
 def with_unit(values: pl.Series) -> str | None:
-    """An example of numbers with the same unit behind all of them.
+    """An example if all values are numbers with the same unit.
 
-    Text as it stands, but hardly meant so.
+    Such columns are text, but probably meant as numbers.
     """
     text = text_of(values.drop_nulls())
     parts = [NUMBER_UNIT.match(value) for value in text.unique(maintain_order=True)]
@@ -167,36 +169,36 @@ def with_unit(values: pl.Series) -> str | None:
 
 
 def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
-    """Why a column is of no use, None if it is."""
+    """Why a column is useless, None if it is useful."""
     if kind == EMPTY or typed.null_count() == typed.len():
         return "no values"
     n, distinct = typed.len(), typed.drop_nulls().n_unique()
     if distinct == 1 and not typed.null_count():
         return "the same value in every row"
     if kind == CATEGORY and distinct > max(TEXT_LEVELS, TEXT_SHARE * n):
-        return f"nearly every value is different: text or an {IDENTIFIER}; --keep uses it"
+        return f"nearly every value is different: text or an {IDENTIFIER}; use it with --keep"
     if kind == CATEGORY or distinct < n or n < 10 or values.dtype.is_float():
         return None
     if not (typed == typed.round()).all():
         return None
     if _row_numbers(typed):
-        return f"row numbers, an {IDENTIFIER}; --keep uses them"
+        return f"row numbers, an {IDENTIFIER}; use them with --keep"
     if ID_NAME.match(values.name):
-        return f"looks like an {IDENTIFIER}: whole numbers, all different; --keep uses it"
+        return f"looks like an {IDENTIFIER}: whole numbers, all different; use it with --keep"
     return None
 
 
 def _row_numbers(typed: pl.Series) -> bool:
-    """Whole numbers that go up from row to row, with few gaps.
+    """Whole numbers that increase from row to row, with few gaps.
 
-    Rows that were left out before make gaps; a quantity that happens to be sorted makes wider ones.
+    Removed rows leave small gaps; a sorted quantity has wider ones.
     """
     steps = typed.diff().drop_nulls()
     return bool((steps > 0).all()) and float(typed[-1] - typed[0]) <= DENSE * steps.len()
 
 
 def all_numbers(series: pl.Series) -> np.ndarray | None:
-    """All values as floats, None if one of them is no number; nothing is missing here."""
+    """All values as floats, None if one of them is not a number; nothing is missing here."""
     if series.dtype.is_numeric():
         return series.cast(pl.Float64).to_numpy()
     if series.dtype not in (pl.String, pl.Categorical, pl.Enum):
@@ -209,7 +211,7 @@ def all_numbers(series: pl.Series) -> np.ndarray | None:
 
 
 def labels(series: pl.Series) -> np.ndarray:
-    """Values as strings, whole numbers as such."""
+    """Values as strings, whole numbers without decimals."""
     if series.dtype.is_integer():
         return series.to_numpy()
     return np.array(text_of(series).to_list(), dtype=np.str_)

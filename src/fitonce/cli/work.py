@@ -1,4 +1,4 @@
-"""What the commands on a table do, step by step: read, take apart, assess, fit, show, write."""
+"""The commands that take a table, step by step: read, prepare, assess, fit, show, write."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .tables import STDIN, Table, make_folder, places, stem_of
 
 Source = Callable[[], Table]
 MOST_CLASSES = 5  # named in the first lines
-MOST_MEMBERS = 8  # of a committee, named on the screen
+MOST_MEMBERS = 8  # of a committee, listed on the screen
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A table that was read and taken apart, the rows to assess, and the model for it."""
+    """A table that was read and prepared, the rows to assess, and the model for it."""
 
     table: Table
     parts: TableDesign
@@ -52,7 +52,7 @@ class Opened:
 def opened(
     command: str, screen: Screen, source: Source, request: Request, settings: Settings, check: Check
 ) -> Opened:
-    """Read, take apart, announce, and let the rows of a large table choose the kernel."""
+    """Read the table, prepare it, describe it, and choose the kernel if the table is large."""
     seed = check.random_state
     with screen.bars() as bars:
         bars(0, 0, f"reading {request.table}")
@@ -60,7 +60,7 @@ def opened(
         bars(0, 0, "looking at the columns")
         parts = design(table, **request.roles)
     judged, sampling = assessed_rows(parts, seed)
-    pipeline(parts, settings, seed)  # refuses settings before anything is shown
+    pipeline(parts, settings, seed)  # refuse invalid settings before anything is shown
     done = DONE[settings.confounding]
     announce(command, screen, table, parts, [*parts.notes, *sampling], done)
     found = None
@@ -90,17 +90,18 @@ def fit_table(
     check: Check,
     results: ResultFiles,
 ) -> None:
-    """Announce, assess, fit on all rows, show, write."""
-    skops_io()  # refuses now, not after all the work, where skops is not installed
+    """Describe the table, assess, fit on all rows, show, write."""
+    skops_io()  # fail now, not after all the work, if skops is not installed
     model_file, page = places(results.out, stem_of(request.table))
     work = opened(command, screen, source, request, settings, check)
     estimator, parts, judged = work.estimator, work.parts, work.judged
     with screen.bars() as bars, threads_for(parts):
         answer = assessed(estimator, judged, check)
         rivals = work.contest
-        if rivals is None and parts.confounds is None:  # other kinds of models know no confounds
+        # the other models cannot adjust for confounds
+        if rivals is None and parts.confounds is None:
             rivals = contest.in_folds(answer, estimator, judged, work.settings, check.random_state)
-        bars(0, 0, "fit on all rows")
+        bars(0, 0, "fitting all rows")
         shown, texts = fit_all(estimator, parts, judged)
     choice = choice_of(estimator)
     warnings = warnings_of([*answer.warnings, *texts], answer, rivals)
@@ -125,15 +126,15 @@ def fit_table(
     make_folder(model_file)
     files = {"model": str(save(estimator, model_file, metadata=metadata))}
     if results.page and committee:
-        screen.aside("no page: it shows one model, and a committee is many")
+        screen.aside("no report: it describes a single model, and a committee has several")
     elif results.page:
         try:
             with screen.bars() as bars:
-                bars(0, 0, "writing the page")
+                bars(0, 0, "writing the report")
                 write_page(page, shown, parts, judged, answer, work.title, others=rivals)
             files["page"] = str(page)
         except ImportError as error:
-            screen.aside(f"no page: {error}")
+            screen.aside(f"no report: {error}")
     screen.json(plain({"command": command, **metadata, "warnings": warnings, "files": files}))
     screen.files(files)
 
@@ -173,7 +174,7 @@ def evaluate_table(
 def permute_table(
     screen: Screen, source: Source, request: Request, settings: Settings, permuting: Permuting
 ) -> None:
-    """The permutation test by itself."""
+    """Run the permutation test alone."""
     with screen.bars() as bars:
         bars(0, 0, f"reading {request.table}")
         table = source()
@@ -206,7 +207,7 @@ def announce(
     notes: Sequence[str],
     done: str = "",
 ) -> None:
-    """The table in a few lines; `done` says what is done with confounds."""
+    """Describe the table in a few lines; `done` says how confounds are handled."""
     rows, features = parts.X.shape
     if parts.task == "classification":
         labels, counts = np.unique(parts.y, return_counts=True)

@@ -1,8 +1,8 @@
-"""One offline HTML page that explains a fitted model and lets its reader try others. Needs the
-extra ``fitonce[report]``.
+"""A self-contained HTML page that explains a fitted model and lets the reader try other settings.
+Needs the extra ``fitonce[report]``.
 
-The page renders what the library has computed (`fitonce.assess`, the fitted model). Its explorer
-carries held-out results of the model at every stop of its sliders; see `fitonce.report.explorer`.
+The page shows results computed by the library (`fitonce.assess`, the fitted model). Its explorer
+contains the held-out results for every position of its sliders; see `fitonce.report.explorer`.
 """
 
 from .page import write_report

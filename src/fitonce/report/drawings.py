@@ -1,6 +1,6 @@
-"""Which plots a page has, with their captions and their words for those who cannot see them.
+"""The plots of a report, with captions and alternative texts.
 
-Displays drawn by matplotlib, inlined as SVG that follows the page's colours and fonts.
+The plots are drawn by matplotlib and embedded as SVG that follows the page's colors and fonts.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
 from ..uncertainty.order import upper
 from .subject import Subject, chosen_values, dense, model_feature_names, own_splits
 
-# matplotlib writes colours as style properties, where CSS variables are allowed: so one drawing
-# serves light, dark and print
+# matplotlib writes colors as style properties, where CSS variables are allowed: one drawing works
+# for light mode, dark mode and print
 FOLLOWING = {
     "#000000": "var(--ink)",
     "#222222": "var(--ink)",
@@ -44,8 +44,9 @@ FOLLOWING = {
     "#ffffff": "var(--paper)",
     **{colour.lower(): f"var(--c{index})" for index, colour in enumerate(COLORS)},
 }
-SHARE = 0.9  # of rows inside the interval that a caption tells
-MOST_MARKS = 2000  # of a scatter plot drawn one by one; more become a picture, which is smaller
+SHARE = 0.9  # coverage of the interval in a caption
+# points drawn one by one in a scatter plot; more become an image, which is smaller
+MOST_MARKS = 2000
 STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -60,7 +61,7 @@ STYLE = {
 
 @dataclass(frozen=True)
 class Figure:
-    """An inline drawing with what it says in words."""
+    """An embedded drawing with a description in words."""
 
     name: str
     svg: str
@@ -69,7 +70,7 @@ class Figure:
 
 
 def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
-    """How well it does."""
+    """Plots of how well the model predicts."""
     single = subject.y.ndim == 1 and subject.predicted_rows.sum() > 1
     fit = _fit(subject) if include_data and single and not subject.classification else None
     calibration = _calibration(subject) if subject.classification else None
@@ -80,7 +81,7 @@ def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
 
 
 def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
-    """What the model sees, and why these settings."""
+    """Plots of what the model has learned and how the settings were chosen."""
     rows = include_data and subject.n_samples > 2 and subject.y.ndim == 1
     every = [
         _projection(subject, include_data) if subject.classification else None,
@@ -96,19 +97,19 @@ def _fit(subject: Subject) -> Figure:
     rows = subject.predicted_rows
     observed, predicted = (v[rows].astype(float) for v in (subject.y, subject.predictions))
     radius = float(upper(np.abs(observed - predicted)[None, :], _alike(len(observed)), SHARE)[0])
-    nine = f" About nine of ten new rows lie within {rounded(radius)} of their prediction."
+    nine = f" About 90 % of new rows lie within {rounded(radius)} of their prediction."
     return figure(
         "fit",
         lambda: FitDisplay(observed, predicted, radius),
-        "Scatter plot of held-out predictions against observed values, with a band around equality "
-        "that holds nine of ten rows.",
+        "Scatter plot of held-out predictions against observed values, with a band around the "
+        "diagonal that contains 90 % of the rows.",
         "Held-out predictions against observed values. The closer to the dashed line, the better."
-        + (nine + " That is the band." if np.isfinite(radius) else ""),
+        + (nine + " The band shows this range." if np.isfinite(radius) else ""),
     )
 
 
 def _band(subject: Subject) -> Figure | None:
-    """Prediction intervals over the one feature of a model of numbers."""
+    """Prediction intervals over the feature of a regression with a single feature."""
     model, X = subject.model, subject.model_features
     one = not subject.precomputed and n_columns(X) == 1 and not hasattr(X, "tocsr")
     if subject.classification or subject.record is None or not one or subject.in_pipeline:
@@ -119,15 +120,15 @@ def _band(subject: Subject) -> Figure | None:
         return figure(
             "band",
             display,
-            "Prediction intervals of new rows as a band over the feature, with the training rows.",
-            "Prediction intervals of new rows (jackknife+, nine of ten), and the training rows.",
+            "Prediction intervals for new rows as a band over the feature, with the training rows.",
+            "Prediction intervals for new rows (jackknife+, 90 %), and the training rows.",
         )
-    except ValueError:  # landmarks chosen anew by every training set
+    except ValueError:  # landmarks that every training set chooses itself
         return None
 
 
 def _spread(subject: Subject) -> Figure | None:
-    """Of exact models of numbers that have their decomposition at hand."""
+    """For exact regression models that still have their decomposition."""
     model = subject.model
     exact = model.penalty_ == "function" and not hasattr(model, "landmarks_")
     if subject.classification or subject.record is None or not exact:
@@ -135,14 +136,16 @@ def _spread(subject: Subject) -> Figure | None:
     return figure(
         "spread",
         lambda: StandardizedResidualDisplay.from_estimator(model),
-        "Leave-one-out residuals in units of their standard deviation against a normal law.",
-        "Leave-one-out residuals in units of the standard deviation that the model, read as a "
-        "Gaussian process, gives them. On the line it is right; steeper, it is too small.",
+        "Leave-one-out residuals in units of their standard deviation against a normal "
+        "distribution.",
+        "Leave-one-out residuals in units of the standard deviation that the model, seen as a "
+        "Gaussian process, assigns to them. Points on the line: the standard deviation is right. "
+        "Steeper than the line: it is too small.",
     )
 
 
 def _alike(n: int) -> np.ndarray:
-    """The share of every row in an order statistic."""
+    """Equal probabilities for the order statistics of n rows."""
     return np.full(n, 1.0 / (n + 1))
 
 
@@ -156,21 +159,23 @@ def _null(subject: Subject) -> Figure | None:
     return figure(
         "null",
         lambda: PermutationNullDisplay.from_predictions(test, name=scored),
-        f"Histogram of scores under permuted labels, from {low:.3g} to {high:.3g}; the observed "
+        f"Histogram of scores with permuted labels, from {low:.3g} to {high:.3g}; the observed "
         f"score is {float(test.score):.3g}, p = {rounded(float(test.pvalue))}.",
         f"Scores with permuted labels ({test.n_permutations_done:,} permutations) and the observed "
-        "one. p is the share that does at least as well, the observed one counted in. "
-        f"Tested was the {name}.",
+        "score. p is the share of scores, including the observed one, that are at least as good. "
+        f"The tested score is the {name}.",
     )
 
 
 def _calibration(subject: Subject) -> Figure | None:
-    """Held-out probabilities against what happened: nested ones where there are some."""
+    """Held-out probabilities against observed frequencies, from nested cross-validation if
+    possible.
+    """
     assessment, model = subject.assessment, subject.model
     bins = int(min(10, max(2, subject.n_samples // 30)))
     source, said = own_splits(subject), ""
     if assessment is not None and assessment.calibration is not None:
-        said = f" On average the two differ by {assessment.calibration.error:.3f}."
+        said = f" The mean difference is {assessment.calibration.error:.3f}."
     if assessment is not None and assessment.probabilities is not None:
         rows, source = assessment.tested, "nested cross-validation"
         given = subject.y[rows], assessment.probabilities[rows]
@@ -182,14 +187,14 @@ def _calibration(subject: Subject) -> Figure | None:
     return figure(
         "calibration",
         lambda: draw(n_bins=bins),
-        f"Calibration curve: observed share against predicted probability.{said}",
-        f"How often it happened against the predicted probability ({source}); bars are 95 % "
+        f"Calibration curve: observed frequency against predicted probability.{said}",
+        f"Observed frequency against predicted probability ({source}); bars are 95 % "
         f"intervals.{said}",
     )
 
 
 def _search(subject: Subject) -> Figure | None:
-    """The criterion over what was tried."""
+    """The criterion for all settings that were tried."""
     model = subject.model
     chosen = " and ".join(value.replace(" =", "") for value in chosen_values(model))
     tried = [entry.get("gamma") for entry in model.cv_results_["params"]]
@@ -198,18 +203,18 @@ def _search(subject: Subject) -> Figure | None:
         return figure(
             "criterion",
             lambda: CriterionMapDisplay.from_estimator(model),
-            "Map of the criterion over kernel width and regularisation; the choice, "
-            f"{chosen}, is marked.",
-            "The criterion of held-out predictions over everything that was tried; dark is "
-            "better, the cross is the choice.",
+            "Map of the criterion over kernel width and regularization; the chosen values, "
+            f"{chosen}, are marked.",
+            "The criterion of held-out predictions for all settings that were tried. Dark is "
+            "better; the cross marks the choice.",
         )
     if len(tried) == 1:
         return None
     return figure(
         "path",
         lambda: RegularizationPathDisplay.from_estimator(model),
-        f"The criterion along alpha; the choice, {chosen}, is marked.",
-        "The criterion of held-out predictions along the regularisation; the ring is the choice.",
+        f"The criterion as a function of alpha; the chosen value, {chosen}, is marked.",
+        "The criterion of held-out predictions as a function of alpha; the ring marks the choice.",
     )
 
 
@@ -222,9 +227,9 @@ def _influence(subject: Subject) -> Figure:
         ),
         "Scatter plot of each row's leverage against its held-out margin or residual; the most "
         "influential rows are named.",
-        "How well each row is predicted unseen, against how much the model leans on it. Leverage "
-        "is the share of its own fitted value that a row supplies"
-        + ("; margin is the decision for its own class less the best other." if margins else "."),
+        "How well each row is predicted when held out, against its leverage. Leverage is the share "
+        "of a row's fitted value that comes from the row itself"
+        + ("; margin is the decision for its own class minus the best other." if margins else "."),
     )
 
 
@@ -238,8 +243,8 @@ def _weights(subject: Subject) -> Figure:
             n_features=15,
         ),
         "Bars of the largest weights and activation patterns of the linear kernel, by feature.",
-        "What multiplies each feature, and how each feature varies with the output (Haufe et al. "
-        "2014): only the latter may be read as what the feature has to do with the target.",
+        "The weight of each feature, and its activation pattern: how the feature varies with the "
+        "output (Haufe et al. 2014). Only the pattern shows how a feature relates to the target.",
     )
 
 
@@ -250,21 +255,21 @@ def _metric(subject: Subject) -> Figure:
             subject.model, feature_names=model_feature_names(subject), n_features=15
         ),
         "Bars of the share of each feature in the metric of the kernel, largest first.",
-        "Which features the model looks at: the share of each in the metric in which distances are "
-        "taken. A small share says that the model does not need a feature, not that it has nothing "
-        "to do with the target.",
+        "The features that the model uses: the share of each in the metric that measures "
+        "distances. A small share means that the model does not need the feature, not that the "
+        "feature is unrelated to the target.",
     )
 
 
 def _projection(subject: Subject, include_data: bool) -> Figure | None:
-    """Histograms of two classes; of more a scatter, which shows single rows and goes only where
-    data may go.
+    """Histograms for two classes; for more, a scatter plot. It shows single rows and is drawn only
+    if the report may contain data.
     """
     if len(subject.classes) == 2:
         return _histograms(subject) if np.isfinite(subject.held_out).any() else None
     if not include_data or not hasattr(subject.model, "scalings_") or subject.record is None:
         return None
-    if learns_metric(subject.model):  # its axes have seen every row
+    if learns_metric(subject.model):  # its axes depend on every row
         return None
     present = np.unique(subject.codes[subject.active])
     names = [subject.class_names[code] for code in present]
@@ -273,8 +278,8 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
         lambda: ProjectionDisplay.from_estimator(subject.model, y=subject.y, class_names=names),
         "Scatter plot of held-out rows on the first two discriminant axes, in "
         f"{len(subject.classes)} classes.",
-        "Held-out rows on the discriminant axes of the whole fit, in units of the within-class "
-        "standard deviation.",
+        "Held-out rows on the discriminant axes of the model of all rows, in units of the "
+        "within-class standard deviation.",
     )
 
 
@@ -285,7 +290,7 @@ def _histograms(subject: Subject) -> Figure:
         lambda: ProjectionDisplay(
             values=subject.held_out,
             y=subject.y,
-            name="decision value, held out",
+            name="held-out decision value",
             threshold=0.0,
             class_names=names,
         ).plot(),
@@ -300,10 +305,10 @@ def _histograms(subject: Subject) -> Figure:
 
 
 def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure:
-    """Call a function that returns a display, and take its figure as SVG."""
+    """Call a function that returns a display, and return its figure as SVG."""
     plt = pyplot()
     with plt.rc_context({**STYLE, "svg.hashsalt": name}), warnings.catch_warnings():
-        # text stays text: the reader's fonts draw it
+        # text stays text: it is drawn with the reader's fonts
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         display = draw()
         for axes in display.figure_.axes:
@@ -320,7 +325,7 @@ def figure(name: str, draw: Callable[[], Any], alt: str, caption: str) -> Figure
 def _inline(svg: str, name: str) -> str:
     """The svg element alone.
 
-    Ids made unique on the page, colours that follow it, a size that fits its container.
+    Ids are made unique on the page, colors follow the page, and the size fits the container.
     """
     svg = svg[svg.index("<svg") :]
     colours = [(rf"(fill|stroke): {old}", rf"\g<1>: {new}") for old, new in FOLLOWING.items()]
@@ -338,12 +343,12 @@ def _inline(svg: str, name: str) -> str:
 
 
 def _shorter(attribute: re.Match[str]) -> str:
-    """Coordinates to hundredths of a point."""
+    """Round coordinates to hundredths of a point."""
     return re.sub(r"(\.\d\d)\d+", r"\g<1>", attribute[0])
 
 
 class FitDisplay:
-    """Held-out predictions of a regression against what was observed."""
+    """Held-out predictions of a regression against observed values."""
 
     def __init__(self, observed: np.ndarray, predicted: np.ndarray, radius: float) -> None:
         self.figure_, ax = axes_of(None, (5.2, 4.2))
@@ -363,4 +368,4 @@ class FitDisplay:
             alpha=0.85,
         )
         ax.set_xlabel("observed")
-        ax.set_ylabel("predicted, held out")
+        ax.set_ylabel("held-out prediction")

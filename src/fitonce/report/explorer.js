@@ -333,15 +333,15 @@
   }
 
   function details() {
-    if (current.error === null) return ["alpha is too small for this kernel: no model here"];
+    if (current.error === null) return ["alpha is too small for this kernel: there is no model"];
     const same = current.stop === start.stop ? ["this is the chosen model"] : [];
     if (lite) return same;
     const dof = `effective degrees of freedom ${data.dof[current.stop].toFixed(1)}`;
     if (regression) return [`${data.splits} R² ${data.r2[current.stop]?.toFixed(3) ?? "–"}`, ...same, dof];
     const wrong = current.wrong.filter(Boolean).length;
     const changed = current.predicted.filter((k, i) => k !== start.predicted[i]).length;
-    const other = `${changed} predicted otherwise than by the chosen model`;
-    return [`${wrong} of ${n} rows wrong when left out`, ...(same.length ? same : [other]), dof];
+    const other = `${changed} predictions differ from those of the chosen model`;
+    return [`${wrong} of ${n} rows misclassified when left out`, ...(same.length ? same : [other]), dof];
   }
 
   function words() {
@@ -357,7 +357,7 @@
     if (lite) return;
     const i = selected, known = (x) => (Number.isFinite(x) ? figure(x) : "–");
     if (i < 0) {
-      say("explorer-row", "None yet. Hover over a point, or go through them with the arrow keys.");
+      say("explorer-row", "None yet. Hover over a point, or step through the rows with the arrow keys.");
       tip.hidden = true;
       return;
     }
@@ -366,7 +366,7 @@
     const predicted = codes ? classes[current.predicted[i]] ?? "–" : value;
     const wrong = current.wrong[i] ? " (wrong)" : "", margin = codes ? [`margin ${value}`] : [];
     say("explorer-row", [data.names[i],
-      `observed ${observed}, left out predicted ${predicted}${wrong}`, ...margin,
+      `observed ${observed}, predicted ${predicted} when left out${wrong}`, ...margin,
       `leverage ${known(current.leverage[i])}`].join(" · "));
     tip.textContent = byId("explorer-row").textContent;
   }

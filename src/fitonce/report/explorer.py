@@ -1,8 +1,8 @@
-"""The explorer: held-out results of the model at every stop of the sliders.
+"""The explorer: held-out results of the model for every position of the sliders.
 
-Each value of gamma is fitted once and read at every alpha by ``model.at``, so that the results are
-the estimator's own: leave-one-out, or by the cv of the model. The page only looks them up:
-`numbers` is what it carries, `legend` the marks of the classes.
+The model is fitted once for each value of gamma and evaluated at every alpha with ``model.at``, so
+the results are those of the estimator: leave-one-out, or its own cv. The page only looks them up:
+`numbers` is the data in the page, `legend` has the markers of the classes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .subject import Subject, calibrated, model_feature_names
 
 Progress = Callable[[str, int, int], None]
 
-# steps to either side of the choice, of gamma and of alpha: the first pair that fits is taken
+# steps to either side of the chosen gamma and alpha: the first pair that fits is used
 LADDER = ((4, 20), (4, 16), (3, 16), (3, 12), (2, 12), (2, 8), (1, 8), (1, 4))
-OCTAVES = 10  # the alpha slider: so many powers of two to either side
-SECONDS = 20.0  # that the table may take
-DECOMPOSE_UP_TO = 5000  # rows without landmarks: above, other values of gamma take too long
+OCTAVES = 10  # the alpha slider covers this many powers of two to either side
+SECONDS = 20.0  # time limit for the table
+DECOMPOSE_UP_TO = 5000  # rows without landmarks; above this, other values of gamma take too long
 NO_EXPLORER_ABOVE = 20000  # rows
-NO_ROOM = "There is no explorer: it does not fit into the page. Allow more megabytes."
-PER_STOP = 300  # characters of a stop's figures
+NO_ROOM = "There is no explorer: it does not fit into the page. Increase max_megabytes."
+PER_STOP = 300  # characters for the figures of one position
 
 CIRCLE = [(np.cos(turn), np.sin(turn)) for turn in np.linspace(0.0, 2.0 * np.pi, 25)[:-1]]
 SQUARE = [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)]
@@ -50,13 +50,13 @@ PLUS = [
 CROSS = [((a - b) / 2**0.5, (a + b) / 2**0.5) for a, b in PLUS]
 UPSIDE_DOWN = [(a, -b) for a, b in TRIANGLE]
 SHAPES = (CIRCLE, SQUARE, TRIANGLE, DIAMOND, UPSIDE_DOWN, PLUS, CROSS, STAR)
-COLOURS = 8  # of the page's style
+COLOURS = 8  # in the style of the page
 LEGEND_UP_TO = 16  # classes
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """The results at all stops, in the order of gamma, then alpha."""
+    """The results at all positions, in the order of gamma, then alpha."""
 
     results: Results
     factors: list[float]
@@ -64,12 +64,12 @@ class Explorer:
 
     @property
     def chosen(self) -> tuple[int, int]:
-        """Positions of the chosen gamma and alpha."""
+        """Indices of the chosen gamma and alpha."""
         return self.factors.index(1.0), len(self.alphas) // 2
 
     @property
     def gammas(self) -> list[float | None]:
-        """None where there is none, or one for each feature."""
+        """The gammas; None if there is none, or one for each feature."""
         gamma = getattr(self.results.subject.model, "gamma_", None)
         if gamma is None or np.ndim(gamma) > 0:
             return [None] * len(self.factors)
@@ -82,7 +82,7 @@ def build_explorer(
     """The explorer of a model in about `room` characters, or a sentence that says why there is
     none.
 
-    Raises ValueError where X and y are not the rows that the model was fitted on.
+    Raises ValueError if X and y are not the rows that the model was fitted on.
     """
     n = subject.n_samples
     if subject.confounds is not None:
@@ -91,20 +91,21 @@ def build_explorer(
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
     if learns_metric(subject.model):
         return (
-            "There is no explorer: the learned metric has seen the labels of all rows, and must be "
-            "learned again for every other setting."
+            "There is no explorer: the learned metric depends on the labels of all rows and would "
+            "have to be learned again for every other setting."
         )
     if subject.record is None and too_heavy(subject):
         return (
-            "There is no explorer: a model read from a file would have to be decomposed again, "
-            f"which takes long for {n:,} rows."
+            "There is no explorer: a model loaded from a file would have to be decomposed again, "
+            f"which takes too long for {n:,} rows."
         )
     with doubts_held_back():
         chosen = _chosen(subject)
         if chosen is None:
             return (
-                "There is no explorer: refitting gives other held-out values than the model has, "
-                "because its splits are not in its file. Pass its groups, or fit it again."
+                "There is no explorer: refitting does not reproduce the held-out values of the "
+                "model, because the model file does not contain its splits. Pass its groups, or "
+                "fit it again."
             )
         results = Results(subject)
         steps = _steps(results, room)
@@ -116,12 +117,12 @@ def build_explorer(
 
 
 def _powers_of_two(reach: int, steps: int) -> np.ndarray:
-    """From 2^-reach to 2^reach in so many steps to either side of one."""
+    """From 2^-reach to 2^reach, with this many steps to either side of one."""
     return np.asarray(2.0 ** (np.arange(-steps, steps + 1) * reach / max(steps, 1)))
 
 
 def too_heavy(subject: Subject) -> bool:
-    """Whether other values of gamma would take too long to decompose."""
+    """Whether decompositions for other values of gamma would take too long."""
     return subject.n_samples * _rank(subject) ** 2 > DECOMPOSE_UP_TO**3
 
 
@@ -131,8 +132,8 @@ def _rank(subject: Subject) -> int:
 
 
 def _steps(results: Results, room: float) -> tuple[int, int] | None:
-    """The first of the ladder that fits into the page and into `SECONDS`; where none of those that
-    fit is quick enough, the last.
+    """The first step sizes that fit into the page and into `SECONDS`; if none is fast enough, the
+    coarsest that fits.
     """
     subject = results.subject
     n, rank = subject.n_samples, _rank(subject)
@@ -151,8 +152,8 @@ def _steps(results: Results, room: float) -> tuple[int, int] | None:
 
 
 def _chosen(subject: Subject) -> Any | None:
-    """The model with its decomposition: itself, or fitted again; None where that gives other
-    held-out values.
+    """The model with its decomposition: itself, or refitted; None if refitting gives other held-out
+    values.
     """
     model = subject.model
     if subject.record is not None and not calibrated(model) and not _dropping(model):
@@ -160,9 +161,9 @@ def _chosen(subject: Subject) -> Any | None:
     fitted = _refitted(subject, 1.0, model.alpha_)
     if not _close(to_numpy(model.dual_coef_), to_numpy(fitted.dual_coef_)):
         raise ValueError(
-            "X, y (and sample_weight) must be what the model was fitted on, but fitting the "
-            "model's own settings to them gives another model: a report explains the training "
-            "rows. Pass the same rows in the same order, or fit the model to these."
+            "X, y (and sample_weight) must be the data that the model was fitted on, but refitting "
+            "the model on them gives a different model. A report explains the training rows: pass "
+            "the same rows in the same order, or fit the model to these rows."
         )
     same = _dropping(model) or _close(uncalibrated(model), uncalibrated(fitted))
     return fitted if same else None
@@ -175,12 +176,14 @@ def _close(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 
 def _dropping(model: Any) -> bool:
-    """Whether a left-out row takes its landmark along, which landmarks given as points do not."""
+    """Whether a left-out row removes its landmark, which is not so for landmarks given as
+    points.
+    """
     return getattr(model, "shared_landmarks", None) == "drop" and hasattr(model, "landmarks_")
 
 
 def _refitted(subject: Subject, factor: float, alpha: float) -> Any:
-    """The model at its chosen settings but for gamma times the factor and another alpha."""
+    """The model with its chosen settings, except for gamma times the factor and another alpha."""
     model = subject.model
     fixed = choice_of(model) | {"alpha": float(alpha), "refine": False}
     if "gamma" in fixed:
@@ -210,8 +213,8 @@ def _fill(
     alphas: np.ndarray,
     progress: Progress | None,
 ) -> Iterator[float]:
-    """Compute every stop; yields the factors of gamma that can be fitted. Values of alpha that are
-    too small for a kernel become gaps.
+    """Compute every position; yields the factors of gamma that can be fitted. Values of alpha that
+    are too small for a kernel leave gaps.
     """
     for gamma, factor in enumerate(factors):
         model = chosen if factor == 1.0 else None
@@ -228,7 +231,7 @@ def _fill(
 
 
 def _at(model: Any, alpha: float, chosen: float) -> Any | None:
-    """The model at another alpha; None where that is too small for the kernel."""
+    """The model at another alpha; None if that is too small for the kernel."""
     with doubts_held_back() as doubts:
         try:
             found = model.at(alpha)
@@ -237,25 +240,25 @@ def _at(model: Any, alpha: float, chosen: float) -> Any | None:
     return found if alpha == chosen or not doubts else None
 
 
-# ---- what the page carries -----------------------------------------------------------------------
+# ---- the data in the page ------------------------------------------------------------------------
 
 
 def script_json(value: Any) -> str:
-    """JSON for a script element: nothing in it can end the element or begin markup."""
+    """JSON for a script element: nothing in it can end the element or start markup."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def marks(n_classes: int) -> list[list[tuple[float, float]]]:
-    """The polygon of every class. Colours repeat after eight classes, pairs of colour and shape
-    after 64.
+    """The polygon of every class. Colors repeat after eight classes, combinations of color and
+    shape after 64.
     """
     numbers = range(min(n_classes, 64))
     return [np.round(SHAPES[(k + k // COLOURS) % len(SHAPES)], 3).tolist() for k in numbers]
 
 
 def legend(names: list[str]) -> list[dict[str, Any]]:
-    """Names of the classes with their marks; nothing where they are too many to tell apart."""
+    """Names of the classes with their markers; empty if there are too many to distinguish."""
     shown = names if len(names) <= LEGEND_UP_TO else []
     polygons = [" ".join(f"{x},{y}" for x, y in mark) for mark in marks(len(shown))]
     return [
@@ -265,7 +268,7 @@ def legend(names: list[str]) -> list[dict[str, Any]]:
 
 
 def numbers(explorer: Explorer, include_data: bool) -> dict[str, Any]:
-    """What the page looks up at every stop: the error, and where data may go along, the rows."""
+    """The data for every position: the error and, if the report may contain data, the rows."""
     gamma, alpha = explorer.chosen
     errors = {
         "kind": "classification" if explorer.results.subject.classification else "regression",
@@ -279,7 +282,7 @@ def numbers(explorer: Explorer, include_data: bool) -> dict[str, Any]:
 
 
 def _rows(explorer: Explorer) -> dict[str, Any]:
-    """What the page draws."""
+    """The data that the page draws."""
     results, subject, plane = explorer.results, explorer.results.subject, explorer.results.plane
     rows = subject.active
     return {
@@ -302,7 +305,7 @@ def _rows(explorer: Explorer) -> dict[str, Any]:
 
 def _axis_labels(results: Results) -> list[str]:
     binary = len(results.subject.class_names) == 2
-    decision = "decision value" if binary else "margin, own class less best other,"
+    decision = "decision value" if binary else "margin (own class minus best other class),"
     labels = {
         "fit": ["observed", "predicted when left out"],
         "axes": ["discriminant axis 1", "discriminant axis 2"],

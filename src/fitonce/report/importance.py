@@ -1,9 +1,10 @@
-"""Which columns matter: how much worse held-out rows are predicted when the values of one column
-are shuffled among them (Breiman 2001; Fisher, Rudin and Dominici 2019).
+"""Which columns matter: how much worse held-out rows are predicted if the values of one column are
+shuffled (Breiman 2001; Fisher, Rudin and Dominici 2019).
 
-Models with the chosen settings are fitted on training rows, and read on test rows with one column
-shuffled, so that no row is predicted by a model that has seen it. Nothing is fitted for a shuffle.
-A column that others can stand in for loses little: the measure is of this model, not of the world.
+Models with the chosen settings are fitted on training rows and evaluated on test rows with one
+column shuffled, so no row is predicted by a model that was trained on it. Shuffling needs no fit.
+If other columns carry the same information, shuffling one of them loses little: the measure
+describes this model, not nature.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ from ..crossval.confounds import call, fit_parameters
 from ..crossval.stand_in import subset
 from .subject import Subject
 
-MOST_ROWS = 1000  # more are sampled
-SECONDS = 3.0  # that shuffling may take, about
-SHUFFLES = 5  # of every column, where there is time
+MOST_ROWS = 1000  # larger data are sampled
+SECONDS = 3.0  # approximate time limit for shuffling
+SHUFFLES = 5  # of every column, if time allows
 FOLDS = 5
 LISTED = 12
-PER_ENTRY, PER_CALL = 2e-9, 3e-3  # seconds of a kernel's entry and feature, and of a prediction
+PER_ENTRY, PER_CALL = 2e-9, 3e-3  # seconds per kernel entry and feature, and per prediction
 
 
 @dataclass(frozen=True)
 class Importance:
-    """What shuffling each column costs, the worst first; `score` is that of untouched rows."""
+    """The loss from shuffling each column, largest first; `score` is the score without
+    shuffling.
+    """
 
     names: list[str]
     losses: np.ndarray
@@ -44,7 +47,7 @@ class Importance:
 
     @property
     def listed(self) -> list[dict[str, Any]]:
-        """The columns that matter most, with the length of a bar in per cent."""
+        """The columns that matter most, with the length of a bar in percent."""
         most = max(float(self.losses.max()), 1e-12)
         order = np.argsort(-self.losses, kind="stable")[:LISTED]
         losses = [(self.names[j], float(self.losses[j])) for j in order]
@@ -52,12 +55,12 @@ class Importance:
 
     @property
     def others(self) -> int:
-        """How many columns are not listed."""
+        """The number of columns that are not listed."""
         return max(len(self.names) - LISTED, 0)
 
 
 def importance(subject: Subject) -> Importance | None:
-    """The losses; None where columns mean nothing, or shuffling them would take too long."""
+    """The losses; None if there are no meaningful columns, or shuffling would take too long."""
     X, names = subject.X, subject.feature_names
     if subject.precomputed or subject.y.ndim > 1 or len(names) < 2 or not _shufflable(X):
         return None
@@ -72,7 +75,8 @@ def importance(subject: Subject) -> Importance | None:
         warnings.simplefilter("ignore")
         try:
             return _measured(subject, rows, n_shuffles, rng)
-        except ValueError:  # a training set that cannot be fitted, as one that lacks a class
+        # a training set that cannot be fitted, for example one that lacks a class
+        except ValueError:
             return None
 
 
@@ -101,7 +105,7 @@ def _measured(
                 merit[place, test] = _merit(subject, found, y[test])
     weights = None if subject.sample_weight is None else subject.sample_weight[rows]
     scores = np.average(merit, axis=1, weights=weights)
-    if not subject.classification:  # mean squared residuals, which R² relates to the variance
+    if not subject.classification:  # mean squared residuals, which R² divides by the variance
         centre = np.average(y, weights=weights)
         scores = 1.0 + scores / np.average((y - centre) ** 2, weights=weights)
     losses = scores[0] - scores[1:].reshape(n_features, n_shuffles).mean(axis=1)
@@ -111,13 +115,13 @@ def _measured(
 
 
 def _merit(subject: Subject, predicted: Any, y: np.ndarray) -> np.ndarray:
-    """Of every row: one where its class is right, or minus the squared residual."""
+    """For every row: one if its class is right, or minus the squared residual."""
     predicted = to_numpy(predicted)
     return np.asarray(predicted == y if subject.classification else -((y - predicted) ** 2))
 
 
 def _fitted(subject: Subject, rows: np.ndarray) -> Any:
-    """The estimator with the chosen settings, on some of its rows."""
+    """The estimator with the chosen settings, fitted on some of its rows."""
     settings: dict[str, Any] = {**choice_of(subject.model), "refine": False, "cv": None}
     if hasattr(subject.model, "calibration"):
         settings["calibration"] = None
@@ -132,7 +136,7 @@ def _fitted(subject: Subject, rows: np.ndarray) -> Any:
 
 
 def _splits(subject: Subject, rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Folds that keep groups together, or else the shares of the classes."""
+    """Folds that keep groups together, or else are stratified by class."""
     y, groups = subject.y[rows], None
     if subject.groups is not None:
         groups = np.unique(to_numpy(subject.groups)[rows], return_inverse=True)[1]

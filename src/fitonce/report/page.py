@@ -1,4 +1,4 @@
-"""The page: results in words, tables and plots, and where data may go along, the explorer."""
+"""The page: results in words, tables and plots, and, if it may contain data, the explorer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .tables import (
     rows_table,
 )
 
-# replaced by the size of the page; a noncharacter, which names cannot contain
+# replaced by the size of the page; contains a noncharacter, which names cannot contain
 SIZE = "\ufdd0size\ufdd0"
 FILTERS = (
     rounded,
@@ -61,10 +61,10 @@ FUNCTIONS = (
     words.score_text,
     words.shortened,
 )
-FEW = 5  # rows of a class, of which nothing certain can be said
-FEW_ROWS = 50  # of the table, where the page must be small
-SPARE = 20_000  # characters that the explorer needs beside the numbers of its rows
-PER_ROW = 60  # characters of a row's number, place and class; its name comes on top
+FEW = 5  # a class with fewer rows gives unreliable results
+FEW_ROWS = 50  # in the table, if the page must be small
+SPARE = 20_000  # characters that the explorer needs in addition to its rows
+PER_ROW = 60  # characters for the index, position and class of a row, without its name
 
 
 def write_report(
@@ -87,54 +87,54 @@ def write_report(
     max_megabytes: float = 2.0,
     progress: Progress | None = None,
 ) -> Path:
-    """Write one HTML file that explains a fitted model and, where data may go along, lets its
-    reader try others.
+    """Write one HTML file that explains a fitted model and, if it may contain data, lets the reader
+    try other settings.
 
-    The file needs no network and no other file. It is complete before it appears under its name: an
-    interrupted call leaves nothing, or the file that was there before.
+    The file needs no network and no other file. It is written completely before it gets its name:
+    an interrupted call leaves nothing behind, or the file that was there before.
 
     Parameters
     ----------
     path : path-like
-        The file to write; an existing one is replaced.
+        The file to write; an existing file is replaced.
     model : fitted estimator
-        One of fitonce's, or a Pipeline that ends in one.
+        An estimator of fitonce, or a Pipeline that ends in one.
     X, y : arrays or tables
-        What the model was fitted on, in the same order. A pipeline's columns are shown as given,
-        its explorer works on what the pipeline makes of them.
+        The data that the model was fitted on, in the same order. For a pipeline, the report shows
+        the columns as given; the explorer works on the transformed columns.
     assessment : Assessment, default=None
-        What `fitonce.assess` returned: nested scores with intervals, baseline, calibration,
-        permutation test. Without it the page shows held-out results of the chosen settings and says
-        that they are optimistic.
+        The result of `fitonce.assess`: nested scores with intervals, baseline, calibration and
+        permutation test. Without it, the page shows held-out results of the chosen settings and
+        says that they are optimistic.
     feature_names, row_names : sequences, default=None
-        Names of columns and rows; those of a data frame by default.
+        Names of columns and rows; by default those of the data frame.
     title : str, default=None
         Heading of the page.
     include_data : bool, default=True
-        Whether the training rows go into the page. Without them it has no table of rows, no plot of
-        single rows, and its explorer shows errors only.
+        Whether to include the training rows in the page. Without them, there is no table of rows
+        and no plot of single rows, and the explorer shows only errors.
     confounds : table or array, default=None
-        The confounds of the rows, where the model was fitted with confounds.
+        The confounds of the rows, if the model was fitted with confounds.
     sample_weight, groups : arrays, default=None
-        The weights and groups the model was fitted with; needed only for models that were read
-        from a file, others keep them.
+        The weights and groups that the model was fitted with; needed only for models loaded from a
+        file. Other models keep them.
     verification : Verification, default=None
-        What ``model.verify()`` returned, quoted among the methods.
+        The result of ``model.verify()``, to be quoted in the methods section.
     others : Contest, default=None
-        Other kinds of models on the same held-out rows, shown in the page's first table: what
-        `fitonce.assessment.beside` returned.
+        Other kinds of models on the same held-out rows, shown in the first table: the result of
+        `fitonce.assessment.beside`.
     origin : Origin, default=None
-        Names of the data and the target, columns left out, treatment of missing values; and how
-        many rows there are, where X and y are a sample of them.
+        Names of the data and the target, columns left out, treatment of missing values; and the
+        total number of rows, if X and y are a sample.
     max_megabytes : float, default=2
-        The page does not become larger than this: the explorer has fewer stops, or is left out.
+        Largest size of the page. If needed, the explorer has fewer positions or is left out.
     progress : callable, default=None
-        Called as ``progress("explorer", done, total)`` after every stop of the explorer.
+        Called as ``progress("explorer", done, total)`` after every position of the explorer.
 
     Returns
     -------
     Path
-        Where the page is.
+        The path of the page.
 
     Examples
     --------
@@ -177,8 +177,8 @@ def write_report(
 
 
 def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -> str:
-    """The page as text, not larger than asked for: with an explorer in the room that the rest
-    leaves, without one where it does not fit, at last with a short table of rows.
+    """The page as text, within the size limit: with an explorer that fits, or without one, or with
+    a short table of rows.
     """
     subject, include_data = context["subject"], context["include_data"]
     for n_rows in (TABLE_ROWS, FEW_ROWS):
@@ -200,7 +200,7 @@ def _fitting(context: dict[str, Any], limit: float, progress: Progress | None) -
 
 
 def _explored(explorer: Explorer | str, include_data: bool) -> dict[str, Any]:
-    """What the template asks for of an explorer, or why there is none."""
+    """The template variables for an explorer, or for the reason why there is none."""
     if isinstance(explorer, str):
         return {"no_explorer": explorer}
     return {
@@ -215,7 +215,7 @@ def _size(page: str) -> int:
 
 
 def _check_extra() -> None:
-    """Before any work: what the page will be made with, and what that needs in its turn."""
+    """Check before any work that the required packages are installed, with what they need."""
     try:
         for module in ("jinja2", "matplotlib.pyplot"):
             importlib.import_module(module)
@@ -234,7 +234,7 @@ def _rendered(values: dict[str, Any]) -> str:
     environment.filters |= {function.__name__: function for function in FILTERS}
     environment.globals |= {function.__name__: function for function in FUNCTIONS}
     page = environment.from_string(_resource("page.html")).render(**values)
-    return page.encode("utf-8", "replace").decode("utf-8")  # half characters cannot be written
+    return page.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
 
 
 def _resource(name: str) -> str:
@@ -244,7 +244,7 @@ def _resource(name: str) -> str:
 def _context(
     subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
-    """What the template asks for, but for the table of rows and the explorer."""
+    """The template variables, except for the table of rows and the explorer."""
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return {
@@ -284,12 +284,12 @@ def _default_title(subject: Subject) -> str:
 
 
 def _doubts(subject: Subject) -> list[str]:
-    """What a reader must know before believing the figures."""
+    """Warnings that a reader needs before interpreting the results."""
     found = [] if subject.assessment is None else list(subject.assessment.warnings)
     sizes = zip(subject.class_names, subject.sizes, strict=True)
     few = words.joined([name for name, size in sizes if size < FEW])
     if few:
-        found.append(f"Fewer than five rows of {few}: nothing certain can be said of so few.")
+        found.append(f"Fewer than five rows of {few}: results for so few rows are unreliable.")
     if subject.n_samples < 20:
         found.append(
             f"There are only {subject.n_samples} rows: every figure on this page is uncertain."

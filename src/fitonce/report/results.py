@@ -1,5 +1,5 @@
-"""Held-out results of many models, one for each stop of the explorer's sliders, in the form that a
-page carries: what is drawn rounded to 8 or 16 bits, figures in words as they are.
+"""Held-out results of many models, one for each position of the explorer's sliders, as stored in
+the page: drawn values are rounded to 8 or 16 bits, printed figures are exact.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from ..estimators.fitted import held_out_output, held_out_projection, n_axes
 from ..plotting.rows import margins
 from .subject import Subject, codes_of, dense, finite_rows
 
-SIDE = 40  # points along either side of the grid that shows a boundary
+SIDE = 40  # points along each side of the grid that shows a boundary
 FIGURES = ("error", "r2", "dof")
 ALTS = {
     "fit": "Held-out predictions of every row against observed values.",
-    "plane": "Rows in the plane of the two features, with the boundary of the model; rows "
-    "predicted wrongly when left out have a ring.",
-    "axes": "Left-out rows on the first two discriminant axes; rows predicted wrongly have a ring.",
-    "lanes": "Held-out decision values of the rows, a lane for each class; rows predicted wrongly "
+    "plane": "Rows in the plane of the two features, with the decision boundary of the model; rows "
+    "that are misclassified when left out have a ring.",
+    "axes": "Left-out rows on the first two discriminant axes; misclassified rows have a ring.",
+    "lanes": "Held-out decision values of the rows, one lane for each class; misclassified rows "
     "have a ring.",
 }
 
 
 @dataclass
 class Channel:
-    """One number for each row (or point of a grid) at every stop, as low + step × code; the
-    largest code stands for no number.
+    """One number for each row (or grid point) at every position, as low + step × code; the largest
+    code means that there is no number.
     """
 
     bits: int
     length: int
-    whole: bool = False  # numbers of classes, which are their own codes
+    whole: bool = False  # class indices, which are their own codes
     low: list[float] = field(default_factory=list)
     step: list[float] = field(default_factory=list)
     codes: list[bytes] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Plane:
-    """The rows of a model of two features, and the grid on which its boundary is shown."""
+    """The rows of a model with two features, and the grid on which its boundary is drawn."""
 
     points: np.ndarray  # (n, 2)
 
@@ -81,8 +81,8 @@ class Plane:
 
 
 def view_of(subject: Subject) -> str:
-    """What the picture shows: a plane for two features, discriminant axes, lanes of decision
-    values, or for regression a fit.
+    """The type of picture: a plane for two features, discriminant axes, lanes of decision values,
+    or a fit for regression.
     """
     model = subject.model
     if not subject.classification:
@@ -94,7 +94,7 @@ def view_of(subject: Subject) -> str:
 
 
 class Results:
-    """Channels and figures of a model's active rows, appended stop by stop."""
+    """Channels and figures for the active rows of a model, appended position by position."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject, self.view = subject, view_of(subject)
@@ -120,7 +120,9 @@ class Results:
         return sum(channel.bits // 8 * channel.length for channel in self.channels.values())
 
     def append(self, model: Any | None) -> None:
-        """The results of a fitted model; a gap where there is none, or where it has none."""
+        """Append the results of a fitted model; a gap if there is no model, or it has no
+        results.
+        """
         found = {} if model is None else self._found(model)
         for name, channel in self.channels.items():
             channel.append(found.get(name, np.full(channel.length, np.nan)))
@@ -129,7 +131,7 @@ class Results:
             figures.append(figure if np.isfinite(figure) else None)
 
     def _found(self, model: Any) -> dict[str, Any]:
-        """Channels and figures by name; nothing where no row was left out."""
+        """Channels and figures by name; empty if no row was left out."""
         subject, rows = self.subject, self.subject.active
         held_out = held_out_output(model)[rows]
         tested = finite_rows(held_out)
@@ -137,12 +139,12 @@ class Results:
             return {}
         weights = None if subject.sample_weight is None else subject.sample_weight[rows[tested]]
         found = {"leverage": to_numpy(model.leverage_), "dof": model.effective_dof_}
-        if subject.classification:  # the error is the share of the weight that is misclassified
+        if subject.classification:  # the error is the misclassified share of the weight
             codes, predicted = subject.codes[rows], codes_of(held_out)
             found["value"] = margins(held_out, codes)
             found["predicted"] = np.where(tested, predicted, np.nan)
             found["error"] = np.average((predicted != codes)[tested], weights=weights)
-        else:  # drawn is the first target, figures are of all
+        else:  # the first target is drawn, figures are for all
             both = subject.y[rows][tested].astype(float), held_out[tested]
             found["value"] = held_out.reshape(len(held_out), -1)[:, 0]
             found["error"] = np.sqrt(mean_squared_error(*both, sample_weight=weights))
@@ -157,12 +159,12 @@ class Results:
 
 
 def boundary(decision: np.ndarray) -> dict[str, np.ndarray]:
-    """The predicted class of every grid point and its lead over the next class, cut to the leads
-    beside a boundary: a line between classes is where their leads vanish.
+    """The predicted class of every grid point and its lead over the next class, clipped to the
+    leads near a boundary: the boundary between classes is where their leads vanish.
     """
     region = codes_of(decision)
     lead, square = margins(decision, region), region.reshape(SIDE, SIDE)
-    near = generate_binary_structure(2, 1)  # a point and its four neighbours
+    near = generate_binary_structure(2, 1)  # a point and its four neighbors
     highest, lowest = (f(square, footprint=near) for f in (maximum_filter, minimum_filter))
     most = lead[(highest > lowest).reshape(-1)].max(initial=0.0)
     return {"region": region, "distance": np.minimum(lead, most)}

@@ -1,5 +1,5 @@
-"""What a page is about: the model, its rows and their names, the held-out predictions, looked up
-once and kept together.
+"""The subject of a report: the model, its rows and their names, and the held-out predictions,
+computed once and kept together.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from ..plotting.style import rounded
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows of a page come from, for its first sentences.
+    """Where the rows of a report come from, for its introduction.
 
     Parameters
     ----------
     data : str, default=None
-        Name of the data, as of a file.
+        Name of the data, such as a file name.
     target : str, default=None
-        Name of what is predicted; that of a Series by default.
+        Name of the target; by default that of the Series.
     notes : sequence of str, default=()
-        What was decided on the way to X and y, a sentence each: columns that were left out, how
-        missing values were treated. They are printed as they are, unless the page goes without its
-        data.
+        How X and y were prepared, one sentence each: columns left out, treatment of missing values.
+        They are printed as they are, unless the report is written without data.
     n_rows : int, default=None
-        How many rows there are, where X and y are a random sample of them.
+        Total number of rows, if X and y are a random sample.
     """
 
     data: str | None = None
@@ -49,11 +48,11 @@ class Origin:
 
 @dataclass(frozen=True)
 class Subject:
-    """The model of a page and its training rows."""
+    """The model of a report and its training rows."""
 
     estimator: Any
     model: Any
-    record: Any  # what the model keeps of its fit; None if it was read from a file
+    record: Any  # what the model keeps of its fit; None if it was loaded from a file
     X: Any  # as given
     y: np.ndarray
     sample_weight: np.ndarray | None
@@ -61,7 +60,7 @@ class Subject:
     assessment: Assessment | None
     feature_names: list[str]  # of the columns of X as given
     row_names: list[str]
-    class_names: list[str]  # none for regression
+    class_names: list[str]  # empty for regression
     origin: Origin = Origin()
     confounds: Any = None
 
@@ -80,8 +79,8 @@ class Subject:
         rows: Sequence[Any] | None = None,
         origin: Origin | None = None,
     ) -> Subject:
-        """Checked for what can be checked without fitting; weights and groups as the model keeps
-        them, where it does.
+        """Validate what can be checked without fitting; weights and groups are taken from the
+        model if it keeps them.
         """
         model = model_of(estimator)
         origin = origin or Origin()
@@ -91,8 +90,9 @@ class Subject:
         n = len(held_out_output(model))
         if len(y) != n or n_rows(X) != n:
             raise ValueError(
-                f"X and y must be the {n} rows the model was fitted on, got {n_rows(X)} rows and "
-                f"{len(y)} targets instead: a report shows each training row's held-out result."
+                f"X and y must be the {n} rows that the model was fitted on, got {n_rows(X)} rows "
+                f"and {len(y)} targets instead: a report shows the held-out result of each "
+                "training row."
             )
         _check_assessment(assessment, y)
         record = None
@@ -119,7 +119,7 @@ class Subject:
 
     @property
     def first_target(self) -> np.ndarray:
-        """The target, of several the first."""
+        """The target; the first if there are several."""
         return self.y.reshape(self.n_samples, -1)[:, 0]
 
     @property
@@ -132,7 +132,7 @@ class Subject:
 
     @property
     def steps(self) -> list[Any]:
-        """The steps of a pipeline, the model last; nothing but the model without one."""
+        """The steps of a pipeline, the model last; only the model if there is no pipeline."""
         return [step for _, step in getattr(self.estimator, "steps", [("model", self.model)])]
 
     @property
@@ -141,17 +141,17 @@ class Subject:
 
     @property
     def precomputed(self) -> bool:
-        """Whether the columns of X are a kernel's, not features."""
+        """Whether the columns of X are those of a kernel matrix, not features."""
         return bool(self.model.kernel == "precomputed") and not self.in_pipeline
 
     @cached_property
     def model_features(self) -> Any:
-        """X as the model sees it: after the steps of a pipeline."""
+        """X as the model sees it: after the preprocessing steps of a pipeline."""
         return self.estimator[:-1].transform(self.X) if self.in_pipeline else self.X
 
     @cached_property
     def active(self) -> np.ndarray:
-        """The rows that trained: those of positive weight."""
+        """The rows used for training: those with positive weight."""
         weights = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
         return np.flatnonzero(weights > 0)
 
@@ -164,22 +164,24 @@ class Subject:
 
     @cached_property
     def held_out(self) -> np.ndarray:
-        """Held-out decisions or predictions of the chosen settings, by the model's own splits."""
+        """Held-out decisions or predictions for the chosen settings, from the model's own
+        splits.
+        """
         return held_out_output(self.model)
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Numbers of the observed classes."""
+        """Indices of the observed classes."""
         return np.searchsorted(self.classes, self.y)
 
     @property
     def sizes(self) -> list[int]:
-        """Rows of every class; none for regression."""
+        """Number of rows of every class; empty for regression."""
         return [int(np.sum(self.codes == code)) for code in range(len(self.class_names))]
 
     @cached_property
     def predictions(self) -> np.ndarray:
-        """Held-out predictions: nested ones where there is an assessment."""
+        """Held-out predictions, from nested cross-validation if there is an assessment."""
         if self.assessment is not None:
             return np.asarray(self.assessment.predictions)
         return self.classes[codes_of(self.held_out)] if self.classification else self.held_out
@@ -191,7 +193,7 @@ class Subject:
 
     @cached_property
     def wrong(self) -> np.ndarray:
-        """Rows whose held-out prediction is another class; none for regression."""
+        """Rows whose held-out prediction is a wrong class; none for regression."""
         if not self.classification:
             return np.zeros(self.n_samples, dtype=bool)
         differs = np.asarray(self.predictions.astype(object) != self.y, dtype=bool)
@@ -199,10 +201,10 @@ class Subject:
 
     @cached_property
     def margins(self) -> np.ndarray:
-        """Margin of the own class by the model that predicted the row, for regression minus the
-        size of the residual: the smallest is the worst.
+        """Margin of the own class according to the model that predicted the row; for regression,
+        minus the absolute residual. The smallest is the worst.
 
-        NaN where that model has no decisions for all classes.
+        NaN if that model has no decisions for all classes.
         """
         if not self.classification:
             residual = (self.y - self.predictions).reshape(self.n_samples, -1).astype(float)
@@ -213,8 +215,8 @@ class Subject:
 
     @cached_property
     def n_missing(self) -> int:
-        """Values of X that are missing."""
-        if hasattr(self.X, "null_count"):  # polars, whose NaN are counted apart
+        """The number of missing values in X."""
+        if hasattr(self.X, "null_count"):  # polars, which counts NaN separately
             floats = [column for column in self.X if column.dtype.is_float()]
             nulls = sum(column.null_count() for column in self.X)
             return int(nulls + sum(column.is_nan().fill_null(False).sum() for column in floats))
@@ -225,7 +227,7 @@ class Subject:
 
     @cached_property
     def leverage(self) -> np.ndarray:
-        """Diagonal of the hat matrix; NaN for rows of zero weight."""
+        """Diagonal of the hat matrix; NaN for rows with zero weight."""
         leverage = to_numpy(self.model.leverage_)
         result = np.full(self.n_samples, np.nan)
         if len(leverage) == len(self.active):
@@ -234,14 +236,14 @@ class Subject:
 
     @cached_property
     def influence(self) -> np.ndarray:
-        """How far a row's own value moves when the row is left out, in standard deviations of the
-        held-out values: in-sample less held-out, of several outputs the one that moves most.
+        """How far the fitted value of a row moves if the row is left out, in standard deviations
+        of the held-out values: in-sample minus held-out; the largest if there are several outputs.
         """
         output = self.model.decision_function if self.classification else self.model.predict
         given = {} if self.confounds is None else {"confounds": self.confounds}
         fitted = to_numpy(output(self.model_features, **given)).astype(float)
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
-        if calibrated(self.model):  # which has shifted every fitted decision alike
+        if calibrated(self.model):  # which has shifted all fitted decisions by the same amount
             moved = moved - np.nanmedian(moved, axis=0)
         spread = np.std(self.held_out[np.isfinite(self.held_out)]) or 1.0
         return np.asarray(np.max(np.abs(moved), axis=1) / spread)
@@ -283,7 +285,7 @@ def _named(given: Sequence[Any], n: int, what: str, things: str) -> list[str]:
 
 
 def model_feature_names(subject: Subject) -> list[str]:
-    """Names of the columns that the model sees, after the steps of a pipeline."""
+    """Names of the columns that the model sees, after the preprocessing steps of a pipeline."""
     if not subject.in_pipeline:
         return subject.feature_names
     if not hasattr(subject.model_features, "columns"):
@@ -296,33 +298,35 @@ def model_feature_names(subject: Subject) -> list[str]:
 
 
 def codes_of(decision: np.ndarray) -> np.ndarray:
-    """Number of the class with the largest decision; of two, the second where it is positive."""
+    """Index of the class with the largest decision; for two classes, the second if it is
+    positive.
+    """
     return (decision > 0).astype(int) if decision.ndim == 1 else np.argmax(decision, axis=1)
 
 
 def finite_rows(values: np.ndarray) -> np.ndarray:
-    """Rows with a value (a cv of the model's own may leave some untested)."""
+    """Rows with a value (a cv of the model may leave some untested)."""
     return np.asarray(np.isfinite(values).reshape(len(values), -1).any(axis=1))
 
 
 def calibrated(model: Any) -> bool:
-    """Whether a calibration has moved the threshold of the decisions."""
+    """Whether calibration has moved the threshold of the decisions."""
     return getattr(model, "calibration", None) in ("sigmoid", "isotonic")
 
 
 def dense(X: Any) -> np.ndarray:
-    """Rows as numbers on the host."""
+    """Rows as a NumPy array."""
     return to_numpy(X.toarray() if hasattr(X, "toarray") else X).astype(float)
 
 
 def own_splits(subject: Subject) -> str:
-    """How the model's own held-out values were made."""
-    together = "cross-validation by the model's own splits"
+    """How the model's own held-out values were computed."""
+    together = "cross-validation with the model's own splits"
     return "leave-one-out" if subject.leave_one_out else together
 
 
 def own_score(subject: Subject) -> float:
-    """Accuracy or R² of the held-out values of the chosen settings."""
+    """Accuracy or R² of the held-out values for the chosen settings."""
     tested = finite_rows(subject.held_out)
     if not tested.any():
         return float("nan")
@@ -335,7 +339,7 @@ def own_score(subject: Subject) -> float:
 
 
 def chosen_values(model: Any) -> list[str]:
-    """The chosen kernel, where there were several, gamma, where there is one, and alpha."""
+    """The chosen kernel, if there were several, gamma, if there is one, and alpha."""
     alpha, gamma = f"alpha = {rounded(alpha_of(model))}", getattr(model, "gamma_", None)
     kernel = [f"kernel = {model.kernel_}"] if "kernel" in model.best_params_ else []
     if gamma is None:
@@ -350,7 +354,7 @@ def _check_assessment(assessment: Any, y: np.ndarray) -> None:
         return
     if not isinstance(assessment, Assessment):
         raise TypeError(
-            "assessment must be what fitonce.assess returned, got "
+            "assessment must be the result of fitonce.assess, got "
             f"{type(assessment).__name__} instead."
         )
     theirs = np.asarray(assessment.y)
@@ -359,18 +363,18 @@ def _check_assessment(assessment: Any, y: np.ndarray) -> None:
     )
     if not same:
         raise ValueError(
-            "assessment is of other rows: its target is not y. Call fitonce.assess with the "
+            "assessment belongs to other rows: its target is not y. Call fitonce.assess with the "
             "same X and y."
         )
 
 
 def _check_training(training: Any, X: Any, y: np.ndarray) -> None:
-    """Compare with the rows that a model still has; where it has only the targets, with those."""
+    """Compare with the rows that the model keeps; if it keeps only the targets, with those."""
     same = np.array_equal(np.asarray(training.y), y)
     if isinstance(training.X, np.ndarray) and training.X.shape[1] > 0:
         same = same and np.allclose(training.X, dense(X))
     if not same:
         raise ValueError(
-            "X and y must be what the model was fitted on, in the same order, but they differ "
-            "from the rows that it keeps: a report explains the training rows."
+            "X and y must be the data that the model was fitted on, in the same order, but they "
+            "differ from the rows that it keeps: a report explains the training rows."
         )

@@ -1,4 +1,4 @@
-"""Tables of a page: confusions, and the rows that are hard or that matter most."""
+"""Tables of a report: confusions, and the rows that are hard to predict or that matter most."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..plotting.style import rounded
 from ..uncertainty.order import upper
 from .subject import Subject, finite_rows
 
-SET_SHARE = 0.9  # of held-out rows whose set holds the right class
-MATRIX_UP_TO = 12  # classes; above, the most frequent confusions are listed
+SET_SHARE = 0.9  # share of held-out rows whose set contains the right class
+MATRIX_UP_TO = 12  # classes; above this, the most frequent confusions are listed
 LISTED_CONFUSIONS = 15
 TABLE_ROWS = 500
-DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are looked at
+DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are examined
 DEPENDENCE_ROWS = 5
-TABLE_COLUMNS = 12  # of the data
+TABLE_COLUMNS = 12  # columns of the data
 
 
 def first_table(subject: Subject, others: Contest | None) -> dict[str, Any] | None:
@@ -48,11 +48,12 @@ def first_table(subject: Subject, others: Contest | None) -> dict[str, Any] | No
 
 
 def class_sets(subject: Subject) -> dict[str, Any] | None:
-    """Sets of classes that hold the right one for nine of ten held-out rows: how many rows have
-    sets of each size. None where there are no decisions, or too few rows.
+    """Prediction sets that contain the right class for 90 % of the held-out rows: the number of
+    rows with sets of each size. None if there are no decisions, or too few rows.
 
-    A class belongs to the set of a row where its margin is not lower than that of the own class of
-    nine of ten rows, all by models that have not seen the row.
+    A class belongs to the set of a row if its margin is not lower than the margin that the own
+    class exceeds in 90 % of the rows. All margins come from models that were not trained on the
+    row.
     """
     if not subject.classification:
         return None
@@ -75,12 +76,12 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
 
 
 def _set_name(size: int) -> str:
-    return {0: "no class: unlike all", 1: "one class"}.get(size, f"{size} classes: not told apart")
+    return {0: "no class (unlike all of them)", 1: "one class"}.get(size, f"{size} classes")
 
 
 def confusion(subject: Subject) -> dict[str, Any] | None:
-    """Observed against predicted, as a matrix or, with many classes, as a list of the most frequent
-    confusions.
+    """Observed against predicted classes, as a matrix or, for many classes, as a list of the most
+    frequent confusions.
     """
     if not subject.classification:
         return None
@@ -118,17 +119,17 @@ def _counts(subject: Subject) -> np.ndarray:
 
 
 def dependence(subject: Subject) -> list[dict[str, str]]:
-    """The rows on which what the model says of the others depends most: their mean absolute change
-    when a row is left out, and the row that changes most. Exact, from `influence`.
+    """The rows that influence the predictions of other rows most: the mean absolute change of the
+    other rows if a row is left out, and the row that changes most. Exact, from `influence`.
 
-    Nothing where that cannot be had: models read from files, groups, too many rows.
+    Empty if it is not available: models loaded from files, groups, too many rows.
     """
     n = subject.n_samples
     if subject.record is None or subject.groups is not None or not 2 < n <= DEPENDENCE_UP_TO:
         return []
     try:
         change = subject.model.influence()
-    except ValueError:  # averages of rows, a class of one row
+    except ValueError:  # averages of rows, or a class with one row
         return []
     change = change.reshape(*change.shape[:2], -1)
     size = np.max(np.abs(change), axis=2)
@@ -157,7 +158,7 @@ class Column:
     number: bool = True
 
     def cell(self, row: int, wrong: bool) -> dict[str, Any]:
-        """Text, whether it is a number, and whether it is marked as wrong."""
+        """The text, whether it is a number, and whether it is marked as wrong."""
         value = self.values[row]
         missing = value is None or (isinstance(value, (float, np.floating)) and np.isnan(value))
         if self.number:
@@ -167,7 +168,7 @@ class Column:
         return {"text": text, "number": self.number, "wrong": wrong}
 
     def _rounded(self, value: float) -> str:
-        """Four digits; nothing beside the largest of the column is nothing."""
+        """Four digits; values negligible next to the largest of the column become zero."""
         return "0" if abs(value) < 1e-6 * self._largest else rounded(value, 4)
 
     @cached_property
@@ -197,7 +198,7 @@ def rows_table(subject: Subject, n_rows: int = TABLE_ROWS) -> dict[str, Any]:
 
 
 def _shown(subject: Subject, n_rows: int) -> np.ndarray:
-    """Misclassified rows, then those of a small margin or a large influence; the worst first."""
+    """Misclassified rows, then those with a small margin or a large influence; the worst first."""
     margin = np.where(np.isfinite(subject.margins), subject.margins, np.inf)
     worst = [margin, -np.nan_to_num(subject.influence)]
     margin, influence = (rankdata(values, method="ordinal") for values in worst)
@@ -210,12 +211,12 @@ def _result_columns(subject: Subject) -> list[Column]:
     predicted = subject.predictions.reshape(subject.n_samples, -1)[:, 0]
     if numbers:
         residual = observed.astype(float) - predicted.astype(float)
-        error = Column("residual", "observed less held-out prediction", residual)
+        error = Column("residual", "observed minus held-out prediction", residual)
     else:
-        what = "decision of the model that predicted it: own class less the best other"
+        what = "decision of the model that predicted it: own class minus the best other"
         error = Column("margin", what, subject.margins)
-    share = "model of all rows: share of its own fitted value that the row supplies"
-    moves = "model of all rows: how far the row's value moves when it is left out"
+    share = "model of all rows: share of the row's fitted value that comes from the row itself"
+    moves = "model of all rows: how far the row's fitted value moves if the row is left out"
     return [
         Column("row", "name or number of the row", subject.row_names, number=False),
         Column("observed", "the target as given", observed, numbers),
