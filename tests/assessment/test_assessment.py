@@ -379,7 +379,7 @@ def test_the_same_seed_gives_the_same_answer():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(y=np.repeat("a", 90)), r"at least two classes, got \['a'\] only"),
+        (dict(y=np.repeat("a", 90)), r"at least two classes, got only \['a'\]"),
         (dict(y=np.arange(5)), "one entry per row of X"),
         (dict(groups=np.zeros(90)), "at least two groups"),
         (dict(repeats=0), "repeats must be a positive integer"),

@@ -115,7 +115,7 @@ def test_names_of_a_table_and_refusals() -> None:
     assert shares.unique is not None and np.all(shares.unique[0] > 0.3)
     with pytest.raises(TypeError, match="KernelSum as its kernel"):
         kernel_shares(KernelRidge().fit(X, Y))
-    with pytest.raises(TypeError, match="of numbers"):
+    with pytest.raises(TypeError, match="of a regression"):
         kernel_shares(KernelFisherDiscriminant(kernel=named))
     with pytest.raises(ValueError, match="landmarks"):
         kernel_shares(KernelRidge(0.1, kernel=named, landmarks=5), frame, Y)

@@ -634,7 +634,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
         assert chosen == pytest.approx(np.mean(wrong), rel=1e-12)
     assert ("without its group or fold" in text) == (kind == "groups")
     assert ("calibration moved the threshold" in text) == (kind == "sigmoid")
-    assert ("rows of zero weight are not shown" in text) == (kind == "zero weights")
+    assert ("rows with zero weight are not shown" in text) == (kind == "zero weights")
     assert ("landmarks of the model stay" in text) == ("landmarks" in kind)
     if kind == "strings":
         assert data["names"][:2] == ["r0", "r1"] and data["classes"] == ["ß", "ü"]
@@ -817,7 +817,7 @@ def test_half_characters_in_labels_do_not_stop_it(tmp_path):
     labels = np.array(["a\ud800b", "a\ud801b", "ok"])[y]
     labels[0] = "c\ud802"  # a class of one row, of which the assessment warns
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, labels)
-    with pytest.warns(UserWarning, match="their training rows lack"):
+    with pytest.warns(UserWarning, match="is missing from their training rows"):
         found = assess(model, X, labels, permutations=0)
     origin = Origin("d\ud800", "t\udfff", ["\ud800"])
     for include_data in (True, False):

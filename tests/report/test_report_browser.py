@@ -371,7 +371,7 @@ def test_moving_the_sliders_changes_the_figure(bare, show):
         shown = float(opened.page.inner_text("#explorer-error").removesuffix(" %"))
         assert shown == pytest.approx(100 * error, abs=0.0501)
         detail = opened.page.inner_text("#explorer-detail")
-        assert f"{wrong.sum()} of 80 rows wrong" in detail
+        assert f"{wrong.sum()} of 80 rows misclassified" in detail
         assert f"effective degrees of freedom {exact.effective_dof_:.1f}" in detail
         changed = (exact.held_out_decision_ > 0) != (model.held_out_decision_ > 0)
         if stop != data["chosen"]["alpha"]:
