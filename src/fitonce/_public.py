@@ -9,7 +9,7 @@ from .assessment import (
     compare,
     kernel_shares,
 )
-from .core.hat_matrix import held_out
+from .core.hat_matrix import HeldOutDiscriminant, held_out, held_out_discriminant
 from .crossval import (
     CrossValidation,
     LeavePairOut,
@@ -49,6 +49,7 @@ __all__ = [
     "CrossValidation",
     "Difference",
     "GaussianProcess",
+    "HeldOutDiscriminant",
     "KernelAveraging",
     "KernelCommitteeClassifier",
     "KernelCommitteeRegressor",
@@ -75,6 +76,7 @@ __all__ = [
     "cross_val_score",
     "cross_validate",
     "held_out",
+    "held_out_discriminant",
     "kernel_shares",
     "learning_curve",
     "leave_pair_out",

@@ -104,7 +104,7 @@ def quick(estimator: Any) -> Any:
         changes |= {"metric": None}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
-    if given.get("readout", "lda") != "lda":
+    if given.get("readout", "lda") == "softmax":
         changes |= {"readout": "lda"}
     if "landmarks" in given:
         changes |= {"landmarks": None}  # few rows: see MOST_ROWS

@@ -19,8 +19,15 @@ eigenproblem from an inverse: E1 = 0, so with E_r = E without the first class an
 
     Γ = Π [0 0; 0 E_r⁻¹] Πᵀ,        Θ = N⁻¹ - 11ᵀ/n.
 
-The constant solution (θ ∝ 1, a² = 1) is deflated by its known vector. Everything is batched over
-leading axes: folds, left-out rows, mus, permutations.
+The constant solution (θ ∝ 1, a² = 1) is deflated by its known vector.
+
+Without a free bias H1 ≠ 1, and the constant is no solution. The between-class scatter is then taken
+about the origin of the feature space, Σ n_j m_j m_jᵀ, while S_w, D and the centroids a²θD are as
+above. All c axes together give the rule of a free bias once more, because the LDA rule knows no
+origin; Treder (2019) takes c - 1 of them, without the one that stands for the constant
+(`axes_without_bias`).
+
+Everything is batched over leading axes: folds, left-out rows, mus, permutations.
 """
 
 from __future__ import annotations
@@ -110,27 +117,65 @@ def axes_of(E: Array, sizes: Array, dof: Array) -> Axes:
     Classes of size zero take no part. Axes are ordered by a²; see `_signs` for their direction.
     """
     xp = namespace(E, sizes)
-    present = sizes > 0
-    zeros = xp.zeros_like(sizes)
-    root = xp.where(present, 1.0 / xp.sqrt(xp.where(present, sizes, zeros + 1.0)), zeros)
-    known = xp.where(present, sizes, zeros)
-    constant = xp.sqrt(known / xp.sum(sizes, axis=-1, keepdims=True))
+    whitened, root, constant, present = _whitened(E, sizes)
     # the constant solution has a² = 1, others -> I - E; taken to -1 it lies below all others
-    whitened = root[..., :, None] * E * root[..., None, :]
-    identity = eye_like(E.shape[-1], E) * xp.astype(present, E.dtype)[..., None, :]
-    S = identity - 0.5 * (whitened + xp.matrix_transpose(whitened))
+    S = eye_like(E.shape[-1], E) * present[..., None, :] - whitened
     S = S - 2.0 * constant[..., :, None] * constant[..., None, :]
     a2, T = xp.linalg.eigh(S)
     a2, T = xp.flip(a2[..., 1:], axis=-1), xp.flip(T[..., 1:], axis=-1)
     kept = a2 > NEGLIGIBLE
     a2 = xp.where(kept, xp.clip(a2, None, 1.0 - xp.finfo(E.dtype).eps), xp.zeros_like(a2))
     theta = root[..., :, None] * T * xp.astype(kept, E.dtype)[..., None, :]
-    safe = xp.where(kept, a2 * (1.0 - a2), xp.ones_like(a2))
+    return _scaled_axes(theta, a2, 1.0 - a2, kept, dof)
+
+
+def axes_without_bias(E: Array, sizes: Array, dof: Array) -> Axes:
+    """The same for a smoother without a free bias: of the c solutions of A θ = a² N θ, the one
+    whose scores θ lie nearest to a constant is left out (cosine in the metric N).
+
+    It is the "trivial eigenvalue" of Treder (2019): exactly 0 for centred rows, where H1 = 0, and 1
+    for a free bias, where H1 = 1; between them it is neither.
+    """
+    xp = namespace(E, sizes)
+    whitened, root, constant, present = _whitened(E, sizes)
+    # E has the eigenvalues 1 - a²; absent classes go to 2, which is a² = -1, the constant beyond
+    rest, T = xp.linalg.eigh(whitened + 2.0 * eye_like(E.shape[-1], E) * (1.0 - present)[..., None])
+    nearest = xp.argmax(xp.abs((constant[..., None, :] @ T)[..., 0, :]), axis=-1, keepdims=True)
+    numbers = xp.arange(E.shape[-1], device=device(E))
+    order = xp.argsort(xp.where(numbers == nearest, xp.full_like(rest, 3.0), rest), axis=-1)
+    order = order[..., :-1]
+    columns = xp.broadcast_to(order[..., None, :], (*T.shape[:-1], order.shape[-1]))
+    rest, T = xp.take_along_axis(rest, order, axis=-1), xp.take_along_axis(T, columns, axis=-1)
+    kept = 1.0 - rest > NEGLIGIBLE
+    rest = xp.where(kept, xp.clip(rest, xp.finfo(E.dtype).eps, None), xp.ones_like(rest))
+    theta = root[..., :, None] * T * xp.astype(kept, E.dtype)[..., None, :]
+    return _scaled_axes(theta, 1.0 - rest, rest, kept, dof)
+
+
+def _whitened(E: Array, sizes: Array) -> tuple[Array, Array, Array, Array]:
+    """N^(-½) E N^(-½), N^(-½) (…, c), the unit vector of the constant √(N/n), and which classes are
+    there, as ones and zeros.
+    """
+    xp = namespace(E, sizes)
+    present = sizes > 0
+    zeros = xp.zeros_like(sizes)
+    root = xp.where(present, 1.0 / xp.sqrt(xp.where(present, sizes, zeros + 1.0)), zeros)
+    known = xp.where(present, sizes, zeros)
+    constant = xp.sqrt(known / xp.sum(sizes, axis=-1, keepdims=True))
+    whitened = root[..., :, None] * E * root[..., None, :]
+    symmetric = 0.5 * (whitened + xp.matrix_transpose(whitened))
+    return symmetric, root, constant, xp.astype(present, E.dtype)
+
+
+def _scaled_axes(theta: Array, a2: Array, rest: Array, kept: Array, dof: Array) -> Axes:
+    """Axes θ D √ν of eigenvectors θ with a² and 1 - a² (`rest`); those that are not kept are 0."""
+    xp = namespace(theta)
+    safe = xp.where(kept, a2 * rest, xp.ones_like(a2))
     axes = theta * (xp.sqrt(dof)[..., None] / xp.sqrt(safe))[..., None, :]
     # A θ = a² N θ, so the centroids N⁻¹A θ D √ν are a² times the axes
     centroids = a2[..., None, :] * axes
     signs = _signs(centroids)
-    gain = (theta / (1.0 - a2)[..., None, :]) @ xp.matrix_transpose(theta)
+    gain = (theta / rest[..., None, :]) @ xp.matrix_transpose(theta)
     return Axes(axes * signs, centroids * signs, a2, gain, theta @ xp.matrix_transpose(theta))
 
 

@@ -19,6 +19,7 @@ from .lda import (
     Axes,
     Rule,
     axes_of,
+    axes_without_bias,
     completed_scatter,
     gain_of,
     lda_rule,
@@ -191,15 +192,19 @@ class Signs(Readout):
 
 @dataclass(frozen=True)
 class Indicators(Readout):
-    """Class indicators and the LDA rule on discriminant axes, with fixed priors where given."""
+    """Class indicators and the LDA rule on discriminant axes, with fixed priors where given, or
+    equal ones: the nearest centroid.
+    """
 
     n_classes: int
     priors: tuple[float, ...] | None = None
+    equal_priors: bool = False
+    free_bias: bool = True
     needs_scatter = True
 
     @property
     def reduces(self) -> bool:
-        return True
+        return self.free_bias
 
     @property
     def n_targets(self) -> int:
@@ -218,7 +223,10 @@ class Indicators(Readout):
         """Given, or those of the class sizes; -inf for a class that is absent."""
         xp = namespace(sizes)
         present = sizes > 0
-        if self.priors is None:
+        if self.equal_priors:
+            there = xp.astype(present, sizes.dtype)
+            priors = there / xp.sum(there, axis=-1, keepdims=True)
+        elif self.priors is None:
             priors = sizes / xp.sum(sizes, axis=-1, keepdims=True)
         else:
             priors = asarray_like(self.priors, sizes) + xp.zeros_like(sizes)
@@ -231,13 +239,14 @@ class Indicators(Readout):
         return xp.where(dof > 0, dof, xp.zeros_like(dof))
 
     def axes(self, E: Array, sizes: Array, dof: Array = None) -> Axes:
-        return axes_of(E, sizes, self.degrees_of_freedom(sizes) if dof is None else dof)
+        dof = self.degrees_of_freedom(sizes) if dof is None else dof
+        return (axes_of if self.free_bias else axes_without_bias)(E, sizes, dof)
 
     def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> Rule:
         """By an inverse where the kernel is definite and all classes are there, else by axes."""
         xp = namespace(E)
         dof = self.degrees_of_freedom(sizes) if dof is None else dof
-        if definite and bool(xp.all(sizes > 0)):
+        if definite and self.free_bias and bool(xp.all(sizes > 0)):
             try:
                 gain, unit = gain_of(E, sizes)
             except np.linalg.LinAlgError:  # a scatter that rounding has made singular
@@ -247,7 +256,8 @@ class Indicators(Readout):
                 gain = xp.where(kept, gain, xp.zeros_like(gain))
                 unit = xp.where(kept, unit, xp.zeros_like(unit))
         else:
-            solved = axes_of(completed_scatter(E, self.n_classes), sizes, dof)
+            E = completed_scatter(E, self.n_classes) if self.free_bias else E
+            solved = self.axes(E, sizes, dof)
             gain, unit = solved.gain, solved.unit
         return lda_rule(gain, unit, sizes, dof, self.log_priors(sizes))
 
@@ -262,18 +272,20 @@ class Indicators(Readout):
     def read_kept(
         self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
     ) -> tuple[Array, Array]:
-        rule = self.rule(E, sizes, definite).reduced()
-        if self.n_classes == 2:
-            rule = rule.difference()
+        rule = self.rule(E, sizes, definite)
+        rule = rule.reduced() if self.reduces else rule
+        rule = rule.difference() if self.n_classes == 2 else rule
+        if self.n_kept == 1:
             decision = rule.weights[..., 0, :] * P[:, :, 0, :] + rule.offsets
             return decision, rule.size(unit)[..., 0]
         xp = namespace(P)
         scores = xp.matrix_transpose(rule.weights) @ P
         scores += rule.offsets[..., None]
-        return scores, rule.size(unit)
+        size = rule.size(unit)
+        return (scores[:, :, 0, :], size[..., 0]) if self.n_classes == 2 else (scores, size)
 
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
-        if self.n_classes != 2:
+        if self.n_classes != 2 or not self.free_bias:
             return None
         log_priors = self.log_priors(sizes)
         P = targets[:, 1:] - e.map(lambda part: part[:, 1:])

@@ -177,7 +177,9 @@ def _closed_form(
             "or False with the landmarks given as points."
         )
     single = len(np.unique(groups)) == len(groups)
-    values = _single_rows(decomposed) if single else _whole_groups(decomposed, groups)
+    # a discriminant without a free bias orders rows by both of its targets
+    by_column = single and (decomposed.readout.reduces or not decomposed.readout.needs_scatter)
+    values = _single_rows(decomposed) if by_column else _whole_groups(decomposed, groups)
     difference = values - values.T
     return _tied(difference, values, 2.0 * smoother.accuracy(mu))
 

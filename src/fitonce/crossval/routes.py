@@ -96,7 +96,7 @@ def _dependence_on_rows(estimator: Any) -> str | None:
         return 'class_weight="balanced" depends on the training rows'
     if getattr(estimator, "calibration", None) in ("sigmoid", "isotonic"):
         return f"calibration={estimator.calibration!r} places the threshold on each training set"
-    if getattr(estimator, "readout", "lda") != "lda":
+    if getattr(estimator, "readout", "lda") == "softmax":
         return f"readout={estimator.readout!r} is fitted on each training set"
     if isinstance(estimator.alpha, str) or np.ndim(estimator.alpha) > 0:
         return "alpha is chosen on each training set"

@@ -132,10 +132,10 @@ class Accumulation:
                 f"calibration must be None here, got {model.calibration!r}: it needs held-out "
                 "values of every row."
             )
-        if getattr(model, "readout", "lda") != "lda":
+        if getattr(model, "readout", "lda") == "softmax":
             raise ValueError(
-                f'readout must be "lda" here, got {model.readout!r}: it needs held-out values of '
-                "every row."
+                'readout must be "lda" or "centroid" here, got "softmax": it needs held-out values '
+                "of every row."
             )
         if getattr(model, "class_weight", None) is not None:
             raise ValueError(

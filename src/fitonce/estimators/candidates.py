@@ -42,7 +42,7 @@ def learns(estimator: Any) -> bool:
         estimator.refine
         or metric is not None
         or weighs
-        or getattr(estimator, "readout", "lda") != "lda"
+        or getattr(estimator, "readout", "lda") == "softmax"
     )
 
 

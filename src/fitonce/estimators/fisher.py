@@ -100,11 +100,16 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step function
         after that (for more than two classes, of the largest probability). None takes the LDA
         posterior as it is.
-    readout : {"lda", "softmax"}, default="lda"
+    readout : {"lda", "centroid", "softmax"}, default="lda"
         How decisions are made of the projections on the discriminant axes. "lda": nearest class
-        centroid, with the log-priors. "softmax": that rule, corrected by a softmax regression on
-        the held-out projections, which may find a class that lies between others; `priors` cannot
-        be given then. Parameters are tuned as for "lda".
+        centroid, with the log-priors. "centroid": nearest class centroid, all classes alike.
+        "softmax": the rule of "lda", corrected by a softmax regression on the held-out projections,
+        which may find a class that lies between others. `priors` can be given with "lda" only.
+        Parameters are tuned as for "lda".
+    fit_intercept : bool or "penalized", default=True
+        A free bias, none, or one that is penalised like every other weight. The last two are for
+        comparison with Treder (2019): the between-class scatter is then taken about the origin of
+        the feature space, and the axis whose class scores lie nearest to a constant is left out.
     n_components : int, default=None
         Number of axes that `transform` gives, at most n_classes - 1.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
@@ -238,6 +243,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         priors: Any = None,
         calibration: str | None = "temperature",
         readout: str = "lda",
+        fit_intercept: bool | str = True,
         n_components: int | None = None,
         landmarks: Any = None,
         landmark_method: str = "uniform",
@@ -264,6 +270,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.priors = priors
         self.calibration = calibration
         self.readout = readout
+        self.fit_intercept = fit_intercept
         self.n_components = n_components
         self.landmarks = landmarks
         self.landmark_method = landmark_method
@@ -279,22 +286,34 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         _check_degrees_of_freedom(sizes, weights is not None)
         priors = None if self.priors is None else _checked_priors(self.priors, len(classes))
         self._check_n_components(len(classes) - 1)
-        return Labels(Indicators(len(classes), priors), classes, codes, weights)
+        equal, free = self.readout == "centroid", self.fit_intercept is True
+        return Labels(Indicators(len(classes), priors, equal, free), classes, codes, weights)
 
     def __fitonce_check__(self) -> None:
         super().__fitonce_check__()
-        check_options(self, readout=("lda", "softmax"))
+        check_options(self, readout=("lda", "centroid", "softmax"))
         if self.readout == "softmax" and self.priors is not None:
             raise ValueError(
                 'priors cannot go with readout="softmax", which takes the class frequencies of '
                 'the training rows into its constants: use readout="lda".'
+            )
+        if self.readout == "centroid" and self.priors is not None:
+            raise ValueError(
+                'priors cannot go with readout="centroid", which takes all classes as equally '
+                'frequent: use readout="lda".'
+            )
+        if self.readout == "softmax" and self.fit_intercept is not True:
+            raise ValueError(
+                f'readout="softmax" needs fit_intercept=True, got {self.fit_intercept!r} instead: '
+                "without a free bias an axis is left out, and class scores no longer tell where a "
+                'row lies. Use readout="lda" or "centroid".'
             )
 
     def _set_held_out(self, held_out: Array) -> None:
         """With a softmax readout, the LDA decisions are replaced by its scores before they are
         calibrated; held-out ones by a regression that has not seen the row's part.
         """
-        if self.readout == "lda":
+        if self.readout != "softmax":
             return super()._set_held_out(held_out)
         self.held_out_decision_ = held_out
         self._before_readout = to_numpy(held_out)

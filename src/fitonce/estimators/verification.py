@@ -196,7 +196,7 @@ def _refit_outputs(
         settings |= {"store_dual_coef": True, "store_held_out": False}
     # held-out decisions are those before calibration, and class weights are those of all rows
     settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
-    settings |= {"readout": "lda"} if hasattr(estimator, "readout") else {}
+    settings |= {"readout": "lda"} if getattr(estimator, "readout", "lda") == "softmax" else {}
     if estimator.landmarks is not None:
         settings["landmarks"] = _landmarks_of(estimator, train)
         if settings["landmarks"].shape[0] == 0:

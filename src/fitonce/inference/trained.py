@@ -67,7 +67,7 @@ def label_free(estimator: Any) -> bool:
     if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
         return False
     threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
-    threshold_moves |= getattr(model, "readout", "lda") != "lda"
+    threshold_moves |= getattr(model, "readout", "lda") == "softmax"
     weighted = getattr(model, "class_weight", None) is not None
     learns = isinstance(model.metric, str)
     return (

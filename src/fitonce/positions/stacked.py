@@ -135,7 +135,7 @@ class LinearFolds:
             splits,
             layout.deleted,
             readout,
-            Y=targets[:, 1:] if readout.needs_scatter else targets,
+            Y=targets[:, 1:] if readout.needs_scatter and readout.reduces else targets,
             truth=targets.T if codes is None else codes,
             weights=weights,
             sizes=sizes,
@@ -240,7 +240,7 @@ class LinearFolds:
         sizes = xp.zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E)
         rule = self.readout.rule(E, sizes)
         assert rule is not None
-        rule = rule.reduced()
+        rule = rule.reduced() if self.readout.reduces else rule
         rule = rule.difference() if self.readout.n_classes == 2 else rule
         bias = (intercept[:, None, :] @ rule.weights)[:, 0, :] + rule.offsets
         size = (xp.abs(intercept)[:, None, :] @ xp.abs(rule.weights))[:, 0, :]
