@@ -1,8 +1,8 @@
 """Fit once; cross-validate, tune and permute for free.
 
-Kernel Fisher discriminants and their least-squares relatives, with held-out predictions for every
-row, every regularisation value and every split from one decomposition, exactly as if they had been
-refitted.
+Kernel Fisher discriminants and their least-squares relatives. One decomposition gives the held-out
+predictions for every row, every regularization value and every split, exactly as if the model had
+been refitted.
 """
 
 # ruff: noqa: F403, F405
@@ -69,8 +69,8 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    """Public names and subpackages on demand, so that the command line can show its help before
-    scikit-learn is imported.
+    """Import public names and subpackages on demand, so that the command line can show its help
+    before scikit-learn is imported.
     """
     if name in __all__:
         value = getattr(import_module("._public", __name__), name)

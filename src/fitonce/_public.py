@@ -1,4 +1,4 @@
-"""Where the public names live. `fitonce` itself imports them when the first is asked for."""
+"""Where the public names are defined. `fitonce` imports them when the first one is used."""
 
 from .assessment import (
     Assessment,

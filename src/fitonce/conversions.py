@@ -1,11 +1,11 @@
-"""The same settings in other people's words: keyword arguments for fitonce's estimators from
-published settings, and back.
+"""Settings of other software: keyword arguments for fitonce's estimators from published settings,
+and back.
 
-"Regularisation" of a kernel discriminant means different things in different places; each function
+"Regularization" of a kernel discriminant means different things in different places. Each function
 names the model it converts. All return a dictionary of keyword arguments:
 ``KernelFisherDiscriminant(**from_mvpa_light(...))``.
 
-| source | penalised | alpha |
+| source | penalized | alpha |
 | --- | --- | --- |
 | Cawley, Saadi, Talbot; Mika's KFD | dual coefficients, free bias | μ, ``penalty="dual"`` |
 | LS-SVM, LS-SVMlab | function norm, free bias | 1/gam |
@@ -28,7 +28,7 @@ Settings = dict[str, Any]
 
 
 def gamma_from_width(sigma: float) -> float:
-    """gamma of exp(-gamma ‖x-x'‖²) for a Gaussian exp(-‖x-x'‖²/(2 sigma²)).
+    """gamma of exp(-gamma ‖x-x'‖²) for a Gaussian kernel exp(-‖x-x'‖²/(2 sigma²)).
 
     >>> gamma_from_width(2.0)
     0.125
@@ -42,10 +42,11 @@ def width_from_gamma(gamma: float) -> float:
 
 
 def from_papers(mu: float, sigma: float | None = None, penalized_bias: bool = False) -> Settings:
-    """The KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
+    """Settings for the KFD of Mika et al., Cawley & Talbot (2003) and Saadi et al. (2007).
 
-    K'K + μI with a free bias, Gaussian of width sigma. With `penalized_bias` the bias is penalized
-    like every coefficient: K'K + μI for [K 1] in place of K, section 3.4 of Saadi et al.
+    K'K + μI with a free bias and a Gaussian kernel of width sigma. With `penalized_bias`, the bias
+    is penalized like every coefficient: K'K + μI for [K 1] instead of K (Saadi et al., section
+    3.4).
 
     >>> from_papers(mu=0.1, penalized_bias=True)
     {'alpha': 0.1, 'penalty': 'dual', 'fit_intercept': 'coefficient'}
@@ -61,10 +62,10 @@ def from_papers(mu: float, sigma: float | None = None, penalized_bias: bool = Fa
 
 
 def from_lssvmlab(gam: float, sig2: float | None = None) -> Settings:
-    """LS-SVMlab: alpha = 1/gam, and its RBF_kernel exp(-‖x-x'‖²/sig2) has gamma = 1/sig2.
+    """Settings of LS-SVMlab: alpha = 1/gam; its RBF_kernel exp(-‖x-x'‖²/sig2) has gamma = 1/sig2.
 
-    (Some copies of the toolbox divide by 2·sig2 instead: check `kernel_matrix.m` of yours, and pass
-    2·sig2 then.)
+    (Some copies of the toolbox divide by 2·sig2 instead. Check your `kernel_matrix.m`, and pass
+    2·sig2 in that case.)
 
     >>> from_lssvmlab(gam=10.0, sig2=0.5)
     {'alpha': 0.1, 'penalty': 'function', 'kernel': 'rbf', 'gamma': 2.0}
@@ -84,7 +85,7 @@ def to_lssvmlab(alpha: float, gamma: float | None = None) -> dict[str, float]:
 
 
 def from_sklearn_kernel_ridge(alpha: float) -> Settings:
-    """scikit-learn's KernelRidge has no bias.
+    """Settings of scikit-learn's KernelRidge, which has no bias.
 
     The same alpha with ``fit_intercept=False`` (KernelRidge, LeastSquaresSVC).
     """
@@ -92,13 +93,13 @@ def from_sklearn_kernel_ridge(alpha: float) -> Settings:
 
 
 def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
-    """LinearDiscriminantAnalysis(solver="eigen", shrinkage=s): the covariance of each class becomes
-    (1-s) Σ_j + s tr(Σ_j)/p I.
+    """Settings of LinearDiscriminantAnalysis(solver="eigen", shrinkage=s), which replaces the
+    covariance of each class by (1-s) Σ_j + s tr(Σ_j)/p I.
 
-    Averaged over the classes with their frequencies that is S_w/n plus a share of its trace, so
-    that up to a common factor alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_``
-    agree. Its decisions less the log priors are ours times n/((n-c)(1-s)). The axes of its eigen
-    solver differ, because it shrinks the total scatter too.
+    Averaged over the classes with their frequencies, this is S_w/n plus a share of its trace. So,
+    up to a common factor, alpha = s/(1-s) · trace(S_w)/p. The directions of its ``coef_`` agree
+    with ours. Its decisions minus the log priors are ours times n/((n-c)(1-s)). The axes of its
+    eigen solver differ, because it also shrinks the total scatter.
     """
     share = _share("shrinkage", shrinkage)
     X = np.asarray(X, dtype=np.float64)
@@ -110,17 +111,17 @@ def from_sklearn_lda(shrinkage: float, X: Any, y: Any) -> Settings:
 
 
 def from_mvpa_light(lambda_: float, K: Any, y: Any, reg: str = "shrink") -> Settings:
-    """MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for reg="shrink", with
-    N the dual within-class scatter.
+    """Settings of MVPA-Light's kernel_fda: N + λI for reg="ridge", (1-λ)N + λ tr(N)/n I for
+    reg="shrink", where N is the dual within-class scatter.
 
     Up to a common factor both are N + alpha I, whose discriminant is ours with ``penalty="dual"``.
 
     Parameters
     ----------
     lambda_ : float
-        Its lambda.
+        The lambda of MVPA-Light.
     K : array of shape (n, n)
-        The training kernel matrix (used for "shrink" only).
+        The training kernel matrix (used only for "shrink").
     y : array of shape (n,)
         Labels.
     reg : {"shrink", "ridge"}

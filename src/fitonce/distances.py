@@ -1,14 +1,16 @@
-r"""Kernels of distances (`radial.py` has their formulas), with the digits that float64 can keep.
+r"""Kernels of distances (`radial.py` has their formulas), computed without losing digits in
+float64.
 
-**Rows far from the origin.** ‖x - y‖² = ‖x‖² + ‖y‖² - 2x·y loses what ‖x‖² is larger than the
-distance. Distances stay when all rows are moved, so they are moved by the medians of some points,
-which outliers do not pull away.
+**Rows far from the origin.** ‖x - y‖² = ‖x‖² + ‖y‖² - 2x·y loses digits if ‖x‖² is larger than the
+distance. Distances do not change if all rows are shifted, so rows are shifted by the medians of
+some points, which are robust to outliers.
 
-**Very smooth kernels.** Where all values are close to one, their differences are what counts.
-exp(z) rounds them to eps, exp(z) - 1 to eps·|z|. With a free bias the model is the same.
+**Very smooth kernels.** If all values are close to one, only their differences matter. exp(z)
+rounds them to eps, exp(z) - 1 to eps·|z|. With a free bias, the model is the same.
 
-**Rows close to each other.** The root of a distance that was lost in rounding is 1e-8 and not 0,
-and a kernel of ‖x - y‖ sees it. Pairs that are close beside their own size are subtracted instead.
+**Rows close to each other.** If a distance is lost in rounding, its root is 1e-8 instead of 0,
+which changes a kernel of ‖x - y‖. For pairs that are close relative to their norms, differences are
+computed instead.
 """
 
 from __future__ import annotations
@@ -26,17 +28,17 @@ from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, tak
 from .core.spectrum import row_blocks
 from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 
-NEAR_ONE = float(np.log(2.0))  # values that all exceed one half are taken less one
+NEAR_ONE = float(np.log(2.0))  # if all values exceed one half, one is subtracted
 MEDIAN_OF = 101  # rows, from the first to the last
-CLOSE = 1e-6  # squared distances below this share of the squared norms are made of differences
-ROWS, DEVICE_ROWS = 128, 4096  # of a matrix that are worked on at a time
-PAIR_ELEMENTS = 1 << 21  # entries of differences made at a time
-FULL = 0.9  # of the entries of a sparse column, from which it is moved like a dense one
+CLOSE = 1e-6  # squared distances below this share of the squared norms come from differences
+ROWS, DEVICE_ROWS = 128, 4096  # rows of a matrix processed at a time
+PAIR_ELEMENTS = 1 << 21  # entries of differences computed at a time
+FULL = 0.9  # a sparse column with at least this share of entries is shifted like a dense one
 
 
 @dataclass(frozen=True)
 class PointKernel:
-    """A kernel with some points as a function of rows, less `offset`."""
+    """A kernel with some points as a function of rows, minus `offset`."""
 
     function: Callable[[Array], Array]
     offset: float = 0.0
@@ -46,8 +48,8 @@ class PointKernel:
 
 
 def distance_kernel(name: str, gamma: Any, points: Array, constant: bool) -> PointKernel:
-    """The kernel with some points, less one where that keeps digits and `constant` allows it; gamma
-    may be a vector for rbf, one for each feature.
+    """The kernel with some points, minus one if that keeps digits and `constant` allows it; for
+    rbf, gamma may be a vector, one value for each feature.
     """
     scale, width = (np.sqrt(gamma), 1.0) if np.ndim(gamma) else (None, float(gamma))
     radial = RADIAL[name]
@@ -75,13 +77,15 @@ def log_gamma_slope(name: str, gamma: float, X: Array) -> Array:
 
 
 def _at_once(A: Array) -> int:
-    """Rows at a time: few on the host, where what is made of them stays in the cache."""
+    """Rows to process at a time: few on the host, so that intermediate results stay in the
+    cache.
+    """
     return ROWS if is_numpy(A) else DEVICE_ROWS
 
 
 class DistancesTo:
-    """Distances of rows from some points, "squared", "euclidean" or "manhattan": a new float64
-    matrix each time.
+    """Distances of rows from some points, "squared", "euclidean" or "manhattan", as a new float64
+    matrix.
     """
 
     def __init__(self, kind: str, points: Array, scale: np.ndarray | None = None) -> None:
@@ -104,18 +108,18 @@ class DistancesTo:
 
     @property
     def widest(self) -> float:
-        """A bound of the distances between points."""
+        """An upper bound of the distances between points."""
         widest = _widest(self.kind == MANHATTAN, self.moved)
         return float(np.sqrt(widest)) if self.kind == EUCLIDEAN else widest
 
 
 def off_origin(X: Any) -> Any:
-    """Sparse rows with their nearly full columns, moved last, less their medians."""
+    """Sparse rows whose nearly full columns, moved to the end, are centered on their medians."""
     return _moved(X, None, _centre(X, None))
 
 
 def _scaled(X: Array, scale: np.ndarray | None) -> Array:
-    """Features times √γ, where each has its own: an rbf with γ = 1 of these."""
+    """Features times √γ, if each has its own γ: the kernel is then an rbf with γ = 1."""
     if scale is None:
         return X
     return X.multiply(scale).tocsr() if sp.issparse(X) else X * asarray_like(scale, X)
@@ -137,8 +141,8 @@ def _dense(X: Array) -> Array:
 
 
 def _moved(X: Array, scale: np.ndarray | None, centre: np.ndarray | None) -> Array:
-    """Rows scaled and less the centre. Of sparse rows the moved columns come last, as distances
-    do not mind.
+    """Rows scaled and shifted by the center. In sparse rows, the shifted columns come last, which
+    does not change distances.
     """
     X = _scaled(X, scale)
     if centre is None or not np.any(centre):
@@ -151,7 +155,7 @@ def _moved(X: Array, scale: np.ndarray | None, centre: np.ndarray | None) -> Arr
 
 
 def _widest(manhattan: bool, points: Array) -> float:
-    """A bound of the L1 or squared distances between points: from twice the largest norm."""
+    """An upper bound of the L1 or squared distances between points: from twice the largest norm."""
     if points.shape[0] == 0:
         return np.inf
     if sp.issparse(points):
@@ -171,14 +175,14 @@ def _squared_on_host(A: Any, B: Any) -> np.ndarray:
 
 
 def _squared(X: Array, Y: Array) -> Array:
-    """‖x‖² + ‖y‖² - 2x·y, in place: on a device memory limits the number of rows."""
+    """‖x‖² + ‖y‖² - 2x·y, in place, since memory limits the number of rows on a device."""
     xp = namespace(X)
     D = X @ Y.T
     D *= -2.0
     D += xp.sum(X**2, axis=1)[:, None]
     D += xp.sum(Y**2, axis=1)[None, :]
     for rows in row_blocks(D.shape[0], _at_once(D)):
-        if X is Y:  # a row has no distance from itself
+        if X is Y:  # the distance of a row from itself is zero
             own = D[rows, rows]
             D[rows, rows] = own - xp.linalg.diagonal(own) * eye_like(own.shape[0], own)
         squared = D[rows, :]
@@ -194,7 +198,7 @@ def _roots(D: Array) -> Array:
 
 
 def _subtract_close_pairs(D: Array, A: Any, B: Any) -> None:
-    """Squared distances that rounding may have taken, from differences."""
+    """Compute squared distances that may be lost in rounding from differences."""
     a, b = _sizes(A), _sizes(B)
     xp = namespace(D)
     step = max(1, PAIR_ELEMENTS // max(A.shape[1], 1))
@@ -210,7 +214,7 @@ def _subtract_close_pairs(D: Array, A: Any, B: Any) -> None:
 
 
 def _filled(values: Array, where: Array, found: Array) -> Array:
-    """Some values replaced, in their order, by operations that every array library has."""
+    """Replace some values, in order, with operations that every array library has."""
     xp = namespace(values)
     marked = xp.reshape(where, (-1,))
     order = xp.cumulative_sum(xp.astype(marked, xp.int64)) - 1

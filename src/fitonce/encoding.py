@@ -1,4 +1,5 @@
-"""Helpers for encoding models: responses of a brain, or of any slow system, to features in time.
+"""Helpers for encoding models, which predict responses of the brain, or of any slow system, from
+features over time.
 
 >>> import numpy as np
 >>> from fitonce.encoding import delayed, noise_ceiling
@@ -16,18 +17,17 @@ import numpy as np
 def delayed(X: Any, delays: Sequence[int] = (1, 2, 3, 4), runs: Any = None) -> np.ndarray:
     """Features at several delays side by side: a finite impulse response for every feature.
 
-    A response that follows its cause after some seconds is a weighted sum of earlier features, and
-    the model finds the weights. Nothing crosses from one run to the next: the first rows of a run
-    have zeros where there is nothing before them.
+    A delayed response is a weighted sum of earlier features, and the model finds the weights.
+    Delays do not cross from one run to the next: at the start of a run, missing values are zero.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Features in the order of time, one run after the other.
+        Features in temporal order, one run after the other.
     delays : sequence of int, default=(1, 2, 3, 4)
-        In rows. Row i has the features of row i - delay; a negative delay looks ahead.
+        Delays in rows. Row i has the features of row i - delay; a negative delay looks ahead.
     runs : array-like of shape (n_samples,), default=None
-        The run of each row; all rows are one run by default.
+        The run of each row; by default all rows are one run.
 
     Returns
     -------
@@ -36,8 +36,8 @@ def delayed(X: Any, delays: Sequence[int] = (1, 2, 3, 4), runs: Any = None) -> n
 
     Notes
     -----
-    Delays look at other rows, so make them before rows are split, and leave out whole runs in
-    cross-validation: rows of one run that stand close to each other share features.
+    Delays use other rows, so compute them before splitting the rows, and leave out whole runs in
+    cross-validation: neighboring rows of a run share features.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def delayed(X: Any, delays: Sequence[int] = (1, 2, 3, 4), runs: Any = None) -> n
         raise ValueError(f"X must have two dimensions, rows and features, got {X.ndim} instead.")
     steps = np.atleast_1d(np.asarray(delays))
     if steps.ndim != 1 or steps.size == 0 or steps.dtype.kind not in "iu":
-        raise ValueError(f"delays must be whole numbers of rows, got {delays!r} instead.")
+        raise ValueError(f"delays must be integers (numbers of rows), got {delays!r} instead.")
     columns = [np.zeros_like(X) for _ in steps]
     for start, stop in _pieces(runs, len(X)):
         for column, step in zip(columns, steps.tolist(), strict=True):
@@ -67,7 +67,7 @@ def delayed(X: Any, delays: Sequence[int] = (1, 2, 3, 4), runs: Any = None) -> n
 
 
 def _pieces(runs: Any, n: int) -> list[tuple[int, int]]:
-    """Where each run begins and ends."""
+    """Start and end of each run."""
     if runs is None:
         return [(0, n)]
     runs = np.asarray(runs)
@@ -79,20 +79,20 @@ def _pieces(runs: Any, n: int) -> list[tuple[int, int]]:
     pieces = list(zip([0, *borders.tolist()], [*borders.tolist(), n], strict=True))
     if n and len(pieces) > len(np.unique(runs)):
         raise ValueError(
-            "each run must be one piece of rows in the order of time, but a run goes on after "
-            "another has begun: sort the rows by run and time first."
+            "the rows of each run must be contiguous and in temporal order, but a run continues "
+            "after another has begun: sort the rows by run and time first."
         )
     return pieces
 
 
 @dataclass(frozen=True)
 class NoiseCeiling:
-    """How well any model could predict, from repeated measurements.
+    """The best possible prediction, estimated from repeated measurements.
 
     Attributes
     ----------
     signal : float or array of shape (n_targets,)
-        Variance over rows of what the repeats have in common, an unbiased estimate.
+        Variance over rows of the part that the repeats share, an unbiased estimate.
     noise : float or array of shape (n_targets,)
         Variance of a single measurement around it.
     n_repeats : int
@@ -104,14 +104,12 @@ class NoiseCeiling:
 
     @property
     def r2(self) -> Any:
-        """The R² that a perfect prediction of the mean of the repeats has; 0 where no signal is
-        found.
-        """
+        """The R² of a perfect prediction of the mean of the repeats; 0 if there is no signal."""
         return self._share(self.noise / self.n_repeats)
 
     @property
     def r2_single(self) -> Any:
-        """The same for a single measurement."""
+        """The R² of a perfect prediction of a single measurement."""
         return self._share(self.noise)
 
     @property
@@ -127,9 +125,9 @@ class NoiseCeiling:
 
 
 def noise_ceiling(repeats: Any) -> NoiseCeiling:
-    r"""The noise ceiling of responses that were measured several times.
+    r"""Estimate the noise ceiling of responses that were measured several times.
 
-    With r repeats y of n rows, their mean m and the variance s² of repeats around it,
+    With r repeats y of n rows, their mean m and the variance s² of the repeats around it,
 
         noise = s² = Σ (y - m)²/(n (r - 1)),        signal = Var(m) - s²/r
 
@@ -141,7 +139,7 @@ def noise_ceiling(repeats: Any) -> NoiseCeiling:
     Returns
     -------
     NoiseCeiling
-        ``r2``, ``r2_single`` and ``correlation``: what a perfect model would reach.
+        ``r2``, ``r2_single`` and ``correlation`` of a perfect model.
 
     Examples
     --------
@@ -158,7 +156,7 @@ def noise_ceiling(repeats: Any) -> NoiseCeiling:
     if Y.ndim not in (2, 3) or Y.shape[0] < 2 or Y.shape[1] < 2:
         raise ValueError(
             "repeats must have the shape (n_repeats, n_samples) or (n_repeats, n_samples, "
-            f"n_targets), at least two of each of the first, got {Y.shape} instead."
+            f"n_targets) with at least two repeats and two samples, got {Y.shape} instead."
         )
     if not np.all(np.isfinite(Y)):
         raise ValueError("repeats contain NaN or infinity: leave out such rows or targets.")

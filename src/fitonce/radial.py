@@ -1,4 +1,4 @@
-r"""Kernels as functions φ(z) of one number, z = γ times a distance of two rows, with their slopes.
+r"""Kernels as functions φ(z) of one number, z = γ times the distance of two rows, with derivatives.
 
     name          distance        φ(z)
     rbf           ‖x - y‖₂²       exp(-z)
@@ -7,7 +7,7 @@ r"""Kernels as functions φ(z) of one number, z = γ times a distance of two row
     matern32      ‖x - y‖₂        (1 + u) exp(-u),                 u = √3 z
     matern52      ‖x - y‖₂        (1 + u + u²/3) exp(-u),          u = √5 z
 
-φ'(z) is all that gradients need: z φ'(z) is the slope in log γ, and
+φ'(z) is all that gradients need: z φ'(z) is the derivative in log γ, and
 
     ∇ₓ k(x, y) = w (x - y),      w = 2γ φ'(z) for ‖x - y‖²,   γ² φ'(z)/z for ‖x - y‖.
 """
@@ -21,13 +21,13 @@ from math import factorial, sqrt
 from .core.arrays import Array, namespace
 
 SQUARED, EUCLIDEAN, MANHATTAN = "squared", "euclidean", "manhattan"
-TERMS = 26  # of the series below, which reach eps up to SERIES_UP_TO
+TERMS = 26  # of the series below, which reaches eps up to SERIES_UP_TO
 SERIES_UP_TO = 1.6
 
 
 @dataclass(frozen=True)
 class Radial:
-    """φ, φ - 1 without the loss of digits where φ is close to one, and φ'."""
+    """φ, φ - 1 without loss of digits if φ is close to one, and φ'."""
 
     distance: str
     value: Callable[[Array], Array]
@@ -35,7 +35,7 @@ class Radial:
     slope: Callable[[Array], Array]
 
     def weight(self, z: Array, gamma: float) -> Array:
-        """w of the gradient in x; zero for equal rows, whose difference is zero as well."""
+        """w of the gradient in x; zero for equal rows, whose difference is also zero."""
         if self.distance == SQUARED:
             return 2.0 * gamma * self.slope(z)
         xp = namespace(z)
@@ -79,7 +79,7 @@ def _series(
 ) -> Callable[[Array], Array]:
     """φ - 1 as Σ (-u)ᵏ coefficient(k)/k! from k = 2, u = scale · z; φ(z) - 1 where u is large.
 
-    The first powers cancel in φ, which is why φ - 1 itself would lose digits.
+    The first powers cancel in φ, so φ - 1 would lose digits.
     """
     coefficients = [(-1) ** k * coefficient(k) / factorial(k) for k in range(2, TERMS)]
 

@@ -74,7 +74,7 @@ def test_shapes_labels_and_seeds(law):
     for bad in (0, -1, 2.5, "ten"):
         with pytest.raises(ValueError, match="n_samples must be an integer of at least 1"):
             make(law, bad, 0)
-    with pytest.raises(ValueError, match=rf"X must be of shape \(n, {WIDTH[law]}\)"):
+    with pytest.raises(ValueError, match=rf"X must have shape \(n, {WIDTH[law]}\)"):
         bayes(law, X[:, 1:])
 
 
@@ -380,7 +380,7 @@ def test_a_failed_download_says_what_to_do(archive, elsewhere, monkeypatch):
     monkeypatch.setattr(raetsch, "ARCHIVE_URL", (elsewhere / "gone.mat").as_uri())
     with pytest.raises(
         OSError,
-        match=r"could not be downloaded .*Download it by hand into a folder.*FITONCE_RAETSCH",
+        match=r"could not be downloaded .*Download it manually into a folder.*FITONCE_RAETSCH",
     ):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []
@@ -430,7 +430,7 @@ def test_files_that_are_not_the_published_ones_are_refused(elsewhere):
         with pytest.raises(ValueError, match="thyroid must have 5 features and labels -1 and"):
             fetch_raetsch("thyroid", data_home=elsewhere)
     savemat(elsewhere / "benchmarks.mat", {"banana": {"x": X}})
-    with pytest.raises(ValueError, match="has no set 'heart'"):
+    with pytest.raises(ValueError, match="has no data set 'heart'"):
         fetch_raetsch("heart", data_home=elsewhere)
     with pytest.raises(ValueError, match="name must be one of"):
         fetch_raetsch("iris", data_home=elsewhere)

@@ -154,5 +154,5 @@ def test_positions_remove_confounds_at_every_place():
     first = permutation_test_score(model, places[:, :, 0], CLASSES, **few, **given)
     np.testing.assert_allclose(test.null[:, 0], first.permutation_scores)
     assert test.exchange == "within levels of the confounds"
-    with pytest.raises(ValueError, match="generalize does not take confounds"):
+    with pytest.raises(ValueError, match="generalize does not support confounds"):
         positions.generalize(model, places, CLASSES, **given)

@@ -312,7 +312,7 @@ def categories(column, labels, *steps):
 def test_number_categories_that_rounding_makes_alike_are_refused(codes, options):
     labels = np.arange(60) % 3
     model, _ = categories(np.array(codes)[labels], labels)
-    with pytest.raises(ValueError, match="cannot all be told apart in float"):
+    with pytest.raises(ValueError, match="cannot all be distinguished in float"):
         to_onnx(model, **options)
 
 

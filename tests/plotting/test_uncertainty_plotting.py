@@ -80,7 +80,7 @@ def test_residuals_are_those_of_the_process():
 def test_what_they_are_not_for():
     X, y = labelled_rows(30, 2)
     classifier = LeastSquaresSVC(gamma=0.4, alpha=0.3).fit(X, y)
-    with pytest.raises(TypeError, match="is for KernelRidge"):
+    with pytest.raises(TypeError, match="needs a KernelRidge"):
         IntervalDisplay.from_estimator(classifier, X)
     model, X, y = fitted(2)
     with pytest.raises(ValueError, match="shows one target, got a model of 2"):

@@ -614,15 +614,15 @@ def test_errors_name_the_position():
         ({"cluster_pvalue": 1.5}, "cluster_pvalue must be a number between 0 and 1"),
         ({"cluster_score": np.nan}, "cluster_score must be None or a finite number"),
         ({"cluster_score": 0.1, "alternative": "two-sided"}, "must lie above the chance level"),
-        ({"adjacency": np.eye(3)}, r"a column for each of the 5 positions"),
-        ({"adjacency": [[0], [1]]}, r"a list of indices for each \(5\)"),
+        ({"adjacency": np.eye(3)}, r"one column for each of the 5 positions"),
+        ({"adjacency": [[0], [1]]}, r"one list of indices for each of the 5 positions"),
         ({"scoring": ["accuracy", "roc_auc"]}, "scoring must be one score"),
         ({"n_permutations": 0}, "n_permutations must be a positive integer"),
-        ({"neighbors": [[0], [7]]}, r"neighbors\[1\] must hold indices from 0 to 4"),
+        ({"neighbors": [[0], [7]]}, r"neighbors\[1\] must contain indices from 0 to 4"),
         ({"neighbors": [[0], []]}, "neighborhood 1 is empty"),
         ({"neighbors": [[0, 0]]}, "twice"),
         ({"neighbors": [[0.5]]}, "one-dimensional array of indices"),
-        ({"neighbors": np.ones((2, 9), dtype=bool)}, "a column for each of the 5 positions"),
+        ({"neighbors": np.ones((2, 9), dtype=bool)}, "one column for each of the 5 positions"),
         ({"permute": "free", "cv": StratifiedKFold(3)}, "not valid here"),
     ],
 )
@@ -643,7 +643,7 @@ def test_refused_data():
             function(LINEAR, X, y, cv=3, neighbors=3)
         with pytest.raises(ValueError, match="must have samples"):
             function(LINEAR, X[:, :, :0], y, cv=3)
-        with pytest.raises(ValueError, match="must hold numbers"):
+        with pytest.raises(ValueError, match="must be numeric"):
             function(LINEAR, X.astype(str), y, cv=3)
     with pytest.raises(ValueError, match="equal sizes"):
         generalize(LINEAR, X, y, cv=3, neighbors=[[0], [1, 2]])

@@ -510,7 +510,7 @@ def test_groups_refused_and_doubtful():
         group_test(np.ones((1, 3)), chance=0.5)
     with pytest.raises(ValueError, match="finite"):
         group_test(np.full((5, 3), np.nan), chance=0.5)
-    with pytest.raises(ValueError, match="chance must be a number or have a value per position"):
+    with pytest.raises(ValueError, match="chance must be a number or have one value per position"):
         group_test(np.ones((5, 3)), chance=[0.5, 0.5])
     with pytest.warns(ValidityWarning, match="16 sign patterns"):
         group_test(np.random.default_rng(0).normal(size=(4, 3)), chance=0.0)

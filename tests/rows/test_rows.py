@@ -248,13 +248,13 @@ def test_a_nan_is_told_with_its_block():
 
 def test_blocks_of_another_width():
     with pytest.raises(
-        ValueError, match=r"block 1 of the blocks .* has 2 features, the blocks before it 3"
+        ValueError, match=r"block 1 of the blocks .* has 2 features, but earlier blocks have 3"
     ):
         open_rows([X[:10], X[10:20, :2]]).take(np.arange(20))
 
 
 def test_text_in_a_block():
-    with pytest.raises(ValueError, match=r"block 1 .* does not consist of numbers"):
+    with pytest.raises(ValueError, match=r"block 1 .* is not numeric"):
         open_rows([[[1.0, 2.0]], [["a", "b"]]]).take(np.arange(2))
 
 
@@ -270,7 +270,7 @@ def test_no_rows_at_all():
 def test_a_source_that_changes_between_passes():
     passes = iter([cut(X, UNEQUAL), cut(X, UNEQUAL), cut(X, UNEQUAL), [X[:300]]] + [[X[:300]]] * 9)
     rows = BlockRows(lambda: next(passes), N)
-    with pytest.raises(ValueError, match="another number of rows than before"):
+    with pytest.raises(ValueError, match="a different number of rows than before"):
         fitted(ESTIMATORS[0][0], rows, LABELS)
 
 
@@ -280,15 +280,13 @@ def test_a_source_that_grows_between_passes():
         lambda: next(passes), 100, step=50
     )  # full blocks only: the last row expected ends one
     assert len(rows.take(np.arange(100))) == 100
-    with pytest.raises(ValueError, match="another number of rows than before"):
+    with pytest.raises(ValueError, match="a different number of rows than before"):
         rows.take(np.arange(100))
 
 
 def test_arrays_that_are_no_rows():
     for bad in (X[:, 0], X[:0], X[None]):
-        with pytest.raises(
-            ValueError, match="must be two-dimensional, rows by features, and not empty"
-        ):
+        with pytest.raises(ValueError, match="must be two-dimensional .* and not empty"):
             open_rows(bad)
 
 
@@ -300,7 +298,7 @@ def test_sparse_blocks_are_told():
 def test_the_target_is_no_feature(tmp_path):
     require("pyarrow")
     with pytest.raises(
-        ValueError, match="columns names 'weight', which is the target or the weight"
+        ValueError, match="columns contains 'weight', which is the target or the weight"
     ):
         open_rows(table(tmp_path, "csv"), target="weight", columns=["u", "weight"])
 
@@ -308,7 +306,7 @@ def test_the_target_is_no_feature(tmp_path):
 def test_targets_of_another_length():
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[400, 399\]"):
         fitted(ESTIMATORS[0][0], open_rows([X]), LABELS[:-1])
-    with pytest.raises(ValueError, match="block 1 of the blocks has 200 rows but 199 targets"):
+    with pytest.raises(ValueError, match="block 1 has 200 rows but 199 targets"):
         open_rows([(X[:200], LABELS[:200]), (X[200:], LABELS[200:399])])
     for kind in (list, iter):
         with pytest.raises(ValueError, match="the blocks have 400 rows but 200 targets"):

@@ -16,7 +16,7 @@ from optional import require
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(240, 3))
 Y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-OTHERS = "brought other rows than before"
+OTHERS = "returned different rows than before"
 
 
 def model(**settings):
@@ -116,7 +116,7 @@ def test_a_file_reordered_behind_its_stamp(tmp_path):
     path = written(tmp_path / "t.csv")
     rows = open_rows(path, target="label")
     keeping_its_stamp(path, lambda: written(path, order=RNG.permutation(len(X))))
-    with pytest.raises(ValueError, match=r"has other values in 'label', in rows 0 to 240"):
+    with pytest.raises(ValueError, match=r"has different values in 'label', in rows 0 to 240"):
         model().fit(rows)
 
 
@@ -136,10 +136,10 @@ def test_a_column_or_a_file_that_is_gone(tmp_path):
     path = written(tmp_path / "t.parquet")
     rows = open_rows(path, target="label")
     written(path, drop=["v"])
-    with pytest.raises(ValueError, match=r"has changed .* \(the column 'v' is gone\)"):
+    with pytest.raises(ValueError, match=r"has changed .* \(the column 'v' is missing\)"):
         model().fit(rows)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"t\.parquet' is no longer there: every pass"):
+    with pytest.raises(FileNotFoundError, match=r"t\.parquet' no longer exists, but every pass"):
         model().fit(rows)
 
 
@@ -204,6 +204,6 @@ def test_a_partition_of_another_length(given):
     chunks = [da.from_delayed(dask.delayed(part), shape=(60, 3), dtype=float) for part in parts]
     with pytest.raises(
         ValueError,
-        match=rf"partition 1 \(from row 60\) has {given} rows where the collection announces 60",
+        match=rf"partition 1 \(from row 60\) has {given} rows, but the collection announces 60",
     ):
         model().fit(da.concatenate(chunks), Y)

@@ -116,7 +116,7 @@ def test_precomputed_matrices_by_row_number() -> None:
     again = refitted_predict(tuned, number[order], y[order], cv=KFold(3))
     np.testing.assert_allclose(nested, again, rtol=1e-7)
     assert clone(tuned).kernel.kernels[0][1] is R  # shared, not copied
-    with pytest.raises(ValueError, match="row numbers of its matrix"):
+    with pytest.raises(ValueError, match="row indices of its matrix"):
         tuned.fit(number + 0.5, y)
     with pytest.raises(ValueError, match="symmetric"):
         KernelRidge(kernel=KernelSum([("a", R + np.tri(len(y)), 0)])).fit(number, y)
@@ -324,24 +324,24 @@ def test_onnx() -> None:
     expected = model.predict(single.astype(np.float64))
     np.testing.assert_allclose(np.ravel(found), expected, rtol=1e-5, atol=1e-6)
     matrix = KernelSum([("a", linear_kernel(X), 0)], [1.0])
-    with pytest.raises(ValueError, match="no form in ONNX"):
+    with pytest.raises(ValueError, match="cannot be exported to ONNX"):
         to_onnx(KernelRidge(0.3, kernel=matrix).fit(np.arange(len(y))[:, None], y))
 
 
 WRONG = {
     "a list": ([], {}, "list of"),
     "triples": ([("a", "rbf")], {}, "triple"),
-    "names": ([("a", "rbf", [0]), ("a", "rbf", [1])], {}, "names of their own"),
+    "names": ([("a", "rbf", [0]), ("a", "rbf", [1])], {}, "unique names"),
     "kernel": ([("a", "gauss", [0])], {}, "must be one of"),
-    "precomputed": ([("a", "precomputed", [0])], {}, "as its matrix"),
-    "columns": ([("a", "rbf", [7])], {}, "whole numbers below 6"),
+    "precomputed": ([("a", "precomputed", [0])], {}, "as a matrix"),
+    "columns": ([("a", "rbf", [7])], {}, "indices below 6"),
     "none": ([("a", "rbf", slice(6, 6))], {}, "no columns"),
     "mask": ([("a", "rbf", [True, False])], {}, "one entry for each"),
-    "no names": ([("a", "rbf", ["x"])], {}, "X has none"),
-    "negative": (THREE, {"weights": [1, 1, -1]}, "no kernel"),
+    "no names": ([("a", "rbf", ["x"])], {}, "X has no column names"),
+    "negative": (THREE, {"weights": [1, 1, -1]}, "would not be a kernel"),
     "zero": (THREE, {"weights": [0, 0, 0]}, "not all zero"),
     "few": (THREE, {"weights": {"a": 1.0}}, "one number for each"),
-    "unknown": (THREE, {"weights": {"a": 1, "b": 1, "z": 1}}, "none of the kernels"),
+    "unknown": (THREE, {"weights": {"a": 1, "b": 1, "z": 1}}, "not one of the kernels"),
     "word": (THREE, {"weights": "even"}, "one number for each kernel"),
     "gamma": (THREE, {"gamma": -1.0}, "positive"),
     "poly": ([("a", "poly", [0])], {}, "cannot be tuned in a sum"),

@@ -1,4 +1,4 @@
-"""Data with known answers, and loaders that never download on import."""
+"""Simulated data with known best classifiers, and loaders that never download on import."""
 
 from .generators import (
     BAYES_ERROR,

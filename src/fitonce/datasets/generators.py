@@ -1,9 +1,9 @@
-"""Problems whose best possible classifier is known.
+"""Simulated problems with a known best classifier.
 
-Every ``make_x(n_samples)`` draws rows X and labels y. Of two classes, in {-1, +1}, ``x_bayes(X)``
-is the log-odds of class +1 given the row under the same law, so that its sign is the best possible
-prediction and `BAYES_ERROR` the error of that. Of more, 0, 1, …, it is the log-probability of each,
-and its argmax the best prediction.
+Every ``make_x(n_samples)`` draws rows X and labels y. For two classes, in {-1, +1}, ``x_bayes(X)``
+gives the log-odds of class +1 for each row under the same distribution: its sign is the best
+possible prediction, with error `BAYES_ERROR`. For more classes, 0, 1, …, it gives the
+log-probability of each, and the best prediction is the argmax.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BAYES_ERROR = {
     "twonorm": 0.0227501,  # Φ(-2)
     "ringnorm": 0.0123966,  # two non-central chi-square tails
     "waveform": 0.0826,  # Monte Carlo, 2·10⁷ rows: standard error 6e-5
-    "threenorm": 0.1046332,  # quadrature along the line between two of its centres
+    "threenorm": 0.1046332,  # quadrature along the line between two of its centers
     "checkerboard": 0.1,  # by construction
     "waveform3": 0.1329,  # Monte Carlo, 3·10⁶ rows: standard error 9e-5
 }
-"""Error of the best prediction by ``x_bayes`` under the law of ``make_x``."""
+"""Error of the best prediction, ``x_bayes``, for data of ``make_x``."""
 
 _NORM_FEATURES = 20
 _NORM_OFFSET = 2.0 / np.sqrt(_NORM_FEATURES)  # a of twonorm, ringnorm and threenorm
@@ -42,11 +42,12 @@ Sample = tuple[np.ndarray, np.ndarray]  # rows X and labels y
 
 
 def make_torus(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """A Gaussian inside an annulus: the synthetic problem of Cawley and Talbot (2003) and Saadi et
-    al. (2007).
+    """A Gaussian inside a ring: the synthetic problem of Cawley and Talbot (2003) and Saadi et al.
+    (2007).
 
-    A quarter of the rows, rounded, are class +1, N(0, I) in the plane. The others are class -1:
-    radius N(4, 1), angle uniform. Bayes error 4.89 %, at radius 2.15.
+    A quarter of the rows (rounded) are class +1, N(0, I) in the plane. The others are class -1,
+    with radius N(4, 1) and a uniform angle. The Bayes error is 4.89 %; the boundary is at radius
+    2.15.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def torus_bayes(X: Any) -> np.ndarray:
     r = np.linalg.norm(_rows(X, 2), axis=1)
     with np.errstate(divide="ignore"):
         # radius -r at the opposite angle is the same point; 2πr turns densities of the radius into
-        # those of the plane
+        # densities in the plane
         annulus = (
             np.logaddexp(-0.5 * (r - 4.0) ** 2, -0.5 * (r + 4.0) ** 2)
             - 0.5 * np.log(2.0 * np.pi)
@@ -142,7 +143,7 @@ def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     """Breiman's threenorm: N(a·1, I) and N(-a·1, I) in equal parts for class +1, N(a·(1, -1, 1, …),
     I) for class -1, in 20 dimensions.
 
-    a = 2/√20, equal priors. In the plane of the three centres the best boundary is v = ½ log cosh
+    a = 2/√20, equal priors. In the plane of the three centers, the best boundary is v = ½ log cosh
     2u; its error is 10.5 %.
 
     Parameters
@@ -165,7 +166,7 @@ def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
 def threenorm_bayes(X: Any) -> np.ndarray:
     """Log-odds (n,) of class +1 of `make_threenorm` given the rows X (n, 20).
 
-    All centres are equally far from 0.
+    All centers have the same distance from 0.
     """
     X = _NORM_OFFSET * _rows(X, _NORM_FEATURES)
     along = X.sum(axis=1)
@@ -173,11 +174,11 @@ def threenorm_bayes(X: Any) -> np.ndarray:
 
 
 def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """A board of 4 by 4 fields on the unit square, black +1 and white -1, with every tenth label
-    wrong.
+    """A checkerboard of 4 by 4 fields on the unit square, black +1 and white -1, with 10 % wrong
+    labels.
 
     Rows are uniform, and a label is wrong with probability 0.1, which is the Bayes error. A linear
-    rule does hardly better than chance.
+    rule is hardly better than chance.
 
     Parameters
     ----------
@@ -207,9 +208,9 @@ def _field(X: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """Classes N(mean_j, covariance) of equal probability.
+    """Classes N(mean_j, covariance) with equal probabilities.
 
-    Centres (c, p) and their common covariance (p, p).
+    It has centers (c, p) and a common covariance (p, p).
     """
 
     means: np.ndarray
@@ -218,7 +219,7 @@ class GaussianLaw:
     def bayes(self, X: Any) -> np.ndarray:
         """Log-probabilities (n, c) of the classes given the rows X (n, p).
 
-        x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalised.
+        x·Σ⁻¹m_j - ½ m_j·Σ⁻¹m_j, normalized.
         """
         directions = cho_solve(cho_factor(self.covariance), self.means.T)
         offsets = 0.5 * (self.means.T * directions).sum(axis=0)
@@ -227,7 +228,7 @@ class GaussianLaw:
     def bayes_error(self, n_draws: int = 100_000, *, random_state: Any = 0) -> float:
         """The error of the best classifier: Φ(-Δ/2) for two classes at Mahalanobis distance Δ.
 
-        For more, the mean of 1 - max p of draws.
+        For more classes, the mean of 1 - max p over random draws.
         """
         if len(self.means) == 2:
             gap = self.means[1] - self.means[0]
@@ -236,7 +237,7 @@ class GaussianLaw:
         return float(np.mean(-np.expm1(self.bayes(X).max(axis=1))))
 
     def draw(self, n_samples: int, *, random_state: Any = None) -> Sample:
-        """Rows X and labels y in {0, …, c-1}, of equal shares as nearly as they go."""
+        """Rows X and labels y in {0, …, c-1}, in shares as equal as possible."""
         rng = _generator(random_state)
         y = rng.permutation(np.arange(_count(n_samples)) % len(self.means))
         noise = rng.normal(size=(n_samples, self.means.shape[1]))
@@ -251,12 +252,13 @@ def make_gaussians(
     random_state: Any = None,
     return_law: bool = False,
 ) -> Any:
-    """Gaussian classes of a common covariance, both drawn at random: the simulation of Treder
+    """Gaussian classes with a common covariance, both drawn at random: the simulation of Treder
     (2019).
 
-    The centres are uniform on the unit sphere and the covariance is Wishart with n_features degrees
-    of freedom and mean I (the paper leaves these open), so every seed is another law; classes have
-    equal shares. The best classifier is linear discriminant analysis.
+    The centers are uniform on the unit sphere, and the covariance is Wishart with n_features
+    degrees of freedom and mean I (the paper leaves these open), so every seed gives a different
+    distribution.
+    Classes have equal shares. The best classifier is linear discriminant analysis.
 
     Parameters
     ----------
@@ -265,8 +267,8 @@ def make_gaussians(
     n_classes : int, default=5
     random_state : int, Generator, RandomState or None, default=None
     return_law : bool, default=False
-        Whether to return the law as well, which knows the best predictions and their error, and
-        draws further rows.
+        Whether to also return the distribution, which gives the best predictions and their error
+        and can draw further rows.
 
     Returns
     -------
@@ -274,7 +276,7 @@ def make_gaussians(
     y : array of shape (n_samples,)
         0, …, n_classes - 1.
     law : GaussianLaw
-        With ``return_law=True``.
+        Only if ``return_law=True``.
 
     Examples
     --------
@@ -292,13 +294,13 @@ def make_gaussians(
 
 
 def make_waveform(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of three
-    triangles.
+    """A two-class variant of Breiman's waveforms: 21 noisy points on a random mixture of two of
+    three triangles.
 
-    A row is u·h + (1-u)·h' + N(0, I) with u uniform on (0, 1) and triangles h of height 6 that peak
-    at points 7, 11 or 15. Breiman has three equally probable classes, one for each pair of
-    triangles. Here, as in Rätsch's benchmark (where it was read off the class means of the data),
-    class +1 is the pair (7, 11) and class -1 the other two merged. Bayes error 8.3 %.
+    A row is u·h + (1-u)·h' + N(0, I) with u uniform on (0, 1) and triangles h of height 6 that
+    peak at points 7, 11 or 15. Breiman has three equally probable classes, one for each pair of
+    triangles. Here, as in Rätsch's benchmark (judging by the class means of the data), class +1 is
+    the pair (7, 11) and class -1 the other two merged. The Bayes error is 8.3 %.
 
     Parameters
     ----------
@@ -321,11 +323,11 @@ def waveform_bayes(X: Any) -> np.ndarray:
 
 
 def make_waveform3(n_samples: int = 100, *, random_state: Any = None) -> Sample:
-    """Breiman's waveforms, three equally probable classes: 21 noisy points on a random mixture of
-    two of three triangles.
+    """Breiman's waveforms with three equally probable classes: 21 noisy points on a random mixture
+    of two of three triangles.
 
-    As `make_waveform`, each pair of triangles a class: 0 for (7, 11), 1 for (11, 15), 2 for (7,
-    15). Bayes error 13.3 % (Breiman et al. give 14 %).
+    As `make_waveform`, with one class for each pair of triangles: 0 for (7, 11), 1 for (11, 15), 2
+    for (7, 15). The Bayes error is 13.3 % (Breiman et al. give 14 %).
 
     Parameters
     ----------
@@ -354,18 +356,18 @@ def waveform3_bayes(X: Any) -> np.ndarray:
 
 
 def _log_wave_mixture(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """log ∫₀¹ exp(-½‖x - u·first - (1-u)·second‖²) du, up to a constant that all pairs of waves
-    share.
+    """log ∫₀¹ exp(-½‖x - u·first - (1-u)·second‖²) du, up to a constant that is the same for all
+    pairs of waves.
     """
     d = first - second
     length = np.linalg.norm(d)
-    at = (X - second) @ d / length  # where x falls on the line through both waves
+    at = (X - second) @ d / length  # the projection of x on the line through both waves
     off = ((X - second) ** 2).sum(axis=1) - at**2
     return np.asarray(-0.5 * off + _log_normal_probability(-at, length - at) - np.log(length))
 
 
 def _log_normal_probability(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """log(Φ(high) - Φ(low)) without cancellation: in the tail, of the mirror image."""
+    """log(Φ(high) - Φ(low)) without cancellation: in the tail, for the mirror image."""
     mirror = low > 0
     low, high = np.where(mirror, -high, low), np.where(mirror, -low, high)
     upper, lower = log_ndtr(high), log_ndtr(low)
@@ -386,7 +388,7 @@ def _rows(X: Any, n_features: int) -> np.ndarray:
     rows = np.asarray(X, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != n_features:
         raise ValueError(
-            f"X must be of shape (n, {n_features}), got {rows.shape} instead: this law has "
+            f"X must have shape (n, {n_features}), got {rows.shape} instead: these data have "
             f"{n_features} features."
         )
     return rows

@@ -1,5 +1,5 @@
-"""Models in files and for other programs, and files that are whole or absent.
+"""Model files, export to other programs, and safe writing of files.
 
-`fitonce.io.saving` has the model files, `fitonce.io.onnx` the ONNX graphs, `fitonce.io.atomic` the
-writing of any file.
+`fitonce.io.saving` has the model files, `fitonce.io.onnx` the ONNX graphs, and `fitonce.io.atomic`
+writes files completely or not at all.
 """

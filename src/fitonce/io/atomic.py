@@ -1,4 +1,4 @@
-"""Files that are whole or absent."""
+"""Files that are written completely or not at all."""
 
 from ..core.atomic import atomic_file, write_atomically
 

@@ -1,7 +1,7 @@
 """What a model file may contain.
 
-Models go into files, and to other programs, as NumPy arrays and plain data; names of types that
-come out of a file are judged before anything is imported or built.
+Models are saved and exported as NumPy arrays and plain data. Names of types in a file are checked
+before anything is imported or built.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OWN = tuple(
     f"fitonce.{layer}"
     for layer in ("core", "kernels", "sums", "landmarks", "rows", "tuning", "estimators")
 )
-LISTED = (  # plain data and bookkeeping of scikit-learn that skops does not list
+LISTED = (  # plain data and internals of scikit-learn that skops does not list
     "numpy.dtype",
     "scipy.sparse._csr.csr_array",
     "scipy.sparse._csr.csr_matrix",
@@ -43,25 +43,25 @@ LISTED = (  # plain data and bookkeeping of scikit-learn that skops does not lis
 VARIABLE = "SCIPY_ARRAY_API"
 
 
-# ---- what goes in --------------------------------------------------------------------------------
+# ---- writing -------------------------------------------------------------------------------------
 
 
 def portable(value: Any, memo: dict[int, Any] | None = None) -> Any:
-    """The same model in NumPy, wherever it was fitted; the original stays as it is.
+    """The same model in NumPy, wherever it was fitted; the original is not changed.
 
-    Estimators, their containers and our dataclasses are rebuilt from what `__getstate__` gives,
-    without callbacks; everything else is shared with the original. An object that is met twice
-    stays one object.
+    Estimators, their containers and our dataclasses are rebuilt from `__getstate__`, without
+    callbacks; everything else is shared with the original. An object that occurs twice stays one
+    object.
     """
     memo = {} if memo is None else memo
-    if id(value) not in memo:  # the value is kept too, so that its id is not given to another
+    if id(value) not in memo:  # the value is kept too, so that its id is not reused
         memo[id(value)] = value, _rebuilt(value, partial(portable, memo=memo))
     return memo[id(value)][1]
 
 
 def _rebuilt(value: Any, rebuild: Callable[[Any], Any]) -> Any:
     if isinstance(value, np.ma.MaskedArray) and not np.any(value.mask):
-        return np.asarray(value)  # the names of masked arrays and of numpy.bool_ change with NumPy
+        return np.asarray(value)  # the names of masked arrays and of numpy.bool_ depend on NumPy
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, (np.ndarray, np.generic, type)):
@@ -84,26 +84,26 @@ def _rebuilt(value: Any, rebuild: Callable[[Any], Any]) -> Any:
 
 
 def _key(key: Any, mapping: dict[Any, Any]) -> Any:
-    """Keys travel as texts with their type.
+    """Keys are stored as strings with their type.
 
-    Those that would not come back are refused, or replaced by an equal one.
+    Keys that would not be restored are refused, or replaced by an equal one.
     """
     if isinstance(key, (bool, np.bool_)):
         return int(key)  # {True: …} equals {1: …}
     plain = isinstance(key, (str, int, float, np.integer, np.floating))
     if not plain or sum(str(key) == str(other) for other in mapping) > 1:
         raise ValueError(
-            f"a mapping with the key {key!r} cannot be saved: keys must be texts or numbers that "
-            "read differently."
+            f"a mapping with the key {key!r} cannot be saved: keys must be strings or numbers with "
+            "distinct text representations."
         )
     return key
 
 
-# ---- what comes out ------------------------------------------------------------------------------
+# ---- reading -------------------------------------------------------------------------------------
 
 
 def untrusted(types: Sequence[str], further: Sequence[str | type]) -> list[str]:
-    """Those of the types that nobody vouches for."""
+    """The types that are not trusted."""
     if isinstance(further, (str, type)):
         raise TypeError(
             f"trusted must be a list of classes or of their full names, got {further!r} instead."
@@ -113,9 +113,9 @@ def untrusted(types: Sequence[str], further: Sequence[str | type]) -> list[str]:
 
 
 def _vouched(name: str) -> bool:
-    """Whether this is one of our estimators or dataclasses, a splitter, or listed.
+    """Whether this is one of our estimators or dataclasses, a splitter, or a listed type.
 
-    Nothing is imported for it: what a file may contain has been imported before.
+    Nothing is imported: everything that a file may contain has been imported before.
     """
     module, _, attribute = name.rpartition(".")
     home = sys.modules.get(module) if module.startswith(OWN) else sklearn.model_selection
@@ -132,9 +132,9 @@ def full_name(cls: type) -> str:
 def skops_io() -> Any:
     """skops.io, imported on first use.
 
-    scikit-learn 1.6 beside array-api-compat and SciPy 1.14 cannot list its estimators, as skops
-    asks it to, without SCIPY_ARRAY_API in the environment, though nothing here uses what that
-    switches on; it is set for the length of the import.
+    scikit-learn 1.6 with array-api-compat and SciPy 1.14 cannot list its estimators, as skops
+    requests, without SCIPY_ARRAY_API in the environment, although nothing here uses that feature.
+    It is set only during the import.
     """
     try:
         return importlib.import_module("skops.io")

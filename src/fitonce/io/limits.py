@@ -1,8 +1,9 @@
-"""How much a model file may cost to read, judged before anything in it is unfolded or built.
+"""Limits on the cost of reading a model file, checked before anything in it is unpacked or built.
 
-A file of a few kilobytes can ask for gigabytes, or for work without end: members that unfold to a
-thousand times their size, arrays named many times, archives inside members, lists of lists that are
-shared by number, texts of brackets. All of it is counted in bytes of memory, against one budget.
+A file of a few kilobytes can ask for gigabytes, or for endless work: members that expand to a
+thousand times their size, arrays that are named many times, archives inside members, nested lists
+that are shared by number, strings of brackets. Everything is counted in bytes of memory, with one
+budget.
 """
 
 from __future__ import annotations
@@ -15,41 +16,41 @@ from typing import Any
 
 import scipy.sparse as sp
 
-MOST_UNFOLDED = 1 << 30  # bytes that a file may unfold to whatever its size
+MOST_UNFOLDED = 1 << 30  # bytes that a file may expand to, whatever its size
 MOST_FOLDING = 200  # times its size, beyond that
 MOST_HEADER = 1 << 24  # bytes of the header
-MOST_VISITS = 200_000  # of parts, however often they are shared; or
-MOST_SHARING = 4  # times as many as there are parts
-BYTES_PER_CHARACTER, BYTES_PER_BRACKET = 8, 256  # of JSON as Python holds it, at most
+MOST_VISITS = 200_000  # visits of parts, however often they are shared; or
+MOST_SHARING = 4  # times the number of parts
+BYTES_PER_CHARACTER, BYTES_PER_BRACKET = 8, 256  # upper bounds for JSON in Python
 SCHEMA = "schema.json"
 SPARSE_LOADER = "SparseMatrixNode"
 
 
 def budget(archive: bytes) -> int:
-    """Bytes of memory that reading a file may take."""
+    """The memory in bytes that reading a file may use."""
     return max(MOST_UNFOLDED, MOST_FOLDING * len(archive))
 
 
 def check_unfolding(opened: zipfile.ZipFile, archive: bytes) -> None:
-    """The members together, once each."""
+    """Check all members together."""
     _within(sum(member.file_size for member in opened.infolist()), archive)
 
 
 def check_text(text: bytes, archive: bytes) -> None:
-    """What JSON becomes in memory."""
+    """Check the size of JSON in memory."""
     brackets = text.count(b"[") + text.count(b"{")
     _within(BYTES_PER_CHARACTER * len(text) + BYTES_PER_BRACKET * brackets, archive)
 
 
 def check_parts(opened: zipfile.ZipFile, archive: bytes) -> None:
-    """All that is read and visited to build the model: the schema, the members that its parts name,
-    sharing, and every sparse matrix, whose indices go unchecked to compiled code otherwise.
+    """Check everything that is read and visited to build the model: the schema, the members that
+    its parts name, sharing, and every sparse matrix, whose indices compiled code does not check.
     """
     text = opened.read(SCHEMA)
     check_text(text, archive)
     parts = list(_dicts(json.loads(text)))
     _check_visits(parts)
-    named: dict[Any, str] = {}  # a part that is shared is read once
+    named: dict[Any, str] = {}  # a shared part is read once
     for number, part in enumerate(parts):
         if "file" in part:
             named[part.get("__id__", ("unshared", number))] = str(part["file"])
@@ -61,13 +62,13 @@ def check_parts(opened: zipfile.ZipFile, archive: bytes) -> None:
 def _within(n_bytes: int, archive: bytes) -> None:
     if n_bytes > budget(archive):
         raise ValueError(
-            f"it claims to unfold to {n_bytes:.1e} bytes from {len(archive)}: no model does, and "
-            "it was not read"
+            f"it claims to expand to {n_bytes:.1e} bytes from {len(archive)}, which no model does, "
+            "so it was not read"
         )
 
 
 def _dicts(value: Any) -> Iterator[dict[str, Any]]:
-    """Every mapping in a piece of JSON, outer ones first."""
+    """Every mapping in JSON data, outer ones first."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
@@ -79,7 +80,7 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _unfolded(opened: zipfile.ZipFile, name: str) -> int:
-    """Bytes of a member; of an archive inside it, what that unfolds to."""
+    """Size of a member in bytes; for an archive inside it, its expanded size."""
     size = opened.getinfo(name).file_size
     with opened.open(name) as member:
         if member.read(2) != b"PK":
@@ -89,10 +90,10 @@ def _unfolded(opened: zipfile.ZipFile, name: str) -> int:
 
 
 def _check_visits(parts: list[dict[str, Any]]) -> None:
-    """Parts with the same number are one part, visited again at every place that names it.
+    """Parts with the same number are the same part, visited again wherever it is named.
 
-    visits(part) = 1 + Σ visits(parts inside); of parts with one number the largest, because it is
-    the first that counts, and which is first depends on the reader.
+    visits(part) = 1 + Σ visits(parts inside). For parts with the same number, the largest counts:
+    the reader uses the first, and which one is first depends on the reader.
     """
     alike: dict[Any, list[dict[str, Any]]] = {}
     for part in parts:
@@ -119,7 +120,7 @@ def _check_visits(parts: list[dict[str, Any]]) -> None:
 
 
 def _check_sparse(opened: zipfile.ZipFile, part: dict[str, Any]) -> None:
-    """A sparse matrix must come from a member of its own, with indices inside its shape."""
+    """A sparse matrix must come from its own member, with indices inside its shape."""
     loader, module = part.get("__loader__"), str(part.get("__module__", ""))
     if loader != SPARSE_LOADER:
         if module.startswith("scipy.sparse"):

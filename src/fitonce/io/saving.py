@@ -1,9 +1,9 @@
-"""Models in files: written with skops, read back trusting our own classes only.
+"""Model files: written with skops, and read back trusting only our own classes.
 
 A model file is the zip archive that skops writes (``schema.json`` and arrays) with one more member,
-``fitonce.json``: the format, the versions that wrote it and the caller's metadata. Reading goes
-from the outside in, and nothing in the file is looked up, imported or built before the step above
-it has passed:
+``fitonce.json``: the format, the versions that wrote it and the user's metadata. Reading proceeds
+from the outside in, and nothing in the file is looked up, imported or built before the previous
+step has passed:
 
     bytes ─► zip archive ─► header (format known?) ─► parts (not too many? sparse matrices sound?)
     ─► names of types (all trusted?) ─► model
@@ -32,10 +32,10 @@ from ..sums import KernelSum
 from .contents import full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 
-FORMAT = 1  # of model files; raised when an older fitonce could misread a newer file
+FORMAT = 1  # of model files; increased if an older fitonce could misread a newer file
 HEADER = "fitonce.json"
-KINDS = {"format": int, "model": str, "versions": dict, "metadata": dict}  # of every format
-PACKAGES = {  # whose versions are written down: their names, and those of their modules
+KINDS = {"format": int, "model": str, "versions": dict, "metadata": dict}  # in every format
+PACKAGES = {  # whose versions are recorded: package names and module names
     "fitonce": "fitonce",
     "scikit-learn": "sklearn",
     "numpy": "numpy",
@@ -47,11 +47,11 @@ UNREADABLE = {
     IsADirectoryError: "{path} is a folder, not a model file.",
     PermissionError: "{path} cannot be read: permission denied.",
 }
-NO_ARCHIVE = {  # what a file is that is no archive, by its first bytes
+NO_ARCHIVE = {  # what a file that is not an archive is, by its first bytes
     b"PK\x03\x04": "is incomplete or damaged: the end of the archive is missing. Copy it again, or "
     "save the model again.",
-    b"\x80": "is a pickle, not a model file. Reading a pickle runs whatever code it contains, so "
-    "it was not read; where you trust its origin, load it with joblib and write it with "
+    b"\x80": "is a pickle, not a model file. Loading a pickle can run arbitrary code, so it was "
+    "not read. If you trust its origin, load it with joblib and save it with "
     "fitonce.save().",
     b"": "is not a model file written by fitonce.save().",
 }
@@ -59,9 +59,9 @@ NO_ARCHIVE = {  # what a file is that is no archive, by its first bytes
 
 @dataclass(frozen=True)
 class Header:
-    """What a model file says of itself.
+    """The header of a model file.
 
-    Its format, the class of the model, the versions that wrote it, the caller's metadata.
+    The format, the class of the model, the versions that wrote it, and the user's metadata.
     """
 
     format: int
@@ -80,27 +80,27 @@ def save(
     metadata: Mapping[str, Any] | None = None,
     trusted: Sequence[str | type] = (),
 ) -> Path:
-    """Write a model to a file that `load` reads back, with predictions that are the same bit for
-    bit.
+    """Save a model to a file that `load` can read. The loaded model gives bit-identical
+    predictions.
 
-    The file is a skops archive: data and names of classes, no code, no pickle. It appears complete
-    or not at all; an existing file stays as it was until then. The n×n decomposition is not stored,
-    so `at` and `verify` of a loaded model ask for a new fit. A model fitted on torch or CuPy arrays
-    is stored, and loaded, as a NumPy model.
+    The file is a skops archive: data and names of classes, no code, no pickle. It is written
+    completely or not at all; until then, an existing file stays unchanged. The n×n decomposition
+    is not stored, so `at` and `verify` of a loaded model need a new fit. A model fitted on torch
+    or CuPy arrays is stored and loaded as a NumPy model.
 
     Parameters
     ----------
     model : estimator
-        One of ours, fitted or not, or a scikit-learn estimator that contains it, such as a Pipeline
-        with a ColumnTransformer.
+        An estimator of fitonce, fitted or not, or a scikit-learn estimator that contains one, such
+        as a Pipeline with a ColumnTransformer.
     path : str or path
-        The file; ``.skops`` is its usual ending.
+        The file; its usual ending is ``.skops``.
     metadata : mapping, default=None
-        Anything that JSON can hold, to be read with `read_metadata`. NumPy numbers and arrays
+        Anything that JSON can represent; read it with `read_metadata`. NumPy numbers and arrays
         become numbers and lists.
     trusted : list of str or type, default=()
-        Further classes that the model may contain, such as a transformer of your own. `load` must
-        be given the same.
+        Further classes that the model may contain, such as your own transformer. Pass the same list
+        to `load`.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def save(
     Raises
     ------
     ValueError
-        Where the model contains what a file without code cannot hold: a Python function as kernel
-        or criterion, or an object of a class that is not trusted.
+        If the model contains something that a file without code cannot represent: a Python function
+        as kernel or criterion, or an object of a class that is not trusted.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def save(
         raise ValueError(
             f"{type(model).__name__} cannot be saved: it contains {_listed(unknown)}, which "
             "load() would refuse. Save the part without it "
-            "(of a search, best_estimator_), or, if you wrote these classes, name them in "
+            "(best_estimator_ of a search) or, if you wrote these classes, name them in "
             "trusted=[…] here and in load()."
         )
     return write_atomically(path, archive)
@@ -155,26 +155,26 @@ def _check_no_functions(model: Any) -> None:
             remedy = (
                 'compute its matrices yourself and use kernel="precomputed"'
                 if name == "kernel"
-                else f"set {name} to one of the names"
+                else f"set {name} to one of the named options"
             )
             raise ValueError(
                 f"{type(model).__name__} cannot be saved with "
-                f"{name}={getattr(value, '__name__', value)!s}: a file without code cannot "
-                f"hold a Python function. Before fitting, {remedy}; or pickle the model, for "
+                f"{name}={getattr(value, '__name__', value)!s}: a file without code cannot contain "
+                f"a Python function. Before fitting, {remedy}. Or pickle the model, for "
                 "people who trust you."
             )
 
 
 def _archive(model: Any, metadata: dict[str, Any]) -> bytes:
-    """The model as skops writes it, with our header beside."""
+    """The model as written by skops, with our header."""
     try:
         content = skops_io().dumps(
             portable(model), compression=zipfile.ZIP_DEFLATED, compresslevel=1
         )
-    except (TypeError, AttributeError) as error:  # of objects that skops cannot take apart
+    except (TypeError, AttributeError) as error:  # from objects that skops cannot serialize
         raise ValueError(
-            f"{type(model).__name__} cannot be saved: a part of it has no form in a file without "
-            f"code ({error})."
+            f"{type(model).__name__} cannot be saved: a part of it cannot be represented in a file "
+            f"without code ({error})."
         ) from error
     versions = {name: _version(module) for name, module in PACKAGES.items()}
     versions["python"] = platform.python_version()
@@ -190,11 +190,11 @@ def _version(module: str) -> str:
 
 
 def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The metadata as JSON gives it back."""
+    """The metadata as JSON will return it."""
     metadata = {} if metadata is None else metadata
     if not isinstance(metadata, Mapping) or not all(isinstance(key, str) for key in metadata):
         raise TypeError(
-            f"metadata must be a mapping with names as keys, got {_described(metadata)} instead."
+            f"metadata must be a mapping with strings as keys, got {_described(metadata)} instead."
         )
     plain = {}
     for key, value in metadata.items():
@@ -202,21 +202,21 @@ def _plain_metadata(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
             plain[key] = json.loads(json.dumps(value, default=_plain))
         except (TypeError, ValueError) as error:
             raise TypeError(
-                f"metadata[{key!r}] must be made of what JSON can hold (texts, numbers, lists, "
+                f"metadata[{key!r}] must consist of JSON types (strings, numbers, lists, "
                 f"mappings): {error}."
             ) from error
     size = len(json.dumps(plain))
     if size > MOST_HEADER // 2:
         raise ValueError(
-            f"metadata takes {size:,} bytes as JSON, and a model file holds {MOST_HEADER // 2:,}: "
-            "load() refuses more, which could fill the memory. Keep large data in a file of their "
+            f"metadata takes {size:,} bytes as JSON, but the limit is {MOST_HEADER // 2:,}: load() "
+            "refuses more to protect the memory. Keep large data in a separate "
             "own."
         )
     return plain
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays, and paths, for JSON."""
+    """NumPy numbers, arrays and paths, converted for JSON."""
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     if isinstance(value, os.PathLike):
@@ -228,31 +228,31 @@ def _plain(value: Any) -> Any:
 
 
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
-    """Read a model that `save` wrote.
+    """Load a model that was written by `save`.
 
-    Only data, our own classes, and the classes of scikit-learn, NumPy and SciPy that make up
-    estimators are accepted. A file that contains anything else is refused with its name, before
-    anything in it is imported or run. Pickle files are never read.
+    Only data, fitonce's classes, and the classes of scikit-learn, NumPy and SciPy that make up
+    estimators are accepted. If a file contains anything else, `load` names it and refuses the file
+    before anything in it is imported or run. Pickle files are never read.
 
     Parameters
     ----------
     path : str or path
     trusted : list of str or type, default=()
-        Further classes to accept: only those whose code you know, as their names in a file can come
-        from anyone.
+        Further classes to accept. Name only classes whose code you know: anyone can write names
+        into a file.
 
     Returns
     -------
     estimator
-        Predictions are those of the saved model, bit for bit. `at` and `verify` need a new fit.
+        Predictions are bit-identical to those of the saved model. `at` and `verify` need a new fit.
 
     Raises
     ------
     ValueError
-        Where the file is not a model file, is damaged, has a newer format, or contains classes that
+        If the file is not a model file, is damaged, has a newer format, or contains classes that
         are not trusted.
     OSError
-        Where there is no such file, or it cannot be read.
+        If the file does not exist or cannot be read.
     """
     path = Path(path)
     archive = _read(path)
@@ -272,7 +272,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The metadata that `save` was given, without building the model.
+    """The metadata that was passed to `save`, without building the model.
 
     Parameters
     ----------
@@ -281,13 +281,13 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        As JSON holds it: tuples have become lists. Empty where none was given.
+        As returned by JSON: tuples become lists. Empty if there is none.
     """
     return read_header(path).metadata
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
-    """What a model file says of itself, without building the model.
+    """The header of a model file, without building the model.
 
     Parameters
     ----------
@@ -296,14 +296,14 @@ def read_header(path: str | os.PathLike[str]) -> Header:
     Returns
     -------
     Header
-        ``format``, ``model`` (the name of its class), ``versions`` that wrote it and ``metadata``.
+        ``format``, ``model`` (the name of its class), ``versions`` that wrote it, and ``metadata``.
     """
     path = Path(path)
     return _header(_read(path), path)
 
 
 def _read(path: Path) -> bytes:
-    """The bytes of a file, or one sentence about why there are none."""
+    """The bytes of a file, or a one-sentence error."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -312,7 +312,7 @@ def _read(path: Path) -> bytes:
 
 
 def _header(archive: bytes, path: Path) -> Header:
-    """The header of an archive that can be opened and has a format that we know."""
+    """The header of an archive that can be opened and has a known format."""
     with _opened(archive, path) as opened:
         if HEADER not in opened.namelist():
             raise ValueError(
@@ -331,8 +331,8 @@ def _header(archive: bytes, path: Path) -> Header:
     if header.format > FORMAT:
         raise ValueError(
             f"{path} was written by fitonce {header.versions.get('fitonce')} in file format "
-            f"{header.format}, and this is fitonce {_version('fitonce')}, which reads formats up "
-            f"to {FORMAT}: update fitonce to load it."
+            f"{header.format}, but this version, {_version('fitonce')}, reads only formats up to "
+            f"{FORMAT}: update fitonce to load it."
         )
     return header
 
@@ -343,14 +343,14 @@ def _opened(archive: bytes, path: Path) -> zipfile.ZipFile:
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         kind = next(text for start, text in NO_ARCHIVE.items() if archive.startswith(start))
         raise ValueError(f"{path} {kind if archive else 'is empty, not a model file.'}") from error
-    with _damage(path, "it is no model"):
+    with _damage(path, "it is not a model"):
         check_unfolding(opened, archive)
     return opened
 
 
 @contextmanager
 def _damage(path: Path, what: str) -> Iterator[None]:
-    """Whatever a damaged or forged file leads to, in one sentence."""
+    """Turn any error from a damaged or forged file into one sentence."""
     try:
         yield
     except Exception as error:
@@ -361,9 +361,9 @@ def _damage(path: Path, what: str) -> Iterator[None]:
 
 
 def _types(archive: bytes, path: Path) -> list[str]:
-    """Names of what the archive contains beyond what skops trusts; looking at names only.
+    """Names of the types in the archive that skops does not trust; only names are read.
 
-    Before that, what it would cost to build it.
+    The cost of building it is checked first.
     """
     skops = skops_io()
     with _opened(archive, path) as opened, _damage(path, "its parts cannot be read"):
@@ -373,12 +373,12 @@ def _types(archive: bytes, path: Path) -> list[str]:
 
 def _refusal(path: Path, header: Header, unknown: Sequence[str]) -> str:
     advice = (
-        f"It was written by fitonce {header.versions.get('fitonce')}, this is "
-        f"{_version('fitonce')}, which has no such parts: load it with the version that wrote it, "
-        "or fit and save the model again."
+        f"It was written by fitonce {header.versions.get('fitonce')}, and this version, "
+        f"{_version('fitonce')}, does not have these parts: load it with the version that wrote "
+        "it, or fit and save the model again."
         if all(name.startswith("fitonce.") for name in unknown)
-        else "Nothing in the file was run. If you know these classes and where the file comes "
-        "from, name them in trusted=[…]."
+        else "Nothing in the file was run. If you know these classes and the origin of the file, "
+        "name them in trusted=[…]."
     )
     return f"{path} contains {_listed(unknown)}, which fitonce does not trust. {advice}"
 

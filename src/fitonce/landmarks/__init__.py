@@ -1,4 +1,4 @@
 """Landmarks, Nyström features, sparse expansions and kernel averages.
 
-Features that end in a Spectrum.
+They give features for a Spectrum.
 """

@@ -1,5 +1,5 @@
-"""Display classes in scikit-learn's manner: one line to call, ``ax_`` and ``figure_`` to go on
-with. They need matplotlib.
+"""Display classes as in scikit-learn: create them with one call, and modify the plot through
+``ax_`` and ``figure_``. They need matplotlib.
 
 >>> import matplotlib; matplotlib.use("Agg")
 >>> from sklearn.datasets import load_iris
@@ -8,7 +8,7 @@ with. They need matplotlib.
 >>> model = KernelFisherDiscriminant().fit(*load_iris(return_X_y=True))
 >>> display = ProjectionDisplay.from_estimator(model)
 >>> display.ax_.get_xlabel()
-'discriminant axis 1, held out'
+'held-out discriminant axis 1'
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Display of calibration: how often it happens against the predicted probability."""
+"""Display of calibration: observed frequency against predicted probability."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..estimators.fitted import held_out_output
 from .rows import classifier_of, training_targets
 from .style import QUIET, Display, legend, literal, look, plain
 
-EACH_CLASS_UP_TO = 6  # classes; above, only the top label's curve can be read
+EACH_CLASS_UP_TO = 6  # classes; for more, only the curve of the top label is readable
 
 
 class CalibrationDisplay(Display):
-    """Reliability curves of two or many classes, with 95 % intervals of the observed shares.
+    """Reliability curves for two or more classes, with 95 % intervals of the observed frequencies.
 
-    Two classes: one curve, of the second class. Up to six: one curve for each class against the
-    rest. More: the curve of the top label, how often the most probable class was right.
-    scikit-learn's display of this name draws the first kind.
+    Two classes: one curve, for the second class. Up to six classes: one curve for each class
+    against the rest. More: the curve of the top label, which shows how often the most probable
+    class was correct. scikit-learn's display of this name draws the first kind.
 
     Parameters
     ----------
     curves : list of dict
-        One for each curve: ``name``, mean ``predicted`` probability, ``observed`` share, ``lower``,
-        ``upper`` and ``count`` by bin.
+        One for each curve: ``name``, mean ``predicted`` probability, ``observed`` frequency,
+        ``lower``, ``upper`` and ``count`` by bin.
 
     Attributes
     ----------
@@ -49,19 +49,19 @@ class CalibrationDisplay(Display):
         strategy: str = "quantile",
         ax: Any = None,
     ) -> Self:
-        """Held-out probabilities of the training rows of a fitted classifier.
+        """Plot the held-out probabilities of the training rows of a fitted classifier.
 
         Parameters
         ----------
         estimator : fitted classifier, or a Pipeline that ends in one
-            With ``calibration="temperature"``: the one number fitted on these rows does not make
-            them look much better than they are.
+            Must have ``calibration="temperature"``. Fitting this single number on the same rows has
+            little effect on the curve.
         y : array, default=None
             The training labels; needed for models that were loaded from a file.
         n_bins : int, default=10
             Number of bins of predicted probability.
         strategy : {"quantile", "uniform"}, default="quantile"
-            Bins of equal counts or of equal widths.
+            Bins with equal numbers of rows or with equal widths.
 
         Examples
         --------
@@ -95,8 +95,8 @@ class CalibrationDisplay(Display):
         strategy: str = "quantile",
         ax: Any = None,
     ) -> Self:
-        """From labels and probabilities (n, c), one column for each of the sorted classes, or (n,)
-        for the second of two.
+        """Plot labels and probabilities (n, c) with one column for each of the sorted classes, or
+        (n,) for the second of two classes.
         """
         y, p = np.asarray(y), np.asarray(to_numpy(probabilities), dtype=float)
         p = np.column_stack([1.0 - p, p]) if p.ndim == 1 else p
@@ -119,7 +119,7 @@ class CalibrationDisplay(Display):
             pairs = [
                 (literal(label), own, y == label) for label, own in zip(classes, p.T, strict=True)
             ]
-        shown = pairs[1:] if len(pairs) == 2 else pairs  # the second of two says it all
+        shown = pairs[1:] if len(pairs) == 2 else pairs  # one curve is enough for two classes
         return cls(curves=[_curve(*pair, n_bins, strategy) for pair in shown]).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -153,7 +153,7 @@ class CalibrationDisplay(Display):
             ylim=(-0.03, 1.03),
             aspect="equal",
             xlabel="predicted probability" + of,
-            ylabel="observed share",
+            ylabel="observed frequency",
         )
         legend(ax, len(self.curves), fontsize="small")
 
@@ -161,8 +161,8 @@ class CalibrationDisplay(Display):
 def _curve(
     name: str, p: np.ndarray, happened: np.ndarray, n_bins: int, strategy: str
 ) -> dict[str, Any]:
-    """Mean predicted probability, observed share and its Clopper–Pearson interval in each bin that
-    has rows.
+    """Mean predicted probability, observed frequency and its Clopper–Pearson interval in each bin
+    that has rows.
     """
     grid = np.linspace(0, 1, n_bins + 1)
     edges = np.unique(np.quantile(p, grid) if strategy == "quantile" else grid)
@@ -185,21 +185,21 @@ def _curve(
 
 
 def held_out_probabilities(model: Any) -> np.ndarray:
-    """Probabilities (n, c) of every training row by models that have not seen it, with the
+    """Probabilities (n, c) of every training row from models that were not trained on it, with the
     calibration of the whole fit.
 
-    The temperature is fitted on these very decisions (one number); nested cross-validation is free
-    of that.
+    The temperature is a single number fitted on these decisions. Nested cross-validation avoids
+    this small bias.
     """
     if model.calibration in ("sigmoid", "isotonic"):
         raise ValueError(
-            f"calibration={model.calibration!r} is fitted on the held-out decisions of these rows "
-            "and would look better than it is: use "
+            f"calibration={model.calibration!r} is fitted on the held-out decisions of these rows, "
+            "so the curve would look too good: use "
             'cross_val_predict(estimator, X, y, method="predict_proba") and from_predictions.'
         )
     if not hasattr(model, "temperature_"):
         raise ValueError(
-            "calibration=None gives this classifier no probabilities: fit it with "
+            "with calibration=None this classifier has no probabilities: fit it with "
             "calibration='temperature'."
         )
     return probabilities(held_out_output(model), 1.0 / model.temperature_, model.floor_)

@@ -1,4 +1,4 @@
-"""Display of a committee: who is in it, with what weight."""
+"""Display of a committee: its members and their weights."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimators.fitted import final_step, is_committee
 from .style import COLORS, QUIET, Display, literal, plain
 
-MOST = 15  # members with a bar of their own
-LONGEST = 48  # letters of their names
+MOST = 15  # members that get a bar
+LONGEST = 48  # characters of their names
 
 
 class CommitteeDisplay(Display):
-    """The weights of a committee's members as bars, the heaviest on top.
+    """The weights of the members of a committee as bars, the largest on top.
 
     Parameters
     ----------
     names : sequence of str
-        The members.
+        Names of the members.
     weights : array of shape (n_members,)
         Their weights.
 
@@ -34,14 +34,14 @@ class CommitteeDisplay(Display):
         self.names, self.weights = list(names), np.asarray(weights, dtype=float)
         if len(self.names) != len(self.weights) or not len(self.names):
             raise ValueError(
-                f"names and weights must be equally many and at least one, got {len(self.names)} "
+                f"names and weights must have the same length, at least one, got {len(self.names)} "
                 f"and {len(self.weights)}."
             )
         self._size = (7.6, 1.1 + 0.28 * min(len(self.names), MOST + 1))
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """From a fitted committee, or a pipeline that ends in one.
+        """Plot a fitted committee, or a pipeline that ends in one.
 
         Examples
         --------
@@ -59,7 +59,7 @@ class CommitteeDisplay(Display):
         if not is_committee(model):
             raise TypeError(
                 "estimator must be a committee, or a Pipeline that ends in one, got "
-                f"{type(model).__name__} instead: a single model has no weights of members."
+                f"{type(model).__name__} instead: a single model has no member weights."
             )
         check_is_fitted(model)
         return cls(names=model.names_, weights=model.weights_).plot(ax=ax)

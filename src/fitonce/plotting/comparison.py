@@ -1,4 +1,4 @@
-"""Display of a comparison of models: all differences of their scores, with intervals."""
+"""Display of a comparison of models: all differences between their scores, with intervals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .style import COLORS, QUIET, STRONG, Display, literal, plain
 
 
 class DifferenceDisplay(Display):
-    """Differences of held-out scores with their intervals, one line for each pair of models.
+    """Differences between held-out scores with their intervals, one line for each pair of models.
 
-    A filled point in colour has an interval without zero. Right of zero the first model of a pair
-    is better, left of it the second.
+    A filled, colored point has an interval that excludes zero. To the right of zero, the first
+    model of a pair is better; to the left, the second.
 
     Parameters
     ----------
     differences : sequence of Difference
-        What to draw, from top to bottom.
+        The differences to draw, from top to bottom.
     name : str, default="score"
-        What the scores are.
+        Name of the score.
     level : float, default=0.95
         Level of the intervals.
 
@@ -42,13 +42,13 @@ class DifferenceDisplay(Display):
     def from_predictions(
         cls, result: ModelComparison, *, name: str | None = None, ax: Any = None
     ) -> Self:
-        """From what `fitonce.compare` returned.
+        """Plot the result of `fitonce.compare`.
 
         Parameters
         ----------
         result : ModelComparison
         name : str, default=None
-            What the scores are; their name by default.
+            Name of the score; by default that of the comparison.
 
         Examples
         --------
@@ -78,7 +78,7 @@ class DifferenceDisplay(Display):
         ax: Any = None,
         **keywords: Any,
     ) -> Self:
-        """Run `fitonce.compare` with the given keywords, and draw it."""
+        """Run `fitonce.compare` with the given keywords and plot the result."""
         return cls.from_predictions(compare(a, b, X, y, **keywords), name=name, ax=ax)
 
     def _draw(self, ax: Any) -> None:

@@ -1,4 +1,4 @@
-"""Displays of uncertainty: intervals, their coverage, and residuals in units of their spread."""
+"""Displays of uncertainty: intervals, their coverage, and standardized residuals."""
 
 from __future__ import annotations
 
@@ -12,43 +12,42 @@ from ..core.arrays import to_numpy
 from ..estimators.fitted import final_step, is_regressor, model_of
 from .style import COLORS, DOTS, QUIET, STRONG, Display, legend, plain
 
-SHARES = tuple(np.linspace(0.1, 0.95, 18))  # confidences of a coverage curve
-GRID = 200  # places of a band
+SHARES = tuple(np.linspace(0.1, 0.95, 18))  # confidence levels of a coverage curve
+GRID = 200  # points of a band
 
 
 def regressor_of(estimator: Any, what: str) -> Any:
     """The fitted regressor: the estimator itself, or the last step of a pipeline."""
     model = model_of(estimator)
     if not is_regressor(model):
-        raise TypeError(f"{what} is for KernelRidge, got {type(model).__name__} instead.")
+        raise TypeError(f"{what} needs a KernelRidge, got {type(model).__name__} instead.")
     if model.dual_coef_.ndim > 1:
         raise ValueError(f"{what} shows one target, got a model of {model.dual_coef_.shape[1]}.")
     return model
 
 
 def intervals_of(estimator: Any, X: Any, confidence: float, method: str) -> np.ndarray:
-    """Intervals (m, 2) at rows X, through the steps before the model where it ends a pipeline."""
+    """Intervals (m, 2) at rows X; if the model ends a pipeline, after its preprocessing steps."""
     model = final_step(estimator)
     rows = X if model is estimator else estimator[:-1].transform(X)
     return to_numpy(model.predict_interval(rows, confidence, method))
 
 
 class IntervalDisplay(Display):
-    """Prediction intervals: a band over one feature, or a bar for each row in the order of its
-    prediction.
+    """Prediction intervals: a band over one feature, or one bar for each row, sorted by prediction.
 
     Parameters
     ----------
     place : array of shape (m,)
-        Where each interval stands: the feature, or the rank of the prediction.
+        Position of each interval: the feature, or the rank of the prediction.
     prediction : array of shape (m,)
     intervals : array of shape (m, 2)
     points : tuple of two arrays, default=None
-        Observations to draw: places and targets.
+        Observations to draw: positions and targets.
     band : bool, default=True
-        A band, or bars.
+        Whether to draw a band or bars.
     name, confidence
-        For the axes and the legend.
+        Used in axis labels and legend.
 
     Attributes
     ----------
@@ -80,15 +79,15 @@ class IntervalDisplay(Display):
         method: str = "jackknife+",
         ax: Any = None,
     ) -> Self:
-        """The intervals of a fitted `KernelRidge`, or of a pipeline that ends in one.
+        """Plot the intervals of a fitted `KernelRidge`, or of a pipeline that ends in one.
 
         Parameters
         ----------
         estimator : fitted KernelRidge, or a Pipeline that ends in one
         X : array of shape (m, n_features)
-            Rows. Of one feature, the band spans their range; of more, every row has its bar.
+            Rows. With one feature, the band spans their range; with more, each row gets a bar.
         y : array of shape (m,), default=None
-            Their targets, drawn beside the intervals.
+            Their targets, drawn with the intervals.
         confidence, method
             As in `KernelRidge.predict_interval`.
 
@@ -139,13 +138,13 @@ class IntervalDisplay(Display):
             ax.plot(self.place, self.prediction, "_", color=COLORS[0], label="prediction")
         if self.points is not None:
             self._draw_points(ax, *self.points)
-        ax.set_xlabel(self.name if self.band else "rows in the order of their prediction")
+        ax.set_xlabel(self.name if self.band else "rows, sorted by prediction")
         ax.set_ylabel("target")
         plain(ax)
         legend(ax, 2 + (self.points is not None), fontsize="small")
 
     def _draw_points(self, ax: Any, place: np.ndarray, y: np.ndarray) -> None:
-        """Targets; those outside their interval stand out, where each row has its own."""
+        """Targets; if each row has an interval, those outside are highlighted."""
         inside = np.ones(len(y), dtype=bool)
         if not self.band:
             inside = (self.intervals[:, 0] <= y) & (y <= self.intervals[:, 1])
@@ -156,13 +155,13 @@ class IntervalDisplay(Display):
 
 
 class CoverageDisplay(Display):
-    """The share of rows inside their intervals against the share that was promised.
+    """The share of rows inside their intervals against the nominal confidence.
 
     Parameters
     ----------
     confidence, coverage : arrays of shape (k,)
     n_rows : int
-        How many rows the shares are of.
+        Number of rows behind the shares.
     name : str, default=""
         The method, for the legend.
 
@@ -189,7 +188,7 @@ class CoverageDisplay(Display):
         confidence: Sequence[float] = SHARES,
         ax: Any = None,
     ) -> Self:
-        """Coverage of rows that the model has not seen, X with their targets y.
+        """Plot the coverage of new rows X with targets y.
 
         Examples
         --------
@@ -223,9 +222,9 @@ class CoverageDisplay(Display):
             scipy.stats.binom.ppf(q, self.n_rows, grid) / self.n_rows for q in (0.05, 0.95)
         )
         ax.fill_between(grid, low, high, color=QUIET, alpha=0.2, lw=0, label="90 % of samples")
-        ax.plot([0, 1], [0, 1], color=QUIET, lw=1, label="as promised")
+        ax.plot([0, 1], [0, 1], color=QUIET, lw=1, label="nominal coverage")
         ax.plot(self.confidence, self.coverage, "o-", color=COLORS[0], ms=4, label=self.name)
-        ax.set_xlabel("confidence asked for")
+        ax.set_xlabel("nominal confidence")
         ax.set_ylabel(f"share of {self.n_rows} rows inside")
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
@@ -235,10 +234,10 @@ class CoverageDisplay(Display):
 
 
 class StandardizedResidualDisplay(Display):
-    """Leave-one-out residuals in units of their standard deviation against those of a normal law.
+    """Leave-one-out residuals in units of their standard deviation against a normal distribution.
 
-    On the line, the model's uncertainty, read as a Gaussian process, is right; steeper, it is too
-    small; flatter, too large.
+    If the points lie on the line, the uncertainty of the model, seen as a Gaussian process, is
+    right. A steeper slope means that it is too small, a flatter one that it is too large.
 
     Parameters
     ----------
@@ -258,7 +257,7 @@ class StandardizedResidualDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, signal_variance: Any = "profile", ax: Any = None
     ) -> Self:
-        """Of the training rows of a fitted `KernelRidge`, or of a pipeline that ends in one.
+        """Plot the training rows of a fitted `KernelRidge`, or of a pipeline that ends in one.
 
         Examples
         --------
@@ -277,16 +276,18 @@ class StandardizedResidualDisplay(Display):
         n = len(self.residuals)
         share = (np.arange(n) + 0.5) / n
         expected = scipy.stats.norm.ppf(share)
-        # order statistics of n normal numbers, through those of n uniform ones
+        # order statistics of n normal variables, from those of n uniform ones
         ranks = np.arange(1, n + 1)
         low, high = (
             scipy.stats.norm.ppf(scipy.stats.beta.ppf(q, ranks, n + 1 - ranks))
             for q in (0.025, 0.975)
         )
         ax.fill_between(expected, low, high, color=QUIET, alpha=0.2, lw=0, label="95 % of samples")
-        ax.plot(expected[[0, -1]], expected[[0, -1]], color=QUIET, lw=1, label="normal law")
+        ax.plot(
+            expected[[0, -1]], expected[[0, -1]], color=QUIET, lw=1, label="normal distribution"
+        )
         ax.scatter(expected, np.sort(self.residuals), color=COLORS[0], label="rows", **DOTS)
-        ax.set_xlabel("expected of a normal law")
-        ax.set_ylabel("left-out residual / its std")
+        ax.set_xlabel("expected from a normal distribution")
+        ax.set_ylabel("leave-one-out residual / its std")
         plain(ax)
         ax.legend(frameon=False, loc="upper left", fontsize="small")

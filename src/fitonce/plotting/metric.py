@@ -1,4 +1,4 @@
-"""Which features a learned metric looks at."""
+"""Display of the features that a learned metric uses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .style import COLORS, Display, literal, names_of, plain
 
 class MetricDisplay(Display):
     """The share of each feature in a metric as bars: how much of a squared distance comes from it,
-    where features have the same spread.
+    for features with equal variance.
 
-    A feature with a large share is one along which the model varies. A small share says that the
-    model does not need it, not that it has nothing to do with the target: another feature may say
-    the same. It is recommended to use `from_estimator`.
+    The model varies most along features with a large share. A small share means that the model
+    does not need the feature, not that the feature is unrelated to the target: another feature may
+    carry the same information. It is recommended to use `from_estimator`.
 
     Parameters
     ----------
     shares : array of shape (n_features,)
     feature_names : sequence
     n_features : int, default=20
-        How many features are drawn.
+        Number of features to draw.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class MetricDisplay(Display):
         n_features: int = 20,
         ax: Any = None,
     ) -> Self:
-        """From a fitted estimator with a metric (or a pipeline that ends in one).
+        """Plot the metric of a fitted estimator (or of a pipeline that ends in one).
 
         Examples
         --------
@@ -63,7 +63,7 @@ class MetricDisplay(Display):
         if metric_of(model) is None:
             raise ValueError(
                 "MetricDisplay needs a model with a metric, got one without: fit with "
-                'metric="learn"; where metric_ is None, no metric was worth it.'
+                'metric="learn". If metric_ is None, a metric did not improve predictions.'
             )
         shares = feature_shares(model)
         own = getattr(model, "feature_names_in_", [f"x{index}" for index in range(len(shares))])

@@ -13,20 +13,20 @@ MOST_BARS = 40  # from the smallest score to the largest
 
 
 class PermutationNullDisplay(Display):
-    """Scores under permuted labels as a histogram, the observed one as a line, with its p-value.
+    """Scores with permuted labels as a histogram, the observed score as a line, and the p-value.
 
     Parameters
     ----------
     null : array of shape (n_permutations,)
-        Scores of the permuted labels.
+        Scores with permuted labels.
     score : float
         The observed score.
     pvalue : float
         Its p-value.
     pvalue_interval : tuple of float, default=None
-        Monte-Carlo interval of the p-value.
+        Monte Carlo interval of the p-value.
     name : str, default="score"
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
@@ -52,16 +52,16 @@ class PermutationNullDisplay(Display):
     def from_predictions(
         cls, test: Any, *, metric: str | None = None, name: str | None = None, ax: Any = None
     ) -> Self:
-        """From what `permutation_test_score` returned, scikit-learn's included.
+        """Plot the result of `permutation_test_score`, also of scikit-learn's.
 
         Parameters
         ----------
         test : PermutationTest or tuple (score, permutation_scores, pvalue)
             The result.
         metric : str, default=None
-            Which of several metrics; the first one by default.
+            Which of several metrics; by default the first.
         name : str, default=None
-            Label of the horizontal axis; the name of the metric by default.
+            Label of the horizontal axis; by default the name of the metric.
 
         Examples
         --------
@@ -82,7 +82,7 @@ class PermutationNullDisplay(Display):
         if metric not in test.scores:
             raise ValueError(f"metric must be one of {list(test.scores)}, got {metric!r} instead.")
         if np.ndim(test.scores[metric]) != 0:
-            raise ValueError(f"{metric!r} is not one number per labelling; a histogram needs one.")
+            raise ValueError(f"{metric!r} is not one number per labeling; a histogram needs one.")
         return cls(
             null=test.null[metric],
             score=test.scores[metric],
@@ -102,7 +102,7 @@ class PermutationNullDisplay(Display):
         ax: Any = None,
         **keywords: Any,
     ) -> Self:
-        """Run `permutation_test_score` with the given keywords, and draw it."""
+        """Run `permutation_test_score` with the given keywords and plot the result."""
         return cls.from_predictions(
             permutation_test_score(estimator, X, y, **keywords), name=name, ax=ax
         )
@@ -115,11 +115,11 @@ class PermutationNullDisplay(Display):
         )
         self.line_ = ax.axvline(self.score, color=COLORS[1], linewidth=2.2)
         ax.margins(x=0.08)
-        ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the words
+        ax.set_ylim(0, 1.28 * ax.get_ylim()[1])  # room for the text
         right = self.score > np.mean(ax.get_xlim())
         text = f"observed {rounded(self.score)}\np = {rounded(self.pvalue)}"
         if self.pvalue_interval is not None and np.ptp(self.pvalue_interval) > 0:
-            text += "\n(95 % of p: {} to {})".format(*map(rounded, self.pvalue_interval))
+            text += "\n(95 % interval of p: {} to {})".format(*map(rounded, self.pvalue_interval))
         ax.annotate(
             text,
             (self.score, 0.98),
@@ -139,8 +139,8 @@ class PermutationNullDisplay(Display):
         ax.set(xlabel=self.name, ylabel=f"permutations (of {len(self.null):,})")
 
     def _bins(self, null: np.ndarray) -> Any:
-        """One bar per value where scores are few and discrete, as accuracies of small samples; but
-        none so narrow that it cannot be seen.
+        """One bar per value if scores are few and discrete, such as accuracies of small samples;
+        but no bar too narrow to be seen.
         """
         values = np.unique(np.round(null, 12))
         if len(values) == 0:

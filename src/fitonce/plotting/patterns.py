@@ -1,4 +1,5 @@
-"""Weights of a linear kernel, and the activation patterns that say what they mean (Haufe et al.
+"""Weights of a linear kernel, and the activation patterns that make them interpretable (Haufe et
+al.
 2014).
 """
 
@@ -15,11 +16,11 @@ from .style import COLORS, STRONG, Display, literal, names_of, plain, pyplot
 
 
 def _filters(model: Any) -> tuple[np.ndarray, list[str]]:
-    """Weights (p, q) of the outputs, and what the outputs are called."""
+    """Weights (p, q) of the outputs, and the names of the outputs."""
     if not hasattr(model, "coef_"):
         raise ValueError(
-            f'weights and patterns need kernel="linear", got kernel={model.kernel!r} instead: '
-            "other kernels have no weight for a feature."
+            f'weights and patterns need kernel="linear", got kernel={model.kernel!r} instead: with '
+            "other kernels, features have no weights."
         )
     if hasattr(model, "transform") and not is_binary(model):
         W = to_numpy(model.scalings_)[:, : n_axes(model)]
@@ -33,24 +34,25 @@ def _filters(model: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
-    r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of a linear model's weights W, with ŝ = XW (Haufe et al.
+    r"""Activation patterns A = Σ_X W Σ_ŝ⁻¹ of the weights W of a linear model, with ŝ = XW (Haufe
+    et al.
     2014, eq. 6).
 
-    A weight says how the model uses a feature, also to cancel noise that it shares with others; a
-    pattern says how the feature varies with what the model reads out, and is what may be
+    A weight shows how the model uses a feature, which may be only to cancel noise shared with other
+    features. A pattern shows how the feature varies with the output of the model, and can be
     interpreted. Cost: O(n p q); the p×p covariance is not formed.
 
     Parameters
     ----------
     estimator : fitted estimator with ``kernel="linear"``, or a Pipeline that ends in one
     X : array of shape (n_samples, n_features)
-        The training rows, as they were given to `fit`; a pipeline transforms them first.
+        The training rows, as passed to `fit`; a pipeline transforms them first.
 
     Returns
     -------
     array of shape (n_features, n_outputs)
-        A column for the decision of two classes, for each discriminant axis of more, or for each
-        target.
+        One column for the decision of two classes, for each discriminant axis of more classes, or
+        for each target.
 
     Examples
     --------
@@ -75,19 +77,20 @@ def activation_patterns(estimator: Any, X: Any) -> np.ndarray:
         )
     centred = X - X.mean(axis=0)
     outputs = centred @ W
-    # outputs of one class against the rest are dependent: the pseudo-inverse keeps to their span
+    # outputs of one class against the rest are dependent: the pseudo-inverse restricts to their
+    # span
     return np.asarray(
         (centred.T @ outputs) @ np.linalg.pinv(outputs.T @ outputs, rcond=1e-10, hermitian=True)
     )
 
 
 class WeightsDisplay(Display):
-    """Weights and activation patterns of a linear kernel, feature by feature, the largest first.
+    """Weights and activation patterns of a linear kernel by feature, largest first.
 
     Parameters
     ----------
     weights : array of shape (n_features, n_outputs)
-        What multiplies the features.
+        Weights of the features.
     patterns : array of shape (n_features, n_outputs)
         Activation patterns; see `activation_patterns`.
     feature_names : sequence
@@ -95,9 +98,9 @@ class WeightsDisplay(Display):
     output_names : sequence
         Names of the outputs.
     output : int, default=0
-        Which output is drawn.
+        Index of the output to draw.
     n_features : int, default=20
-        How many features are drawn; the rest is named by their number.
+        Number of features to draw.
 
     Attributes
     ----------
@@ -130,7 +133,7 @@ class WeightsDisplay(Display):
         n_features: int = 20,
         ax: Any = None,
     ) -> Self:
-        """From a fitted estimator with ``kernel="linear"`` (or a pipeline that ends in one) and its
+        """Plot a fitted estimator with ``kernel="linear"`` (or a pipeline that ends in one) and its
         training rows.
 
         Examples
@@ -158,7 +161,7 @@ class WeightsDisplay(Display):
         ).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw both side by side on a pair of axes, or on a new figure."""
+        """Draw weights and patterns on a pair of axes, or on a new figure."""
         if not 0 <= self.output < self.weights.shape[1]:
             raise ValueError(
                 f"output must be from 0 to {self.weights.shape[1] - 1}, got {self.output!r} "

@@ -11,7 +11,7 @@ from ..positions import GroupTest, PositionTest, generalize, permutation_test
 from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
 DASHED = (0, (4, 3))
-CORRECTIONS = {  # attribute of a test, and what its p-values are called
+CORRECTIONS = {  # attribute of a test, and the name of its p-values
     "cluster": ("pvalue_cluster", "clusters"),
     "max": ("pvalue_max", "maximum statistic"),
     "fdr": ("pvalue_fdr", "false discovery rate"),
@@ -20,7 +20,7 @@ CORRECTIONS = {  # attribute of a test, and what its p-values are called
 
 
 def _significant(test: PositionTest | GroupTest, correction: str, level: float) -> np.ndarray:
-    """Where a test is significant, by the named correction."""
+    """Where a test is significant with the given correction."""
     if correction not in CORRECTIONS:
         raise ValueError(
             f"correction must be one of {', '.join(map(repr, CORRECTIONS))}, got {correction!r} "
@@ -29,14 +29,14 @@ def _significant(test: PositionTest | GroupTest, correction: str, level: float) 
     pvalue = getattr(test, CORRECTIONS[correction][0])
     if pvalue is None:
         raise ValueError(
-            'correction="cluster" needs a test that knows which positions are adjacent, got one '
-            "without: give adjacency to it."
+            'correction="cluster" needs a test with adjacent positions, got one without: pass '
+            "adjacency to the test."
         )
     return np.asarray(pvalue <= level)
 
 
 def _places(times: Any, n: int) -> np.ndarray:
-    """The places of n positions on an axis."""
+    """The coordinates of n positions on an axis."""
     places = np.arange(n, dtype=float) if times is None else np.asarray(times, dtype=float)
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
         raise ValueError(
@@ -47,26 +47,26 @@ def _places(times: Any, n: int) -> np.ndarray:
 
 
 class TimeCourseDisplay(Display):
-    """Scores over positions, with the chance level, a band, and bars where they are significant.
+    """Scores by position, with the chance level, a band, and bars at significant positions.
 
     Parameters
     ----------
     score : array of shape (n_positions,)
-        The line.
+        Scores, drawn as a line.
     times : array of shape (n_positions,), default=None
-        Where the positions are on the horizontal axis; their numbers by default.
+        Coordinates of the positions on the horizontal axis; by default their indices.
     chance : float or array of shape (n_positions,), default=None
         Drawn as a dashed line.
     band : tuple of two arrays of shape (n_positions,), default=None
         Lower and upper ends of a band.
     band_name : str, default=None
-        What the band is, for the legend.
+        Description of the band for the legend.
     significant : array of bool of shape (n_positions,), default=None
-        Where bars are drawn, at the foot of the axes.
+        Where to draw bars at the bottom of the axes.
     significance_name : str, default="significant"
-        What the bars mean, for the legend.
+        Description of the bars for the legend.
     name : str, default="score"
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class TimeCourseDisplay(Display):
         if self.score.ndim != 1:
             raise ValueError(
                 f"a time course has one score per position, got shape {self.score.shape} instead: "
-                "take one row of a grid."
+                "pass one row of a grid."
             )
         self.times = _places(times, len(self.score))
         self.chance = None if chance is None else np.zeros_like(self.score) + chance
@@ -115,24 +115,26 @@ class TimeCourseDisplay(Display):
         name: str = "score",
         ax: Any = None,
     ) -> Self:
-        """From what `fitonce.positions` returned.
+        """Plot a result of `fitonce.positions`.
 
         Parameters
         ----------
         test : PositionTest, GroupTest or array of shape (n_positions, n_folds)
-            The band is where 95 % of the permutations are; the 95 % confidence interval of the mean
-            over subjects (Student's); or the mean ± one standard error over folds, for scores of
-            `cross_val_score`, which come without significance.
+            For a PositionTest, the band contains 95 % of the permutations. For a GroupTest, it is
+            the
+            95 % confidence interval (Student's t) of the mean over subjects. For scores of
+            `cross_val_score`, which have no significance test, it is the mean ± one standard error
+            over folds.
         times : array of shape (n_positions,), default=None
-            Where the positions are.
+            Coordinates of the positions.
         chance : float, default=None
-            The chance level, where the test does not say it.
+            The chance level, if the test does not have one.
         correction : {"cluster", "max", "fdr", "none"}, default="cluster"
-            By which p-values positions are marked.
+            Which p-values are used to mark positions.
         level : float, default=0.05
-            Those at most this are.
+            Positions with a p-value of at most this are marked.
         name : str, default="score"
-            What the scores are.
+            Name of the score.
 
         Examples
         --------
@@ -167,7 +169,7 @@ class TimeCourseDisplay(Display):
         ax: Any = None,
         **keywords: Any,
     ) -> Self:
-        """Run `fitonce.positions.permutation_test` with the given keywords, and draw it."""
+        """Run `fitonce.positions.permutation_test` with the given keywords and plot the result."""
         return cls.from_predictions(
             permutation_test(estimator, X, y, **keywords),
             times=times,
@@ -206,7 +208,7 @@ class TimeCourseDisplay(Display):
         ax.legend(loc="upper left", ncols=2, frameon=False, fontsize="small")
 
     def _bars(self, ax: Any, borders: np.ndarray) -> None:
-        """A thick bar at the foot of the axes for every run of significant positions."""
+        """A thick bar at the bottom of the axes for every run of significant positions."""
         low, high = ax.get_ylim()
         height = 0.022 * (high - low)
         ax.set_ylim(low - 3 * height, high)
@@ -248,29 +250,29 @@ def _course(test: Any) -> dict[str, Any]:
 
 
 class GeneralizationDisplay(Display):
-    """Scores by training position (rows) and test position (columns), coloured from the chance
-    level.
+    """Scores by training position (rows) and test position (columns), with colors centered on the
+    chance level.
 
     Parameters
     ----------
     scores : array of shape (n_positions, n_positions)
-        Training position first.
+        Scores, with the training position first.
     times : array of shape (n_positions,), default=None
-        Where the positions are; their numbers by default.
+        Coordinates of the positions; by default their indices.
     chance : float, default=None
-        The score in the middle of the colours; without it colours go from the lowest to the
-        highest.
+        The score at the center of the color scale; without it, colors range from the lowest to the
+        highest score.
     significant : array of bool of shape (n_positions, n_positions), default=None
-        Outlined.
+        Entries to outline.
     name : str, default="score"
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
     im_ : matplotlib mesh of the scores
-    colorbar_ : matplotlib colour bar
-    outline_ : matplotlib contours around what is significant, or None
+    colorbar_ : matplotlib color bar
+    outline_ : matplotlib contours around significant entries, or None
     """
 
     _size = (5.2, 4.2)
@@ -306,21 +308,21 @@ class GeneralizationDisplay(Display):
         name: str = "score",
         ax: Any = None,
     ) -> Self:
-        """From what `generalize` returned, or a `GroupTest` over such matrices.
+        """Plot the result of `generalize`, or a `GroupTest` over such matrices.
 
         Parameters
         ----------
         scores : array of shape (n_positions, n_positions[, n_folds]), or GroupTest
-            The mean over folds is drawn; of a test its mean over subjects, with an outline around
-            what is significant.
+            The mean over folds is drawn; for a test, the mean over subjects, with an outline around
+            significant entries.
         times : array of shape (n_positions,), default=None
-            Where the positions are.
+            Coordinates of the positions.
         chance : float, default=None
             The chance level.
         correction, level
             As in `TimeCourseDisplay.from_predictions`.
         name : str, default="score"
-            What the scores are.
+            Name of the score.
 
         Examples
         --------
@@ -359,7 +361,7 @@ class GeneralizationDisplay(Display):
         ax: Any = None,
         **keywords: Any,
     ) -> Self:
-        """Run `fitonce.positions.generalize` with the given keywords, and draw it."""
+        """Run `fitonce.positions.generalize` with the given keywords and plot the result."""
         return cls.from_predictions(
             generalize(estimator, X, y, **keywords), times=times, chance=chance, name=name, ax=ax
         )

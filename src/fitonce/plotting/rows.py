@@ -1,5 +1,5 @@
-"""Displays of single rows: where those held out lie on discriminant axes, how much the model leans
-on each, and how well it predicts it unseen.
+"""Displays of single rows: their held-out values on discriminant axes, their leverage, and how well
+they are predicted when held out.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from .style import COLORS, DOTS, STRONG, Display, legend, literal, look, names_o
 
 
 def classifier_of(estimator: Any, what: str) -> Any:
-    """`model_of`, and a classifier."""
+    """`model_of`, restricted to classifiers."""
     model = model_of(estimator)
     if is_regressor(model):
-        raise TypeError(f"{what} is for classifiers, got {type(model).__name__} instead.")
+        raise TypeError(f"{what} needs a classifier, got {type(model).__name__} instead.")
     return model
 
 
 def training_targets(model: Any, y: Any) -> np.ndarray:
-    """The targets the model was fitted on: as given, or those it keeps with its decomposition."""
+    """The targets the model was fitted on: as given, or those kept with its decomposition."""
     if y is None:
         return record_of(model, "this display without y").training.y
     targets, n = np.asarray(to_numpy(y)), len(held_out_output(model))
     if len(targets) != n:
         raise ValueError(
-            f"y must be the {n} targets the model was fitted on, got {len(targets)} instead: "
-            "held-out values belong to them."
+            f"y must be the {n} targets that the model was fitted on, got {len(targets)} instead: "
+            "they are compared with the held-out values."
         )
     return targets
 
 
 def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Decision for the own class less the best other one.
+    """Decision for the own class minus that of the best other class.
 
-    Positive where the row is classified correctly.
+    Positive if the row is classified correctly.
     """
     if decision.ndim == 1:
         return np.asarray(np.where(codes == 1, decision, -decision))
@@ -54,11 +54,11 @@ def margins(decision: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 class InfluenceDisplay(Display):
-    """Leverage of every row against its held-out margin (for regression: its held-out residual).
+    """Leverage of every row against its held-out margin (for regression, its held-out residual).
 
-    Leverage is the share of its own fitted value that a row supplies. Rows below zero are
-    misclassified when left out; rows far to the right are fitted mostly by themselves. The rows
-    with the largest |held-out value| × leverage are named: they move the model most.
+    Leverage is the share of a row's fitted value that comes from the row itself. Rows below zero
+    are misclassified when left out. Rows far to the right are fitted mostly by themselves. The
+    rows with the largest |held-out value| × leverage are named: they influence the model most.
 
     Parameters
     ----------
@@ -67,17 +67,17 @@ class InfluenceDisplay(Display):
     values : array of shape (n_samples,)
         Held-out margins or residuals.
     kind : {"margin", "residual"}, default="margin"
-        What the values are.
+        Type of the values.
     row_names : sequence, default=None
-        Names of the rows; their numbers by default.
+        Names of the rows; by default their indices.
     n_named : int, default=5
-        How many rows are named.
+        Number of rows to name.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
     named_ : array
-        Numbers of the named rows.
+        Indices of the named rows.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class InfluenceDisplay(Display):
         n_named: int = 5,
         ax: Any = None,
     ) -> Self:
-        """From a fitted estimator (or a pipeline that ends in one) and its training targets, which
-        it usually still knows.
+        """Plot a fitted estimator (or a pipeline that ends in one) and its training targets, which
+        it usually keeps.
 
         Examples
         --------
@@ -121,7 +121,7 @@ class InfluenceDisplay(Display):
         model = model_of(estimator)
         targets = training_targets(model, y)
         held_out, leverage = held_out_output(model), model.leverage_
-        if len(leverage) != len(held_out):  # rows of zero weight have none
+        if len(leverage) != len(held_out):  # rows with zero weight have no leverage
             active = record_of(model, "InfluenceDisplay with zero weights").training.active
             held_out, targets = held_out[active], targets[active]
             row_names = None if row_names is None else [row_names[row] for row in active]
@@ -145,7 +145,7 @@ class InfluenceDisplay(Display):
         n_named: int = 5,
         ax: Any = None,
     ) -> Self:
-        """From leverages and held-out margins or residuals of your own."""
+        """Plot leverages and held-out margins or residuals that you computed yourself."""
         return cls(
             leverage=to_numpy(leverage),
             values=to_numpy(values),
@@ -158,7 +158,7 @@ class InfluenceDisplay(Display):
     def influence(self) -> np.ndarray:
         """|held-out value| × leverage.
 
-        For margins only what a misclassified or nearly misclassified row loses counts.
+        For margins, only the loss of misclassified or nearly misclassified rows counts.
         """
         lost = self.values
         if self.kind == "margin":
@@ -174,7 +174,7 @@ class InfluenceDisplay(Display):
         plain(ax)
         wrong = (self.values < 0) & (self.kind == "margin")
         points = np.column_stack([self.leverage, self.values])
-        label = "right when left out" if self.kind == "margin" else None
+        label = "correct when left out" if self.kind == "margin" else None
         ax.scatter(*points[~wrong].T, color=COLORS[0], label=label, **DOTS)
         if wrong.any():
             style = {**DOTS, "s": 42, "marker": "X", "color": COLORS[1]}
@@ -186,7 +186,7 @@ class InfluenceDisplay(Display):
         legend(ax, 2 if wrong.any() else 0, fontsize="small")
 
     def _name(self, ax: Any, points: np.ndarray, names: list[str]) -> None:
-        """Names beside their points, towards the middle so that they stay inside, and none where
+        """Names next to their points, shifted towards the center to stay inside, and left out if
         there is no room.
         """
         useful = (self.influence > 0) & np.isfinite(points).all(axis=1)
@@ -205,11 +205,11 @@ class InfluenceDisplay(Display):
 
 
 class ProjectionDisplay(Display):
-    """Rows on discriminant axes, by class.
+    """Rows on discriminant axes, colored by class.
 
-    One axis gives a histogram for each class, more a scatter of the first two. `from_estimator`
-    shows held-out values: in-sample ones of a flexible kernel collapse on the class centroids
-    whatever the data.
+    One axis gives a histogram for each class, two or more a scatter plot of the first two.
+    `from_estimator` shows held-out values: for a flexible kernel, in-sample values collapse on the
+    class centroids, whatever the data.
 
     Parameters
     ----------
@@ -218,9 +218,9 @@ class ProjectionDisplay(Display):
     y : array of shape (n_samples,)
         Labels.
     name : str, default="projection"
-        What the axes are.
+        Name of the axes.
     threshold : float, default=None
-        Where the decision changes, for one axis.
+        Position of the decision threshold, for one axis.
     class_names : sequence, default=None
         Names in the order of the sorted labels.
 
@@ -251,11 +251,11 @@ class ProjectionDisplay(Display):
         class_names: Sequence[Any] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Held-out values of the training rows, or with X and y given those of other rows.
+        """Plot the held-out values of the training rows or, with X and y, the values of other rows.
 
-        Two classes: decision values (without X those of ``held_out_decision_``). More: projections
-        on the discriminant axes, without X leave-one-out values on the axes of the whole fit.
-        `LeastSquaresSVC` has no axes; of its classes two can be shown.
+        Two classes: decision values (without X, ``held_out_decision_``). More: projections on the
+        discriminant axes (without X, leave-one-out values on the axes of the whole fit).
+        `LeastSquaresSVC` has no axes, so it can be shown only for two classes.
 
         Examples
         --------
@@ -272,24 +272,24 @@ class ProjectionDisplay(Display):
         binary = is_binary(model)
         if not binary and not hasattr(model, "transform"):
             raise TypeError(
-                "more than two classes need the axes of a KernelFisherDiscriminant, which "
-                "LeastSquaresSVC does not have."
+                "more than two classes need the discriminant axes of a KernelFisherDiscriminant; "
+                "LeastSquaresSVC does not have them."
             )
         if X is not None:
             if y is None:
-                raise ValueError("y is needed with X: rows are drawn by class.")
+                raise ValueError("y is needed with X: rows are colored by class.")
             values = to_numpy(estimator.decision_function(X) if binary else estimator.transform(X))
-            labels, seen = np.asarray(y), "of these rows"
+            labels, seen = np.asarray(y), ""
         else:
             values = held_out_output(model) if binary else held_out_projection(model)
-            labels, seen = training_targets(model, y), "held out"
-            if len(labels) != len(values):  # rows of zero weight have no projection
+            labels, seen = training_targets(model, y), "held-out "
+            if len(labels) != len(values):  # rows with zero weight have no projection
                 labels = labels[record_of(model, "ProjectionDisplay").training.active]
         kind = "decision value" if binary else "discriminant axis"
         return cls(
             values=values,
             y=labels,
-            name=f"{kind}, {seen}",
+            name=f"{seen}{kind}",
             threshold=0.0 if binary else None,
             class_names=class_names,
         ).plot(ax=ax)
@@ -304,7 +304,7 @@ class ProjectionDisplay(Display):
         class_names: Sequence[Any] | None = None,
         ax: Any = None,
     ) -> Self:
-        """From labels and projections or decision values of your own."""
+        """Plot labels and projections or decision values that you computed yourself."""
         return cls(values=to_numpy(values), y=y, name=name, class_names=class_names).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:

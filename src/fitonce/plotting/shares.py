@@ -1,4 +1,4 @@
-"""Displays of what several kernels explain: bars, and flat maps of many targets."""
+"""Displays of how much several kernels explain: bars, and flat maps of many targets."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..assessment import KernelShares, kernel_shares
 from .style import COLORS, QUIET, Display, literal, plain, pyplot
 
 MEASURES = {"product": "product measure", "unique": "unique share"}
-MOST_DOTS = 400  # targets whose shares are drawn one by one beside a bar
+MOST_DOTS = 400  # number of targets up to which each share is drawn next to the bar
 
 
 class KernelSharesDisplay(Display):
-    """Shares of several kernels in held-out R²: a bar for each kernel, the mean over the targets.
+    """Shares of several kernels in held-out R²: one bar per kernel, the mean over targets.
 
-    Where there are several targets, each is a dot on its bar. Light bars are unique shares: what is
-    lost without the kernel.
+    With several targets, each is a dot on its bar. Light bars are unique shares: the loss without
+    the kernel.
 
     Parameters
     ----------
     shares : KernelShares
-        What `fitonce.kernel_shares` returned.
+        The result of `fitonce.kernel_shares`.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class KernelSharesDisplay(Display):
 
     @classmethod
     def from_shares(cls, shares: KernelShares, *, ax: Any = None) -> Self:
-        """From what `fitonce.kernel_shares` returned.
+        """Plot the result of `fitonce.kernel_shares`.
 
         Examples
         --------
@@ -58,7 +58,7 @@ class KernelSharesDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None, **keywords: Any
     ) -> Self:
-        """Run `fitonce.kernel_shares` with the given keywords, and draw it."""
+        """Run `fitonce.kernel_shares` with the given keywords and plot the result."""
         return cls.from_shares(kernel_shares(estimator, X, y, **keywords), ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -94,17 +94,17 @@ class KernelSharesDisplay(Display):
 
 
 class ShareMapDisplay:
-    """Shares of many targets on a flat map: a panel for each kernel, with one scale of colours.
+    """Shares of many targets on a flat map: one panel per kernel, all with the same color scale.
 
     Parameters
     ----------
     shares : KernelShares
-        Of several targets.
+        The result of `fitonce.kernel_shares` for several targets.
     places : array of shape (n_targets, 2), or tuple of two ints
-        Where each target is on the map, or the shape of a grid that the targets fill row by row.
+        Position of each target on the map, or the shape of a grid that the targets fill row by row.
     measure : {"product", "unique"}, default="product"
     limit : float, default=None
-        The end of the scale of colours; the 99th percentile of the shares by default.
+        End of the color scale; by default the 99th percentile of the shares.
 
     Attributes
     ----------
@@ -117,8 +117,9 @@ class ShareMapDisplay:
         values = getattr(shares, measure) if measure in MEASURES else None
         if values is None or values.ndim != 2:
             raise ValueError(
-                f'measure must be "product", or "unique" where these were computed, of several '
-                f"targets, got {measure!r} of shares of shape {shares.product.shape} instead."
+                'measure must be "product", or "unique" if unique shares were computed, and there '
+                f"must be several targets, got {measure!r} and shares of shape "
+                f"{shares.product.shape} instead."
             )
         self.shares, self.measure, self.values = shares, measure, values
         self.places = _places(places, values.shape[1])
@@ -130,7 +131,7 @@ class ShareMapDisplay:
     def from_shares(
         cls, shares: KernelShares, places: Any, *, measure: str = "product", limit: Any = None
     ) -> Self:
-        """From what `fitonce.kernel_shares` returned, and the places of the targets."""
+        """Plot the result of `fitonce.kernel_shares`, with the positions of the targets."""
         return cls(shares=shares, places=places, measure=measure, limit=limit).plot()
 
     def plot(self, axes: Any = None) -> Self:
@@ -168,6 +169,6 @@ def _places(places: Any, n_targets: int) -> np.ndarray:
     if not isinstance(places, tuple) and np.shape(places) == (n_targets, 2):
         return np.asarray(places, dtype=np.float64)
     raise ValueError(
-        f"places must be the places ({n_targets}, 2) of the targets, or the shape of a grid with "
-        f"{n_targets} cells, got {places!r:.80} instead."
+        f"places must be the positions ({n_targets}, 2) of the targets, or the shape of a grid "
+        f"with {n_targets} cells, got {places!r:.80} instead."
     )

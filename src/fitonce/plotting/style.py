@@ -1,5 +1,5 @@
-"""What all displays share: how they are drawn, matplotlib imported on demand, colours that everyone
-can tell apart, and plain axes.
+"""What all displays share: drawing, matplotlib imported on demand, colors that everyone can
+distinguish, and plain axes.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-# Okabe & Ito's colours, told apart with every common colour vision; black is left to text and the
-# yellow is darkened for white paper
+# Okabe & Ito's colors, which can be distinguished with every common type of color vision; black is
+# reserved for text and the yellow is darkened for white paper
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#B8A500", "#666666")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 QUIET, STRONG = "#8a8a8a", "#222222"
-SHORT_LEGEND = 42  # letters that fit above the axes
+SHORT_LEGEND = 42  # characters that fit above the axes
 DOTS: dict[str, Any] = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
 
 
@@ -28,7 +28,7 @@ def pyplot() -> Any:
 
 
 class Display:
-    """A picture that can be drawn again.
+    """A plot that can be drawn again.
 
     Attributes
     ----------
@@ -55,14 +55,14 @@ def axes_of(ax: Any, size: tuple[float, float] = (5.6, 3.8)) -> tuple[Any, Any]:
 
 
 def plain(ax: Any) -> None:
-    """Only the lines that carry something: an open frame, and a faint grid below the data."""
+    """Reduce the axes to an open frame and a faint grid below the data."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
 
 
 def look(index: int) -> dict[str, Any]:
-    """Colour and marker of a class: never colour alone. They repeat after 8 × 8 combinations."""
+    """Color and marker of a class, never color alone. They repeat after 8 × 8 combinations."""
     return {
         "color": COLORS[index % len(COLORS)],
         "marker": MARKERS[(index + index // len(COLORS)) % len(MARKERS)],
@@ -70,15 +70,15 @@ def look(index: int) -> dict[str, Any]:
 
 
 def literal(name: Any, limit: int = 28) -> str:
-    """A name as plain text: dollar signs do not start mathematics, long ones are cut, and half
-    characters (lone surrogates), which no file can hold, become question marks.
+    """A name as plain text: dollar signs do not start math mode, long names are cut, and lone
+    surrogates, which cannot be written to a file, become question marks.
     """
     text = str(name).replace("\n", " ").encode("utf-8", "replace").decode("utf-8")
     return (text if len(text) <= limit else text[: limit - 1] + "…").replace("$", r"\$")
 
 
 def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> list[str]:
-    """The given names as text, as many as the default ones, or these."""
+    """The given names as text, as many as the default ones; or the default ones."""
     names = default if names is None else names
     if len(names) != len(default):
         raise ValueError(
@@ -88,9 +88,9 @@ def names_of(names: Sequence[Any] | None, default: Sequence[Any], what: str) -> 
 
 
 def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
-    """A legend above the axes, or beside them where it is long: it covers no data.
+    """A legend above the axes, or beside them if it is long, so that it covers no data.
 
-    None where its entries cannot be told apart.
+    No legend if there are too many entries to distinguish.
     """
     labels = ax.get_legend_handles_labels()[1]
     if 1 < n_entries <= 4 and sum(map(len, labels)) <= SHORT_LEGEND:
@@ -123,8 +123,8 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def with_room(points: np.ndarray, room: Any) -> list[int]:
-    """Numbers of the points (n, 2) that have room for a name, the first ones first: none taken
-    before is nearer than `room` along both axes.
+    """Indices of the points (n, 2) that have room for a name, in order: no earlier point is nearer
+    than `room` along both axes.
     """
     taken: list[int] = []
     for number, point in enumerate(points):
@@ -134,7 +134,7 @@ def with_room(points: np.ndarray, room: Any) -> list[int]:
 
 
 def borders_of(places: np.ndarray) -> np.ndarray:
-    """Where one of n places on an axis ends and the next begins: n + 1 numbers."""
+    """The borders between n places on an axis: n + 1 numbers."""
     if len(places) == 1:
         return np.array([places[0] - 0.5, places[0] + 0.5])
     middle = 0.5 * (places[1:] + places[:-1])

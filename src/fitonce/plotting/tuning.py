@@ -1,4 +1,4 @@
-"""Displays of what tuning tried: the criterion along alpha, and over gamma × alpha."""
+"""Displays of the tuning search: the criterion by alpha, and by gamma × alpha."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NAMES = {"auc": "AUC", "r2": "R²", "correlation": "r", "brier": "Brier loss", "
 
 
 def _tried(model: Any) -> tuple[dict[str, Any], float]:
-    """Every candidate of the chosen kernel, the chosen one and what the criterion is called; and
-    the sign that turns scores into losses where the criterion is one.
+    """Every candidate of the chosen kernel, the chosen one and the name of the criterion; and the
+    sign that turns scores into losses, if the criterion is a loss.
     """
     criterion, results = criterion_of(model), model.cv_results_
     kernel = model.best_params_.get("kernel")
@@ -31,13 +31,13 @@ def _tried(model: Any) -> tuple[dict[str, Any], float]:
         "values": sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
         "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
         "alpha": alpha_of(model),
-        "name": NAMES.get(name, name.replace("_", " ")) + ", held out",
+        "name": "held-out " + NAMES.get(name, name.replace("_", " ")),
     }
     return tried, sign
 
 
 def _shown(results: Mapping[str, Any]) -> np.ndarray:
-    """Of each kernel the candidates on all rows or, where these are a few of its alphas only, those
+    """For each kernel, the candidates on all rows or, if these are only a few of its alphas, those
     on a sample.
     """
     rows = np.asarray(results.get("n_samples", np.ones(len(results["params"]))))
@@ -49,12 +49,12 @@ def _shown(results: Mapping[str, Any]) -> np.ndarray:
 
 
 def _width(gamma: Any) -> float:
-    """NaN where the kernel has no width, or one per feature."""
+    """The width; NaN if the kernel has none, or one per feature."""
     return np.nan if gamma is None or np.ndim(gamma) else float(gamma)
 
 
 class RegularizationPathDisplay(Display):
-    """The criterion along alpha for every kernel width that was tried, the chosen model marked.
+    """The criterion as a function of alpha for every kernel width, with the chosen model marked.
 
     Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use
     `from_estimator`.
@@ -62,15 +62,15 @@ class RegularizationPathDisplay(Display):
     Parameters
     ----------
     alphas : array of shape (n_candidates,)
-        Regularization values, of all widths.
+        Regularization values, for all widths.
     values : array of shape (n_candidates,)
         Criterion of each candidate.
     gammas : array of shape (n_candidates,)
-        Kernel widths; NaN where the kernel has none.
+        Kernel widths; NaN if the kernel has none.
     alpha, value, gamma : float
         The chosen candidate.
     name : str, default="criterion"
-        What the vertical axis is called.
+        Label of the vertical axis.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class RegularizationPathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """From a fitted estimator's ``cv_results_`` (or a pipeline that ends in one).
+        """Plot ``cv_results_`` of a fitted estimator (or of a pipeline that ends in one).
 
         Examples
         --------
@@ -144,7 +144,7 @@ class RegularizationPathDisplay(Display):
         ax.legend(frameon=False, fontsize="small")
 
     def _of_width(self, gamma: float) -> np.ndarray:
-        """Which candidates have this width, NaN included."""
+        """Which candidates have this width, including NaN."""
         return np.asarray(np.isclose(self.gammas, gamma, rtol=1e-9, atol=0.0, equal_nan=True))
 
     def _line(self, rows: np.ndarray, **style: Any) -> Any:
@@ -154,18 +154,18 @@ class RegularizationPathDisplay(Display):
 
 
 class CriterionMapDisplay(Display):
-    """The criterion over kernel width × regularization as tiles, the choice marked with a cross.
+    """The criterion by kernel width and regularization as tiles, with the choice marked by a cross.
 
-    Windows of alpha differ between widths; what was not tried stays blank.
+    The range of alpha differs between widths; tiles that were not tried stay blank.
 
     Parameters
     ----------
     gammas, alphas, values : arrays of shape (n_candidates,)
         Every candidate and its criterion.
     gamma, alpha : float
-        The chosen one.
+        The chosen candidate.
     name : str, default="criterion"
-        Label of the colour bar.
+        Label of the color bar.
     lower_is_better : bool, default=True
         Whether the best values are dark.
 
@@ -173,7 +173,7 @@ class CriterionMapDisplay(Display):
     ----------
     ax_, figure_ : matplotlib axes and figure
     tiles_ : matplotlib collection
-    colorbar_ : matplotlib colour bar
+    colorbar_ : matplotlib color bar
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class CriterionMapDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """From a fitted estimator whose gamma was tuned (or a pipeline that ends in one).
+        """Plot a fitted estimator whose gamma was tuned (or a pipeline that ends in one).
 
         Examples
         --------
@@ -211,9 +211,9 @@ class CriterionMapDisplay(Display):
         gammas = tried["gammas"]
         if len(np.unique(gammas[np.isfinite(gammas)])) < 2 or np.isnan(tried["gamma"]):
             raise ValueError(
-                "CriterionMapDisplay needs a model whose gamma was chosen among several "
-                '(gamma="tune"): cv_results_ has one width or none. '
-                "Use RegularizationPathDisplay."
+                "CriterionMapDisplay needs a model whose gamma was chosen among several values "
+                '(gamma="tune"), but cv_results_ has at most one width. '
+                "Use RegularizationPathDisplay instead."
             )
         return cls(**tried, lower_is_better=sign < 0).plot(ax=ax)
 
@@ -223,7 +223,7 @@ class CriterionMapDisplay(Display):
 
         usable = np.isfinite(self.values) & np.isfinite(self.gammas)
         values, bottom = self.values[usable], np.log2(self.alphas[usable]) - 0.5
-        # the neighbours of a width are one or two powers of two away; a tile reaches half-way
+        # the neighbors of a width are one or two powers of two away; a tile reaches half-way
         widths, place = np.unique(np.log2(self.gammas[usable]).round(9), return_inverse=True)
         borders = borders_of(widths)
         left, width = borders[place], np.diff(borders)[place]

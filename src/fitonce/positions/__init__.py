@@ -1,4 +1,4 @@
-"""Decoding at many positions: times, searchlights, wavelengths.
+"""Decoding at many positions: time points, searchlights, wavelengths.
 
 X is (n_samples, n_features, n_positions).
 """

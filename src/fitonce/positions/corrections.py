@@ -1,18 +1,18 @@
-r"""From a joint null distribution to p-values that hold over all positions.
+r"""From a joint null distribution to p-values that are corrected for all positions.
 
-Every permutation is scored at every position, so that the null scores (P, q) of q positions keep
-the positions' dependence. The observed scores are one more row: under the null hypothesis all P + 1
-rows are equally likely. Whatever is worked out from the rows alike, the observed one included, and
-compared by rank gives a valid p-value, (1 + #{null ≥ observed})/(1 + P):
+Every permutation is scored at every position, so the null scores (P, q) of q positions keep the
+dependence between positions. The observed scores are one more row: under the null hypothesis, all
+P + 1 rows are equally likely. Any statistic that treats all rows alike, including the observed one,
+gives a valid p-value by its rank, (1 + #{null ≥ observed})/(1 + P):
 
-- `pvalue`: each position by itself, not corrected;
-- `pvalue_max`: the score against the largest score of every permutation over all positions (Nichols
-  & Holmes 2002); controls the probability of any false positive, position by position;
-- clusters: neighbouring positions whose own p-value is at most a threshold; a cluster's mass, the
-  sum of its standardized scores, against the largest mass of every permutation (Maris & Oostenveld
-  2007; Bullmore et al. 1999). It says that there is an effect about there; it does not date its
-  beginning (Sassenhagen & Draschkow 2019);
-- `pvalue_fdr`: false discovery rate over the uncorrected p-values (Benjamini & Hochberg 1995).
+- `pvalue`: each position on its own, not corrected;
+- `pvalue_max`: the score compared with the largest score of every permutation over all positions
+  (Nichols & Holmes 2002); it controls the probability of any false positive, for each position;
+- clusters: neighboring positions whose own p-value is at most a threshold. The mass of a cluster,
+  the sum of its standardized scores, is compared with the largest mass of every permutation (Maris
+  & Oostenveld 2007; Bullmore et al. 1999). A significant cluster shows that there is an effect in
+  this region; it does not tell when the effect begins (Sassenhagen & Draschkow 2019);
+- `pvalue_fdr`: false discovery rate, from the uncorrected p-values (Benjamini & Hochberg 1995).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ import scipy.sparse as sp
 from ..crossval.metrics import TIE
 
 ALTERNATIVES = ("greater", "less", "two-sided")
-BLOCK_ELEMENTS = 1 << 22  # of permutations times positions or edges, looked at together
+BLOCK_ELEMENTS = 1 << 22  # permutations times positions or edges, processed together
 
 
 @dataclass(frozen=True, eq=False)
 class Cluster:
-    """Neighbouring positions that pass the threshold together.
+    """Neighboring positions that pass the threshold together.
 
     Attributes
     ----------
     positions : array of int, or tuple of them
-        Which positions, in the manner of ``np.flatnonzero`` (``np.nonzero`` where positions form a
+        Indices of the positions, as from ``np.flatnonzero`` (``np.nonzero`` if positions form a
         grid): ``score[cluster.positions]``.
     mass : float
         The sum of the standardized scores; negative for a cluster below chance.
     pvalue : float
-        Corrected for all positions: how often a permutation's largest cluster is at least as
-        massive.
+        p-value corrected for all positions: how often the largest cluster of a permutation has at
+        least this mass.
     """
 
     positions: Any
@@ -61,11 +61,11 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Rules:
-    """What counts as an effect, and what makes a cluster.
+    """What counts as an effect, and what forms a cluster.
 
-    `edges` (e, 2) are the pairs of adjacent positions, None where nothing is known of them. Exactly
-    one of `cluster_pvalue` (a position's own p-value at most this) and `cluster_value` (a score at
-    least this far) is a number.
+    `edges` (e, 2) are the pairs of adjacent positions, None if they are not known. Exactly one of
+    `cluster_pvalue` (largest p-value of a position in a cluster) and `cluster_value` (smallest
+    score) is a number.
     """
 
     alternative: str
@@ -82,10 +82,10 @@ class Rules:
         edges: np.ndarray | None,
         name: str,
     ) -> Rules:
-        """Checked.
+        """Validate the parameters.
 
-        `name` is the parameter that `cluster_value` was given by, which takes precedence over the
-        p-value.
+        `name` is the name of the parameter that gave `cluster_value`, which takes precedence over
+        the p-value.
         """
         if alternative not in ALTERNATIVES:
             raise ValueError(
@@ -103,23 +103,24 @@ class Rules:
             or not 0.0 < cluster_pvalue < 1.0
         ):
             raise ValueError(
-                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} "
-                "instead: positions whose own p-value is at most "
-                f"this form clusters. Or give the threshold as {name}."
+                f"cluster_pvalue must be a number between 0 and 1, got {cluster_pvalue!r} instead: "
+                "positions whose own p-value is at most this form clusters. Alternatively, pass "
+                f"the threshold as {name}."
             )
         return cls(alternative, float(cluster_pvalue), None, edges)
 
 
 class Joint:
-    """Observed scores (q,) and null scores (P, q), oriented so that more is more extreme.
+    """Observed scores (q,) and null scores (P, q), oriented so that larger is more extreme.
 
-    `rows` (P + 1, q) has the oriented scores and `z` the standardized ones, the observed first.
+    `rows` (P + 1, q) has the oriented scores and `z` the standardized ones; the observed come
+    first.
     """
 
     def __init__(
         self, score: np.ndarray, null: np.ndarray, rules: Rules, standardized: bool
     ) -> None:
-        """`standardized`: the scores already are (t values), and their chance level is zero."""
+        """`standardized`: the scores are t values, with a chance level of zero."""
         self.rules = rules
         rows = np.vstack([score, null])
         self.center, scale = np.zeros(len(score)), np.ones(len(score))
@@ -129,8 +130,8 @@ class Joint:
         undefined = np.isnan(rows)
         self.rows = self._oriented(rows)
         self.z = (rows - self.center) / np.where(scale > 0, scale, 1.0)
-        # what cannot be compared is no evidence: as a null score it counts as extreme, as the
-        # observed one it does not
+        # undefined scores are no evidence: a null score then counts as extreme, the observed score
+        # does not
         self.rows[undefined], self.z[undefined] = np.inf, np.inf
         self.rows[0, undefined[0]], self.z[0, undefined[0]] = -np.inf, 0.0
 
@@ -145,11 +146,11 @@ class Joint:
 
     @cached_property
     def bound(self) -> np.ndarray:
-        """What an oriented score must exceed to enter a cluster (q,).
+        """The value that an oriented score must exceed to belong to a cluster (q,).
 
-        For a p-value a: the (k+1)-th largest of all P + 1 scores with k = ⌊a (P + 1)⌋; exceeding it
-        is the same as having k or fewer scores that reach one's own, itself included, which is p ≤
-        a.
+        For a p-value a, this is the (k+1)-th largest of all P + 1 scores with k = ⌊a (P + 1)⌋. A
+        score exceeds it if and only if at most k scores, including itself, are at least as large,
+        which is p ≤ a.
         """
         rules, n = self.rules, len(self.rows)
         if rules.cluster_value is None:
@@ -159,15 +160,15 @@ class Joint:
         if rules.alternative == "two-sided" and np.any(self.center >= rules.cluster_value):
             raise ValueError(
                 "the threshold of a two-sided test must lie above the chance level "
-                f"({self.center.max():.4g}), got {rules.cluster_value:.4g} instead: it is mirrored "
-                "there for effects below chance."
+                f"({self.center.max():.4g}), got {rules.cluster_value:.4g} instead: for effects "
+                "below chance, it is mirrored at that level."
             )
         value = self._oriented(np.full(len(self.center), rules.cluster_value))
         return lowered(lowered(value))  # a score equal to the threshold passes
 
     @property
     def threshold(self) -> np.ndarray:
-        """The bound as a score; of a two-sided test the upper one."""
+        """The bound as a score; for a two-sided test, the upper one."""
         if self.rules.cluster_value is not None:
             return np.full(len(self.center), self.rules.cluster_value)
         if self.rules.alternative == "two-sided":
@@ -175,7 +176,7 @@ class Joint:
         return self.sides[0] * self.bound
 
     def clusters(self, edges: np.ndarray) -> list[tuple[np.ndarray, float, float]]:
-        """Members, mass and p-value of the observed clusters, most massive first."""
+        """Members, mass and p-value of the observed clusters, largest mass first."""
         passing = (lowered(self.rows) > self.bound) | (self.rows == np.inf)
         largest = largest_masses(passing[1:], self.z[1:], self.sides, edges)[:, None]
         members: list[np.ndarray] = []
@@ -190,7 +191,7 @@ class Joint:
 
 
 def lowered(values: np.ndarray) -> np.ndarray:
-    """Values less what rounding may add; infinite ones as they are."""
+    """Values minus a tolerance for rounding; infinite values stay the same."""
     finite = np.where(np.isfinite(values), values, 0.0)
     return np.asarray(values - TIE * np.maximum(1.0, np.abs(finite)))
 
@@ -203,7 +204,7 @@ def rank_pvalue(observed: np.ndarray, null: np.ndarray) -> np.ndarray:
 def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """Connected sets of active positions (B, q), numbered over all rows.
 
-    Inactive positions are sets of their own.
+    An inactive position is a set by itself.
     """
     B, q = active.shape
     row, edge = np.nonzero(active[:, edges[:, 0]] & active[:, edges[:, 1]])
@@ -215,9 +216,9 @@ def components(active: np.ndarray, edges: np.ndarray) -> np.ndarray:
 def largest_masses(
     passing: np.ndarray, z: np.ndarray, sides: Iterable[int], edges: np.ndarray
 ) -> np.ndarray:
-    """The largest cluster mass, without its sign, of every row (B,).
+    """The largest absolute cluster mass of every row (B,).
 
-    0 where there is no cluster.
+    0 if there is no cluster.
     """
     B, q = passing.shape
     largest = np.zeros(B)

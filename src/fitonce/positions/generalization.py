@@ -1,12 +1,12 @@
 r"""Models trained at one position and tested at every other.
 
-With the decomposition of position s, the model of a training set is, for a refit without the
+With the decomposition of position s, the model of a training set is, as after a refit without the
 deleted rows (MATHS: α of the remaining residuals),
 
     decision(x) = k(x, X_s) α + b          or, for the linear kernel, x·w + b.
 
-Each fold's test rows of all positions t stand one below the other and go through one product; those
-of the linear kernel with the models of many training positions beside each other.
+The test rows of a fold at all positions t are stacked and need one product. For the linear kernel,
+the models of many training positions are stacked as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .stacked import STACK_ELEMENTS, LinearFolds, LinearModel, largest_of
 
 BLOCK_ELEMENTS = 1 << 25  # entries of X stacked at a time: 256 MiB
 
-Output = Callable[[Array], Any]  # what a model says about rows
+Output = Callable[[Array], Any]  # the output of a model for rows
 Block = tuple[slice, Array, Array]  # positions, rows there, and their largest entry
 
 
@@ -59,8 +59,8 @@ class TrainedHere:
         self.folds = folds if folds is not None and folds.covers(int(X.shape[1])) else None
 
     def together(self, slices: Slices) -> Sequence[np.ndarray | None]:
-        """Scores (positions, folds) of the models trained at each of many positions, None where
-        there is something to warn of.
+        """Scores (positions, folds) of the models trained at each of many positions, None if there
+        is something to warn about.
         """
         found: list[np.ndarray | None] = [None] * len(slices)
         for numbers, X in slices.stacks(STACK_ELEMENTS):
@@ -98,7 +98,7 @@ class TrainedHere:
             for fold, output in closed.items():
                 for places, rows, _ in self._tested(fold):
                     scores[places, fold] = self._scored(output, rows, fold)
-        except NeedsFitError:  # of the first fold and block, or never
+        except NeedsFitError:  # in the first fold and block, or never
             closed = {}
         fitter = Fitter(self.estimator, X, self.y, self.params, None, False)
         for fold in set(range(len(self.splits))) - set(closed):
@@ -106,19 +106,19 @@ class TrainedHere:
         return scores
 
     def _shared(self, X: Any) -> Shared:
-        """The decomposition of all rows, where the models of all folds follow from one."""
+        """The decomposition of all rows, if the models of all folds follow from it."""
         shared = Shared(self.estimator, X, np.asarray(self.y))
         route = choose_route(self.estimator, X, self.params)
         if route.name == "refit":
             warnings.warn(
                 f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "
-                "on every training set and position. Pass one of fitonce's estimators, or a "
-                "pipeline that ends in one, to avoid that.",
+                "on every training set and position. To avoid this, pass an estimator of fitonce, "
+                "or a pipeline that ends in one.",
                 RefitWarning,
                 stacklevel=2,
             )
         if route.name == "one":
-            with suppress(ValueError, TypeError):  # all rows are refused; some may be spared it
+            with suppress(ValueError, TypeError):  # all rows are refused, but a subset may be valid
                 shared.decompose(fit_weights(self.estimator, self.params))
         return shared
 
@@ -127,13 +127,13 @@ class TrainedHere:
         return "predict" if self.scoring.classes is None else "decision_function"
 
     def _in_closed_form(self, decomposed: Decomposed, deleted: np.ndarray) -> Output:
-        """What the model without the deleted rows says about rows, in closed form."""
+        """The output of the model without the deleted rows, in closed form."""
         without = decomposed.without(deleted)
 
         return lambda rows: decomposed.predict(without, rows)
 
     def _by_fit(self, fitter: Fitter, fold: int) -> np.ndarray:
-        """Scores (positions,) of one training set's model, fitted literally."""
+        """Scores (positions,) of the model of one training set, fitted literally."""
         train, test = self.splits[fold]
         model, _, y = fitter.fitted(self.y, train, test)
         measure, classes = self.scoring.measures[0], self.scoring.classes
@@ -146,8 +146,8 @@ class TrainedHere:
         return np.concatenate([self._scored(output, rows, fold) for _, rows, _ in blocks])
 
     def _tested(self, fold: int) -> Iterator[Block]:
-        """A fold's test rows (q, m, p) at blocks of positions, which these are, and the largest
-        entry at each; kept where those of all folds fit into one block.
+        """The test rows (q, m, p) of a fold at blocks of positions, the positions, and the largest
+        entry at each; cached if those of all folds fit into one block.
         """
         if fold in self._tests:
             yield self._tests[fold]

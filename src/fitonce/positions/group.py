@@ -1,9 +1,9 @@
-r"""A test over subjects: under the null hypothesis each subject's deviation from chance is as
-likely positive as negative.
+r"""A test over subjects: under the null hypothesis, the deviation of a subject from chance is
+equally likely to be positive or negative.
 
-Scores less chance, X (subjects, q), are flipped subject by subject with signs s, the same at all
-positions. Sums of squares do not change, so that the t values of all flips are one product S X
-away:
+The scores minus chance, X (subjects, q), are multiplied by random signs s, one per subject and the
+same at all positions. Sums of squares do not change, so the t values of all sign flips follow from
+one product S X:
 
     m = SX/n,     t = m / sqrt((Σx²/n - m²)/(n - 1)).
 """
@@ -23,7 +23,7 @@ from .corrections import Rules
 from .result import GroupTest, PositionTest, significance
 from .slices import edges_of
 
-LEVEL = 0.05  # the level that a group too small for any significance is warned about
+LEVEL = 0.05  # warn if no p-value of a small group can reach this level
 
 
 def group_test(
@@ -38,30 +38,31 @@ def group_test(
     exact: bool | str = "auto",
     random_state: Any = 0,
 ) -> GroupTest:
-    """Do subjects score better than chance at any position? Sign flips over subjects, corrected for
-    all positions.
+    """Test whether subjects score better than chance at any position, with sign flips over subjects
+    and corrections for all positions.
 
     Parameters
     ----------
     scores : array-like of shape (n_subjects, n_positions), or list of PositionTest
-        One score per subject and position; more axes make a grid (generalisation matrices).
+        One score per subject and position; further axes form a grid (generalization matrices).
     chance : float or array of shape (n_positions,), default=None
-        The score without any effect: 0.5 for AUC and balanced classes. Of a list of tests, None
-        takes each subject's own null mean.
+        The score without any effect: 0.5 for AUC and balanced classes. For a list of tests, None
+        uses the mean null score of each subject.
     n_permutations : int, default=10,000
-        How many flips to draw.
+        Number of sign flips to draw.
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        Which effects count.
+        Which effects to test for.
     cluster_pvalue : float, default=0.05
         Adjacent positions whose own p-value is at most this form clusters.
     cluster_t : float, default=None
-        Instead of `cluster_pvalue`: adjacent positions whose t value is at least this.
+        Alternative to `cluster_pvalue`: adjacent positions with at least this t value.
     adjacency : sparse matrix, array or list of index arrays, default=None
-        Which positions are neighbours; None: those next to each other along the axes of `scores`.
+        Which positions are neighbors; None: those next to each other along the axes of `scores`.
     exact : bool or "auto", default="auto"
-        Try all 2^n_subjects flips: "auto" does so if there are no more than `n_permutations`.
+        Whether to use all 2^n_subjects sign flips; "auto" does so if there are at most
+        `n_permutations`.
     random_state : int, RandomState or None, default=0
-        Seed of the flips.
+        Seed for the sign flips.
 
     Returns
     -------
@@ -70,9 +71,9 @@ def group_test(
 
     Notes
     -----
-    The test assumes that scores are symmetric about chance where there is no effect. As a true
-    score is never below chance, rejecting says that some subjects carry information, not that most
-    do (Allefeld, Görgen & Haynes 2016); see `prevalence_test`.
+    The test assumes that scores are symmetric about chance if there is no effect. A true score is
+    never below chance. So a significant result means that some subjects carry information, not that
+    most do (Allefeld, Görgen & Haynes 2016); see `prevalence_test`.
 
     Examples
     --------
@@ -110,15 +111,15 @@ def group_test(
 
 
 def t_values(signs: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """One-sample t values (P, …) of flipped rows (n, …).
+    """One-sample t values (P, …) of sign-flipped rows (n, …).
 
-    Infinite where all flipped values are equal, 0 where they are zero.
+    Infinite if all flipped values are equal, 0 if they are zero.
     """
     n = len(X)
     mean = np.tensordot(signs, X, axes=1) / n
     mean_square = np.mean(X**2, axis=0)
     variance = mean_square - mean**2
-    variance[variance < 1e-13 * mean_square] = 0.0  # what rounding leaves of equal values
+    variance[variance < 1e-13 * mean_square] = 0.0  # equal values up to rounding
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / np.sqrt(variance / (n - 1))
     return np.where(mean_square > 0, t, 0.0)
@@ -136,9 +137,9 @@ def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
         scores = [entry.score for entry in scores]
     if chance is None:
         raise ValueError(
-            "chance must be given with scores, got None instead: it is what deviations are "
-            "measured from. It is 0.5 for AUC and the accuracy of two balanced classes; pass the "
-            "subjects' PositionTest results to use their null means."
+            "chance must be given with scores, got None instead: it is the score without an "
+            "effect, 0.5 for AUC and for the accuracy of two balanced classes. To use mean null "
+            "scores, pass the PositionTest results of the subjects."
         )
     values, level = np.asarray(scores, dtype=np.float64), np.asarray(chance, dtype=np.float64)
     if values.ndim < 2 or len(values) < 2 or values.size == 0:
@@ -155,7 +156,7 @@ def _deviations(scores: Any, chance: Any) -> tuple[np.ndarray, np.ndarray]:
         return values, np.broadcast_to(level, values.shape)
     except ValueError:
         raise ValueError(
-            f"chance must be a number or have a value per position {values.shape[1:]}, got shape "
+            f"chance must be a number or have one value per position {values.shape[1:]}, got shape "
             f"{level.shape} instead."
         ) from None
 
@@ -164,9 +165,9 @@ def _warn_if_hopeless(n_subjects: int, alternative: str) -> None:
     smallest = (2.0 if alternative == "two-sided" else 1.0) / 2.0**n_subjects
     if smallest > LEVEL:
         warnings.warn(
-            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so that no p-value can be "
+            f"{n_subjects} subjects have {2**n_subjects} sign patterns, so no p-value can be "
             f"smaller than {smallest:.3g}: nothing can "
-            "become significant at 5 %. Test each subject by itself, or add subjects.",
+            "become significant at 5 %. Test each subject separately, or add subjects.",
             ValidityWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""A permutation test at every position, the permutations shared by all of them."""
+"""A permutation test at every position, with the same permutations at all of them."""
 
 from __future__ import annotations
 
@@ -57,83 +57,83 @@ def permutation_test(
     max_bytes: int = 2**28,
     verbose: int = 0,
 ) -> PositionTest:
-    """Is the cross-validated score of any position better than chance? Permutation tests with
-    corrections for looking everywhere.
+    """Test whether the cross-validated score of any position is better than chance, with
+    corrections for multiple positions.
 
     Every position gets the scores of ``fitonce.permutation_test_score(estimator, X[:, :, position],
-    y, ...)`` with the same `random_state`. Folds and permutations are made once and shared by all
-    positions, so that the null scores are a joint distribution: that of the maximum over positions,
-    or of the mass of clusters, corrects for the number of positions whatever their dependence.
+    y, ...)`` with the same `random_state`. All positions share the same folds and permutations, so
+    the null scores form a joint distribution. The distribution of their maximum over positions, or
+    of the mass of clusters, corrects for the number of positions, whatever their dependence.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other is refitted for every
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted for every
         permutation, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by times, as MNE's ``epochs.get_data()``; more axes after the second make
-        a grid of positions. Or (n_samples, n_features) with `neighbors`.
+        Epochs by channels by time points, as MNE's ``epochs.get_data()``. Further axes after the
+        second form a grid of positions. Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        For the splitter, and for `exchange`.
+        Groups for the splitter and for `exchange`.
     cv : int, splitter, iterable of splits or None, default=None
         As in scikit-learn. The folds are the same at all positions.
     n_permutations : int, default=1000
-        How many labellings to draw.
+        Number of labelings to draw.
     scoring : str, callable or None, default=None
         One score; None is accuracy, or R² for regression.
     neighbors : list of index arrays or boolean matrix, default=None
-        For every position the features that are used there, for X of two dimensions (a
-        searchlight); the positions whose features are joined there, for X of three (a sliding
-        window). See `spheres`.
+        For X with two dimensions (a searchlight), the features to use at each position. For X with
+        three (a sliding window), the positions whose features are joined. See `spheres`.
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        Which effects count: scores above chance, below, or either. Two-sided tests measure from the
-        mean of all labellings' scores.
+        Which effects to test for: scores above chance, below chance, or both. Two-sided tests
+        measure the distance from the mean score of all labelings.
     cluster_pvalue : float, default=0.05
         Adjacent positions whose own (uncorrected) p-value is at most this form clusters.
     cluster_score : float, default=None
-        Instead of `cluster_pvalue`: adjacent positions whose score is at least this form clusters
-        (at most, for "less").
+        Alternative to `cluster_pvalue`: adjacent positions whose score is at least this (at most,
+        for "less") form clusters.
     adjacency : sparse matrix, array or list of index arrays, default=None
-        Which positions are neighbours, (n_positions, n_positions). None: those next to each other
-        on the last axis (axes, for a grid); of a searchlight nothing is known, and no clusters are
-        formed.
+        Which positions are neighbors, (n_positions, n_positions). None: those next to each other on
+        the last axis (axes, for a grid). For a searchlight, neighbors are not known without it, and
+        no clusters are formed.
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together, as in `fitonce.permutation_test_score`.
+        How labels are permuted relative to the folds; see `fitonce.permutation_test_score`.
     exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
-        What the null hypothesis makes interchangeable, as there.
+        What can be exchanged under the null hypothesis; see `fitonce.permutation_test_score`.
     pooled : bool, default=False
-        One score over all held-out predictions instead of the mean over folds.
+        Whether to compute one score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
-        Try every distinct labelling once: "auto" does so if there are no more than
+        Whether to use every distinct labeling once; "auto" does so if there are at most
         `n_permutations`.
     params : dict, default=None
         Parameters for `fit`; ``sample_weight`` stays with its row of X.
     random_state : int, RandomState or None, default=0
-        Seed of the permutations.
+        Seed for the permutations.
     n_jobs : int, default=None
-        Positions worked on at the same time, through joblib's current backend. With one process the
-        matrix products have all cores.
+        Number of positions processed in parallel, with the current joblib backend. With one
+        process, matrix products use all cores.
     checkpoint : path, default=None
-        A file that is brought up to date as positions are finished; a run with the same arguments
-        goes on from it, with the identical result. Needs an integer `random_state`.
+        A file that is updated as positions are completed. A run with the same arguments resumes
+        from it, with the identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
-        Working memory at one position beside its n×n matrices, whatever the number of permutations.
+        Working memory at one position in addition to its n×n matrices, for any number of
+        permutations.
     verbose : int, default=0
-        Above 0, progress on the terminal.
+        If above 0, print progress.
 
     Returns
     -------
     PositionTest
         `score`, `null`, `pvalue`, `pvalue_max`, `pvalue_fdr`, `pvalue_cluster`, `clusters` and
-        more; ``corrected`` judges the same permutations by other rules.
+        more; ``corrected`` evaluates the same permutations with other rules.
 
     Notes
     -----
-    Exact: scores equal those of literal refits to rounding. Cost per position, n rows, p features,
-    P permutations of two classes, k folds: O(n p²) once, O(n³/k²) for every placement of the folds,
-    one product of n×n with n×P, and P n²/k.
+    Exact: scores equal those of literal refits up to rounding. Cost per position with n rows, p
+    features, P permutations of two classes and k folds: O(n p²) once, O(n³/k²) for every placement
+    of the folds, one product of n×n with n×P, and P n²/k.
 
     Examples
     --------
@@ -212,9 +212,9 @@ def permutation_test(
 
 @dataclass
 class EveryLabelling:
-    """All labellings scored at one position.
+    """The scores of all labelings at one position.
 
-    Labels, folds and their layouts are worked out at the first and kept.
+    Labels, folds and their layouts are computed at the first position and kept.
     """
 
     question: Question
@@ -226,7 +226,7 @@ class EveryLabelling:
     _batches: dict[int, list[Batch]] = field(default_factory=dict)
 
     def __call__(self, X: Any) -> np.ndarray:
-        """The scores of all labellings, the number of the route, and how many were fitted one by
+        """The scores of all labelings, the index of the route, and how many were fitted one by
         one.
         """
         scoring = replace(self.scoring, literal=set())
@@ -241,7 +241,7 @@ class EveryLabelling:
         return np.append(scores, [route, evaluation.fitted_one_by_one])
 
     def batches(self, size: int) -> list[Batch]:
-        """The labellings in batches, the same ones at every position that asks for this size."""
+        """The labelings in batches; the same ones at every position with this batch size."""
         parts = range(0, len(self.labellings), size)
         new = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
         return self._batches.setdefault(size, new)

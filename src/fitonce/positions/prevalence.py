@@ -1,30 +1,30 @@
-r"""In how many subjects is there information? Prevalence inference by the minimum statistic
+r"""The share of subjects with an effect: prevalence inference with the minimum statistic
 (Allefeld, Görgen & Haynes 2016).
 
-Subject k of N has scores a_ki(v) at position v, i = 1 … P_k: the observed one first, then those of
-its own permutations. The statistic is the smallest score of all subjects,
+Subject k of N has scores a_ki(v) at position v, i = 1 … P_k: the observed score first, then those
+of its permutations. The statistic is the smallest score of all subjects,
 
     m_i(v) = min_k a_{k, i_k}(v),
 
-for every second-level permutation i = (i_1, …, i_N), which takes one of the first-level ones of
-each subject. The observed one is m_1.
+for every second-level permutation i = (i_1, …, i_N), which selects one first-level permutation of
+each subject. The observed statistic is m_1.
 
-**Global null**: no subject has an effect at v. All Π P_k second-level permutations are equally
-likely, and m_i reaches m_1 if every subject's score does. So their share is a product, and none has
-to be drawn:
+**Global null hypothesis**: no subject has an effect at v. All Π P_k second-level permutations are
+equally likely, and m_i reaches m_1 if the score of every subject does. So their share is a product,
+and no draws are needed:
 
     p_GN(v) = Π_k #{i: a_ki(v) ≥ m_1(v)} / P_k
 
 **Over positions**: no subject has an effect anywhere. The share of second-level permutations whose
 largest minimum reaches m_1(v), max_u m_i(u) ≥ m_1(v), is estimated from draws: p*_GN(v).
 
-**Prevalence null**: at most a share γ₀ of the population has an effect at v. If subjects with an
-effect always reach m_1, and others with probability p_GN^(1/N),
+**Prevalence null hypothesis**: at most a share γ₀ of the population has an effect at v. If subjects
+with an effect always reach m_1, and others with probability p_GN^(1/N),
 
     p_γ₀(v)  = ((1 - γ₀) p_GN(v)^(1/N) + γ₀)^N
     p*_γ₀(v) = p*_GN(v) + (1 - p*_GN(v)) p_γ₀(v)      corrected over positions
 
-**Largest prevalence that is rejected** at level α: p*_γ₀ ≤ α solved for γ₀,
+**Largest prevalence that can be rejected** at level α: p*_γ₀ ≤ α solved for γ₀,
 
     α_c = (α - p*_GN)/(1 - p*_GN),     γ₀ = (α_c^(1/N) - p_GN^(1/N)) / (1 - p_GN^(1/N)).
 """
@@ -48,7 +48,7 @@ BLOCK_ELEMENTS = 4_000_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrevalenceTest:
-    """In how many subjects is there an effect? Positions have the shape of `minimum`.
+    """The result of `prevalence_test`. Arrays have one entry per position.
 
     Attributes
     ----------
@@ -57,18 +57,18 @@ class PrevalenceTest:
     median : array of shape (positions,)
         The median score: the typical size of an effect that most subjects have.
     pvalue_global, pvalue_global_max : array of shape (positions,)
-        Of the null hypothesis that no subject has an effect: at this position, and corrected over
-        positions.
+        p-value of the null hypothesis that no subject has an effect: at this position, and
+        corrected for all positions.
     pvalue, pvalue_max : array of shape (positions,)
-        Of the null hypothesis that no more than a share `gamma0` of the population has an effect:
-        at this position, and corrected over positions.
+        p-value of the null hypothesis that at most a share `gamma0` of the population has an
+        effect: at this position, and corrected for all positions.
     prevalence : array of shape (positions,)
-        The largest share that is rejected at `level`, corrected over positions; NaN where not even
-        the global null hypothesis is.
+        The largest share that can be rejected at `level`, corrected for all positions; NaN if not
+        even the global null hypothesis is rejected.
     gamma0, level : float
     n_subjects, n_permutations_done : int
     exact : bool
-        Whether the correction is by all second-level permutations.
+        Whether the correction uses all second-level permutations.
     """
 
     minimum: np.ndarray
@@ -99,7 +99,7 @@ class PrevalenceTest:
         return np.where((corrected > 0) & (reach >= root) & (root < 1), bound, np.nan)
 
     def at(self, *, gamma0: float | None = None, level: float | None = None) -> Self:
-        """The same permutations, asked for another share or at another level."""
+        """The same permutations evaluated for another share or at another level."""
         gamma0 = self.gamma0 if gamma0 is None else gamma0
         level = self.level if level is None else level
         _check_share(gamma0=gamma0, level=level)
@@ -123,31 +123,31 @@ def prevalence_test(
     exact: bool | str = "auto",
     random_state: Any = 0,
 ) -> PrevalenceTest:
-    """Do most subjects carry information, and at which positions? By the smallest score of all
-    subjects.
+    """Test whether most subjects carry information, and at which positions, with the minimum
+    statistic.
 
-    `group_test` rejects if *some* subjects do. This test rejects only if more than a share `gamma0`
-    of the population does: the majority, by default.
+    `group_test` rejects if *some* subjects have an effect. This test rejects only if more than a
+    share `gamma0` of the population has one: by default, the majority.
 
     Parameters
     ----------
     tests : list of PositionTest, or array-like of shape (n_subjects, n_positions)
-        The subjects' permutation tests, or their scores; more axes make a grid.
+        The permutation tests of the subjects, or their scores; further axes form a grid.
     null : list of arrays of shape (permutations, n_positions), default=None
-        With scores: those of each subject's permutations, all positions permuted together, the
-        observed ones not among them.
+        Needed with scores: the scores of each subject's permutations, with all positions permuted
+        together, without the observed scores.
     gamma0 : float, default=0.5
         The share of the population.
     level : float, default=0.05
-        Of `prevalence`.
+        Level of `prevalence`.
     n_permutations : int, default=10,000
-        Second-level permutations to draw for the correction over positions. Without it nothing is
-        drawn: all of them are counted.
+        Number of second-level permutations to draw for the correction over positions. The
+        uncorrected p-values need no draws.
     exact : bool or "auto", default="auto"
-        Try all second-level permutations: "auto" does so if there are no more than
+        Whether to use all second-level permutations; "auto" does so if there are at most
         `n_permutations`.
     random_state : int, RandomState or None, default=0
-        Seed of the draws.
+        Seed for the draws.
 
     Returns
     -------
@@ -155,9 +155,10 @@ def prevalence_test(
 
     Notes
     -----
-    Higher scores must be better. Subjects are a random sample of the population; each needs some
-    permutations of its own, a hundred are plenty. With N subjects no share above level^(1/N) can be
-    rejected: 0.74 for ten subjects at 5 %.
+    Higher scores must be better. The subjects must be a random sample of the population. Each
+    needs its own permutations; a hundred are enough. With N subjects, no share above level^(1/N)
+    can be rejected:
+    0.74 for ten subjects at 5 %.
 
     References
     ----------
@@ -203,7 +204,7 @@ def prevalence_test(
 
 
 def prevalence_pvalue(pvalue_global: np.ndarray, gamma0: float, n_subjects: int) -> np.ndarray:
-    """((1 - γ₀) p^(1/N) + γ₀)^N, of the null hypothesis that at most a share γ₀ has an effect."""
+    """((1 - γ₀) p^(1/N) + γ₀)^N, for the null hypothesis that at most a share γ₀ has an effect."""
     root = np.asarray(pvalue_global) ** (1 / n_subjects)
     return np.asarray(((1 - gamma0) * root + gamma0) ** n_subjects)
 
@@ -211,13 +212,13 @@ def prevalence_pvalue(pvalue_global: np.ndarray, gamma0: float, n_subjects: int)
 def _largest_minima(
     flat: list[np.ndarray], n: int, enumerated: bool, rng: np.random.RandomState
 ) -> np.ndarray:
-    """max_v min_k a_{k, i_k}(v) of n second-level permutations i, a block at a time."""
+    """max_v min_k a_{k, i_k}(v) for n second-level permutations i, in blocks."""
     sizes, q = [len(scores) for scores in flat], flat[0].shape[1]
     step = max(1, BLOCK_ELEMENTS // q)
     largest = np.empty(n)
     for start in range(0, n, step):
         stop = min(start + step, n)
-        if enumerated:  # number 0 is the observed one
+        if enumerated:  # index 0 is the observed one
             chosen = np.unravel_index(np.arange(start + 1, stop + 1), sizes)
         else:
             chosen = tuple(rng.randint(size, size=stop - start) for size in sizes)
@@ -229,9 +230,7 @@ def _largest_minima(
 
 
 def _comparable(scores: np.ndarray) -> np.ndarray:
-    """What cannot be compared is no evidence: undefined null scores count as extreme, observed ones
-    as none.
-    """
+    """Undefined scores are no evidence: null scores count as extreme, observed scores do not."""
     scores = np.where(np.isnan(scores), np.inf, scores)
     scores[0, np.isinf(scores[0])] = -np.inf
     return scores
@@ -244,8 +243,9 @@ def _subjects(tests: Any, null: Any) -> list[np.ndarray]:
         pairs = [(test.score, test.null) for test in tests]
     elif null is None:
         raise ValueError(
-            "null must be given with scores, got None instead: a subject's scores are compared "
-            "with those of its own permutations. Pass the subjects' PositionTest results, or null."
+            "null must be given with scores, got None instead: the scores of a subject are "
+            "compared with those of its own permutations. Pass the PositionTest results of the "
+            "subjects, or null."
         )
     else:
         pairs = list(zip(tests, null, strict=False)) if len(tests) == len(null) else []
@@ -260,7 +260,8 @@ def _subjects(tests: Any, null: Any) -> list[np.ndarray]:
         if own.shape != shape or own.size == 0 or permuted.shape[1:] != shape or not len(permuted):
             raise ValueError(
                 f"all subjects must have the same positions {shape}, and permutations of all of "
-                f"them; subject {number} has scores {own.shape} and null scores {permuted.shape}."
+                f"them, but subject {number} has scores {own.shape} and null scores "
+                f"{permuted.shape}."
             )
     return [np.concatenate([own[None], permuted]) for own, permuted in values]
 

@@ -1,6 +1,6 @@
-"""What tests over positions return.
+"""Results of tests over positions.
 
-Scores, their joint null distribution, and significance in four currencies.
+Scores, their joint null distribution, and p-values with several corrections.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from .slices import edges_of
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JointTest:
-    """Shared by the tests over positions; positions have the shape of `score`, (positions,) or a
-    grid.
+    """Base of the tests over positions. Arrays have the shape of `score`: (positions,) or a grid.
 
     Attributes
     ----------
@@ -28,22 +27,22 @@ class JointTest:
     null : array of shape (permutations, positions)
         The scores of every permutation, at all positions together.
     pvalue : array of shape (positions,)
-        Uncorrected: each position by itself.
+        Uncorrected p-value of each position.
     pvalue_max : array of shape (positions,)
-        Corrected by the maximum statistic.
+        Corrected with the maximum statistic.
     pvalue_fdr : array of shape (positions,)
         Adjusted to the false discovery rate (Benjamini & Hochberg).
     pvalue_cluster : array of shape (positions,) or None
-        The p-value of the cluster that a position belongs to, 1 outside clusters; None where it is
-        not known which positions are adjacent (a searchlight without `adjacency`).
+        The p-value of the cluster that a position belongs to, 1 outside clusters; None if adjacent
+        positions are not known (a searchlight without `adjacency`).
     clusters : tuple of Cluster or None
-        The observed clusters, most massive first.
+        The observed clusters, largest mass first.
     threshold : array of shape (positions,)
-        What a score has to reach to enter a cluster (of a two-sided test the upper one).
+        The score from which a position belongs to a cluster (for a two-sided test, the upper one).
     alternative : {"greater", "less", "two-sided"}
         Which effects count.
     exact : bool
-        Whether every distinct labelling (or flip of signs) was tried.
+        Whether all distinct labelings (or sign flips) were used.
     """
 
     score: np.ndarray
@@ -70,21 +69,22 @@ class JointTest:
         cluster_value: float | None = None,
         adjacency: Any = None,
     ) -> Self:
-        """The same permutations judged by other rules: nothing is computed again but the p-values.
+        """Evaluate the same permutations with other rules. Only the p-values are computed again.
 
         Parameters
         ----------
         alternative : {"greater", "less", "two-sided"}, default=None
-            None keeps what the test was asked for; so it does for all parameters.
+            None keeps the choice of the test; this holds for all parameters.
         cluster_pvalue, cluster_value : float, default=None
-            The threshold of clusters, as a position's own p-value or as a score (a t value for a
-            group).
+            The threshold for clusters, as the p-value of a position or as a score (a t value for a
+            group test).
         adjacency : sparse matrix, array or list of index arrays, default=None
-            Which positions are neighbours.
+            Which positions are neighbors.
 
         Notes
         -----
-        Settle on the rules before looking: the best of several corrections is not a correction.
+        Choose the rules before you look at the results: the best of several corrections is not a
+        correction.
         """
         rules = self.rules
         edges = rules.edges if adjacency is None else edges_of(adjacency, self.score.shape)
@@ -96,7 +96,7 @@ class JointTest:
         return replace(self, rules=chosen, **self._significance(chosen))
 
     def _significance(self, rules: Rules) -> dict[str, Any]:
-        """The fields that follow from the scores, by these rules."""
+        """The fields that follow from the scores with these rules."""
         return significance(self.score, self.null, rules, standardized=False)
 
     def __repr__(self) -> str:
@@ -113,21 +113,21 @@ class JointTest:
 class PositionTest(JointTest):
     """A permutation test at every position, with the same permutations at all of them.
 
-    The attributes of `JointTest` and:
+    It has the attributes of `JointTest` and:
 
     Attributes
     ----------
     chance : array of shape (positions,)
         The mean of the null scores.
     mode : {"cosets", "resplit", "within-folds", "free"}
-        How labels and folds went together; see `fitonce.permutation_test_score`.
+        How labels were permuted relative to the folds; see `fitonce.permutation_test_score`.
     n_placements : int
-        At how many places the folds lay, the observed one included: 1 where they stayed.
+        Number of placements of the folds, including the observed one; 1 if they stayed the same.
     exchange : str
-        What moved: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
+        What was exchanged: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
     route : Route
-        The way the numbers were computed, and how many labellings had to be fitted one by one, over
-        all positions.
+        How the scores were computed, and how many labelings had to be fitted one by one, over all
+        positions.
     classes : array or None
         The classes of y.
     """
@@ -145,19 +145,19 @@ class PositionTest(JointTest):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupTest(JointTest):
-    """A test over subjects at every position, with the same flips of signs at all of them.
+    """A test over subjects at every position, with the same sign flips at all of them.
 
-    The attributes of `JointTest`, where `score` is the mean over subjects, `null` holds the t
-    values of the flips, and:
+    It has the attributes of `JointTest`, where `score` is the mean over subjects and `null`
+    contains the t values of the sign flips, and:
 
     Attributes
     ----------
     t : array of shape (positions,)
-        One-sample t values of the scores less chance.
+        One-sample t values of the scores minus chance.
     scores : array of shape (subjects, positions)
         The scores of the subjects.
     chance : array of shape (positions,)
-        The chance level that they were compared with.
+        The chance level of the scores.
     """
 
     t: np.ndarray = field(default_factory=lambda: np.empty(0))

@@ -1,5 +1,5 @@
-"""Cross-validated scores of models trained and tested at every position, and trained at one
-position and tested at every other.
+"""Cross-validated scores of models trained and tested at every position, and of models trained at
+one position and tested at every other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .slices import Slices
 from .stacked import STACK_ELEMENTS, LinearFolds
 from .sweep import swept
 
-# many small folds are cheaper at one position after the other: k systems of p×p may cost this many
+# many small folds are cheaper one position at a time: k systems of p×p may cost at most this many
 # times as much as the moments of n rows
 WORTH = 16
 
@@ -50,35 +50,36 @@ def cross_val_score(
 ) -> np.ndarray:
     """Cross-validated scores at every position, all with the same folds.
 
-    Every position gets what ``fitonce.cross_val_score(estimator, X[:, :, position], y, ...)``
-    gives.
+    Every position gets the result of ``fitonce.cross_val_score(estimator, X[:, :, position], y,
+    ...)``.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other is refitted, with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted, with a
+        warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by times; more axes after the second make a grid of positions. Or
-        (n_samples, n_features) with `neighbors`.
+        Epochs by channels by time points. Further axes after the second form a grid of positions.
+        Or (n_samples, n_features) with `neighbors`.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        For the splitter.
+        Groups for the splitter.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. It is asked once.
+        As in scikit-learn. All positions share the same folds.
     scoring : str, callable or None, default=None
         As in scikit-learn.
     neighbors : list of index arrays or boolean matrix, default=None
-        For every position the features (X of two dimensions) or positions (three) that are joined
-        there; see `permutation_test`.
+        For every position, the features (X with two dimensions) or positions (three) to join; see
+        `permutation_test`.
     n_jobs : int, default=None
-        Blocks of positions worked on at the same time, through joblib's current backend.
+        Number of blocks of positions processed in parallel, with the current joblib backend.
     params : dict, default=None
         Parameters for `fit`, such as ``sample_weight``.
     error_score : "raise" or number, default=nan
         The score of a fold whose fit fails.
     verbose : int, default=0
-        Above 0, progress on the terminal.
+        If above 0, print progress.
 
     Returns
     -------
@@ -89,8 +90,8 @@ def cross_val_score(
     Notes
     -----
     With the linear kernel, fixed parameters and fewer features than rows, the models of many
-    positions are worked out as one array: O(n p² + k p³) for each position, k folds. Otherwise one
-    position follows the other.
+    positions are computed as one array: O(n p² + k p³) per position with k folds. Otherwise
+    positions are processed one by one.
 
     Examples
     --------
@@ -141,35 +142,36 @@ def generalize(
     params: Mapping[str, Any] | None = None,
     verbose: int = 0,
 ) -> np.ndarray:
-    """Scores of models trained at each position and tested at every position, on held-out rows only
-    (King & Dehaene 2014).
+    """Train at each position and test at every position, on held-out rows only (King & Dehaene
+    2014).
 
-    Equal to fitting the estimator on ``X[train, :, s]`` and scoring it on ``X[test, :, t]`` for all
-    folds and pairs of positions, to rounding. The diagonal is `cross_val_score`.
+    The result equals fitting the estimator on ``X[train, :, s]`` and scoring it on ``X[test, :,
+    t]`` for all folds and pairs of positions, up to rounding. The diagonal is `cross_val_score`.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other is refitted on every training
-        set and position, with a warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other is refitted on every
+        training set and position, with a warning.
     X : array of shape (n_samples, n_features, n_positions)
-        Epochs by channels by times. Or (n_samples, n_features) with `neighbors` of equal size.
+        Epochs by channels by time points. Or (n_samples, n_features) with `neighbors` of equal
+        size.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        For the splitter.
+        Groups for the splitter.
     cv : int, splitter, iterable of splits or None, default=None
         As in scikit-learn. The folds are the same at all positions.
     scoring : str, callable or None, default=None
-        One score; None is the estimator's own.
+        One score; None is the default score of the estimator.
     neighbors : list of index arrays or boolean matrix, default=None
         As in `permutation_test`.
     n_jobs : int, default=None
-        Training positions worked on at the same time, through joblib's current backend.
+        Number of training positions processed in parallel, with the current joblib backend.
     params : dict, default=None
         Parameters for `fit`, such as ``sample_weight``.
     verbose : int, default=0
-        Above 0, progress on the terminal.
+        If above 0, print progress.
 
     Returns
     -------
@@ -179,11 +181,11 @@ def generalize(
 
     Notes
     -----
-    Cost for T positions, n rows, p features: T decompositions; then T² products of n rows with the
-    folds' weights (linear kernel), or T² kernel matrices of n×n. With the linear kernel, fixed
-    parameters and p < n, the weights of many positions are worked out together and go through one
-    product for each fold. Tuned parameters and pipelines are fitted on every training set, T times
-    the number of folds.
+    Cost for T positions, n rows and p features: T decompositions; then T² products of n rows with
+    the weights of the folds (linear kernel), or T² kernel matrices of n×n. With the linear kernel,
+    fixed parameters and p < n, the weights of many positions are computed together and need one
+    product per fold. Tuned parameters and pipelines are fitted on every training set, T times the
+    number of folds.
 
     Examples
     --------
@@ -203,20 +205,21 @@ def generalize(
     check_routing(params)
     if taken(estimator, params)[0] is not None:
         raise ValueError(
-            "generalize does not take confounds: a model of one position would need those of every "
-            "other. Use cross_val_score and permutation_test of positions, which do."
+            "generalize does not support confounds: a model of one position would need those of "
+            "every other. Use cross_val_score and permutation_test of fitonce.positions instead."
         )
     if getattr(final_step(estimator), "kernel", None) == "precomputed":
         raise ValueError(
-            'kernel="precomputed" cannot generalize: kernels between rows of different positions '
-            "are needed. Pass features and a kernel."
+            'kernel="precomputed" cannot be used with generalize, which needs kernels between rows '
+            "of different positions. Pass features and the name of a kernel."
         )
     slices, y, splits = prepared(estimator, X, y, groups, cv, neighbors)
     sizes = slices.sizes
     if np.ptp(sizes):
         raise ValueError(
-            f"neighbors must have equal sizes here, got sizes from {sizes.min()} to {sizes.max()}: "
-            "a model trained at one position must fit the features of all others."
+            f"neighbors must have equal sizes for generalize, got sizes from {sizes.min()} to "
+            f"{sizes.max()}: a model trained at one position is applied to the features of all "
+            "others."
         )
     classes = np.unique(y) if is_classifier(estimator) else None
     measured = one_score(estimator, np.asarray(y), classes, scoring)
@@ -231,9 +234,9 @@ def generalize(
 def prepared(
     estimator: Any, X: Any, y: Any, groups: Any, cv: Any, neighbors: Any
 ) -> tuple[Slices, Any, list[Split]]:
-    """X at every position, y on the host, and the folds of all positions.
+    """X at every position, y as a NumPy array, and the folds of all positions.
 
-    They are made once: a splitter that shuffles without a seed gives other ones every time.
+    The folds are made once: a splitter that shuffles without a seed would give new ones every time.
     """
     slices = Slices.of(X, neighbors)
     y = to_numpy(y) if is_foreign_array(y) else y
@@ -253,11 +256,11 @@ def prepared(
 def one_score(
     estimator: Any, y: np.ndarray, classes: np.ndarray | None, scoring: Any, pooled: bool = False
 ) -> Scoring:
-    """The scoring of a function over positions, which is about one number."""
+    """Check that scoring is a single score."""
     if isinstance(scoring, (list, tuple, set, Mapping)):
         raise ValueError(
             f"scoring must be one score, got {scoring!r} instead: every position gets one number. "
-            "Call again for another."
+            "Call the function again for another score."
         )
     chosen = measures(
         final_step(estimator), scoring, classifier=classes is not None, classes=classes
@@ -268,18 +271,18 @@ def one_score(
 def check_routing(params: Mapping[str, Any] | None) -> None:
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(
-            "params with metadata routing enabled are not supported here: what they mean depends "
-            "on who requests them. Switch routing off."
+            "params are not supported here with metadata routing enabled: their meaning depends on "
+            "who requests them. Disable routing."
         )
 
 
 @dataclass(frozen=True)
 class TestedHere:
-    """Scores (folds,) of the models trained and tested at the same position, many positions at
+    """Scores (folds,) of the models trained and tested at the same position, for many positions at
     once.
     """
 
-    __test__ = False  # a name that pytest would collect
+    __test__ = False  # keep pytest from collecting this name
 
     folds: LinearFolds
     scoring: Scoring
@@ -294,7 +297,7 @@ class TestedHere:
         scoring: Any,
         params: Mapping[str, Any] | None,
     ) -> TestedHere | None:
-        """None where scikit-learn's function has to be asked at every position."""
+        """None if scikit-learn's function has to be called at every position."""
         classifier = is_classifier(estimator)
         ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
         known = ranked or known_scores(scoring, classifier=classifier) is not None
@@ -309,7 +312,7 @@ class TestedHere:
             return None
         classes = np.unique(y) if classifier else None
         if scoring in ("roc_auc", "balanced_accuracy") and not _all_tested(y, splits):
-            return None  # there is something to warn of
+            return None  # there is something to warn about
         folds = LinearFolds.of(estimator, X, y, splits, params)
         if folds is None or (ranked and folds.readout.n_classes != 2):
             return None

@@ -1,7 +1,7 @@
-"""X at each position, and which positions are neighbours.
+"""X at each position, and which positions are neighbors.
 
-X there is a slice of an array (n, features, positions), or a neighbourhood of its features or
-positions. Neighbours are given on a grid, by a matrix, by lists of indices, or by distance.
+X at a position is a slice of an array (n, features, positions), or a neighborhood of its features
+or positions. Neighbors are given on a grid, by a matrix, by lists of indices, or by distance.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..estimators.validation import is_foreign_array
 
 @dataclass(frozen=True)
 class Slices:
-    """X (n, features, positions) and, for every place asked for, a position or the positions whose
-    features it joins.
+    """X (n, features, positions) and, for every place, a position or the positions whose features
+    are joined.
 
-    `shape` is how positions are arranged; `lattice` says that places next to each other in it are
-    neighbours.
+    `shape` is the arrangement of positions; `lattice` says that adjacent places in it are
+    neighbors.
     """
 
     X: Array
@@ -39,8 +39,8 @@ class Slices:
         if X.ndim < 2 or (X.ndim == 2 and neighbors is None):
             raise ValueError(
                 f"X must have shape (n_samples, n_features, n_positions), got {tuple(X.shape)} "
-                "instead. For a searchlight over the columns of X give neighbors; to decode from "
-                "each column by itself pass X[:, None, :]."
+                "instead. For a searchlight over the columns of X, pass neighbors. To decode from "
+                "each column separately, pass X[:, None, :]."
             )
         searchlight = X.ndim == 2
         shape = tuple(int(size) for size in X.shape[1 if searchlight else 2 :])
@@ -59,8 +59,8 @@ class Slices:
         if empty or not lists:
             where = f"neighborhood {empty[0]} is empty" if empty else "there is none"
             raise ValueError(
-                f"neighbors must name at least one index for every position, but {where}: "
-                "nothing can be decoded there."
+                f"neighbors must have at least one index for every position, but {where}: there "
+                "are no features to decode from."
             )
         lattice = not searchlight and len(lists) == n_positions
         return cls(X, lists, shape if lattice else (len(lists),), lattice)
@@ -80,12 +80,12 @@ class Slices:
 
     @property
     def sizes(self) -> np.ndarray:
-        """How many positions each place joins."""
+        """The number of positions that each place joins."""
         return np.array([np.size(place) for place in self.places])
 
     def stacked(self, numbers: Any = None, rows: np.ndarray | None = None) -> Array:
-        """X (B, n, features) at some places of equal sizes, all where none are named, as float64
-        and one place after the other in memory; or only some of its rows.
+        """X (B, n, features) at some places of equal sizes (by default, all), as float64 and
+        contiguous by place; or only some of its rows.
         """
         places = self.places if numbers is None else [self.places[number] for number in numbers]
         index = np.stack([np.atleast_1d(place) for place in places])
@@ -97,7 +97,7 @@ class Slices:
         return np.ascontiguousarray(X) if is_numpy(X) else X
 
     def stacks(self, elements: int) -> Iterator[tuple[np.ndarray, Array]]:
-        """Places of equal sizes, as many at a time as have so many entries, and X there."""
+        """Groups of places of equal sizes with at most this many entries, and X there."""
         each = self.n_samples * int(self.X.shape[1])
         for size in np.unique(self.sizes):
             alike = np.flatnonzero(self.sizes == size)
@@ -107,14 +107,14 @@ class Slices:
                 yield numbers, self.stacked(numbers)
 
     def part(self, start: int, stop: int) -> Slices:
-        """The places from `start` to before `stop`, as far as there are, with the whole X."""
+        """The places from `start` up to `stop` (exclusive), with the whole X."""
         places = self.places[start:stop]
         return Slices(self.X, places, (len(places),), False)
 
     def edges(self, adjacency: Any) -> np.ndarray | None:
-        """Pairs of neighbouring places.
+        """Pairs of neighboring places.
 
-        None where neither an adjacency nor an arrangement says which they are.
+        None if neither an adjacency nor an arrangement defines them.
         """
         known = self.lattice or adjacency is not None
         return edges_of(adjacency, self.shape) if known else None
@@ -126,18 +126,16 @@ def _array(X: Any) -> Array:
     if sp.issparse(X):
         raise TypeError(
             "X must be a dense array, got a sparse matrix instead: pass X.toarray(), or the part "
-            "of it that neighbors name."
+            "of it that neighbors uses."
         )
     X = np.asarray(X)
     if X.dtype.kind not in "iufb":
-        raise ValueError(f"X must hold numbers, got dtype {X.dtype} instead.")
+        raise ValueError(f"X must be numeric, got dtype {X.dtype} instead.")
     return X
 
 
 def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
-    """Pairs (e, 2) of positions next to each other along one axis of a grid, in the order of its
-    flat index.
-    """
+    """Pairs (e, 2) of positions next to each other along one axis of a grid, as flat indices."""
     number = np.arange(math.prod(shape)).reshape(shape)
     axes = (np.moveaxis(number, axis, 0) for axis in range(len(shape)))
     pairs = [np.stack([along[:-1].ravel(), along[1:].ravel()], axis=1) for along in axes]
@@ -145,10 +143,10 @@ def grid_edges(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def edges_of(adjacency: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Pairs (e, 2) from a square matrix, sparse or not, or a list of index arrays; None: those of
-    the grid that positions form.
+    """Pairs (e, 2) from a square matrix, sparse or dense, or from a list of index arrays; None:
+    those of the grid of positions.
 
-    Neighbours in one direction are neighbours.
+    A pair counts if it is given in at least one direction.
     """
     if adjacency is None:
         return grid_edges(shape)
@@ -158,8 +156,8 @@ def edges_of(adjacency: Any, shape: tuple[int, ...]) -> np.ndarray:
     lists = index_lists(adjacency, n_positions, "adjacency", "positions")
     if len(lists) != n_positions:
         raise ValueError(
-            "adjacency must be a square matrix with a row per position, or have a list of indices "
-            f"for each ({n_positions}), got {len(lists)} instead."
+            "adjacency must be a square matrix with one row per position, or one list of indices "
+            f"for each of the {n_positions} positions, got {len(lists)} instead."
         )
     first = np.repeat(np.arange(n_positions), [len(indices) for indices in lists])
     pairs = np.sort(np.stack([first, np.concatenate(lists)], axis=1), axis=1)
@@ -167,23 +165,22 @@ def edges_of(adjacency: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.ndarray]:
-    """A boolean matrix (rows, n_indices), sparse or not, or a sequence of index arrays, as index
-    arrays.
+    """Index arrays from a boolean matrix (rows, n_indices), sparse or dense, or from a sequence of
+    index arrays.
     """
     matrix = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
     if matrix or sp.issparse(given):
         rows = sp.csr_array(given != 0)
         if rows.shape[1] != n_indices:
             raise ValueError(
-                f"{name} must have a column for each of the {n_indices} {what}, got "
+                f"{name} must have one column for each of the {n_indices} {what}, got "
                 f"{rows.shape[1]} instead."
             )
         return [row.astype(np.intp) for row in np.split(rows.indices, rows.indptr[1:-1])]
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
-            f"{name} must be a list of index arrays or a boolean matrix with a column for each of "
-            f"the {n_indices} {what}, got "
-            f"{type(given).__name__} instead."
+            f"{name} must be a list of index arrays or a boolean matrix with one column for each "
+            f"of the {n_indices} {what}, got {type(given).__name__} instead."
         )
     lists = []
     for number, entry in enumerate(given):
@@ -197,28 +194,28 @@ def index_lists(given: Any, n_indices: int, name: str, what: str) -> list[np.nda
             )
         if indices.size and (indices.min() < 0 or indices.max() >= n_indices):
             raise ValueError(
-                f"{name}[{number}] must hold indices from 0 to {n_indices - 1} ({what}), got "
+                f"{name}[{number}] must contain indices from 0 to {n_indices - 1} ({what}), got "
                 f"{indices.tolist()} instead."
             )
         if len(np.unique(indices)) != len(indices):
-            raise ValueError(f"{name}[{number}] names an index twice, got {indices.tolist()}.")
+            raise ValueError(f"{name}[{number}] contains an index twice, got {indices.tolist()}.")
         lists.append(indices.astype(np.intp))
     return lists
 
 
 def spheres(coordinates: Any, radius: float) -> list[np.ndarray]:
-    """Neighbourhoods by distance: for every point the indices of all points at most `radius` away,
-    itself included.
+    """Neighborhoods by distance: for every point, the indices of all points within `radius`,
+    including itself.
 
-    The result serves as `neighbors` (the features of a searchlight) and, with a radius of one step
-    between neighbouring points, as `adjacency`.
+    Use the result as `neighbors` (the features of a searchlight) or, with the distance between
+    neighboring points as radius, as `adjacency`.
 
     Parameters
     ----------
     coordinates : array-like of shape (n_points, n_dimensions)
-        Where voxels, sensors or sources are.
+        Coordinates of voxels, sensors or sources.
     radius : float
-        In the units of the coordinates.
+        Radius in the units of the coordinates.
 
     Examples
     --------

@@ -1,15 +1,15 @@
-r"""The models of every fold at many positions at once, where the kernel is linear and there are
-fewer features than rows.
+r"""The models of every fold at many positions at once, for a linear kernel and fewer features than
+rows.
 
-Of rows X (B, n, p) at B positions, less their means where the bias is free, the moments of a
-training set are those of all rows less those of the rows that are left out, in one stack for all
-positions. With the training rows' own means taken off,
+For rows X (B, n, p) at B positions, centered if the bias is free, the moments of a training set are
+those of all rows minus those of the left-out rows, in one stack for all positions. Centered on the
+means of the training rows,
 
     A = ZᵀWZ,   C = ZᵀWY,   w = (A + μI)⁻¹C,   b = ȳ - z̄·w,   E = YᵀWY - Cᵀw,
 
-a stack of p×p systems for each fold. E is the residual scatter, from which the LDA rule follows.
-Positions where digits are in doubt, or all training rows are the same, are not covered: they have
-warnings to give.
+a stack of p×p systems for each fold. E is the residual scatter, which determines the LDA rule.
+Positions with numerical problems, or whose training rows are all equal, are not covered here,
+because they have to issue warnings.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from ..inference.factors import training_sizes
 from ..inference.folds import Layout
 from ..inference.validity import Split
 
-STACK_ELEMENTS = 1 << 22  # entries of X that are worked on as one array: 32 MiB
-SAME = 1e-10  # of the scatter of all rows: with less, training rows may all be the same
-OFFSET = 1e-8  # of the squared means: a scatter below it loses digits to them
-UNEQUAL = 1e4  # weights that differ by more than this lose digits when moments are subtracted
+STACK_ELEMENTS = 1 << 22  # entries of X that are processed as one array: 32 MiB
+SAME = 1e-10  # share of the scatter of all rows below which training rows may all be equal
+OFFSET = 1e-8  # share of the squared means below which a scatter loses digits
+UNEQUAL = 1e4  # weights that differ by a larger factor lose digits when moments are subtracted
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class LinearModel:
     intercept: Array
 
     def at_own(self, X: Array) -> tuple[Array, Array]:
-        """Values (B, o, m) for rows X (B, m, p), each by the model of its position, and the size
-        (B, o) of what they are summed from.
+        """Values (B, o, m) for rows X (B, m, p), each from the model of its position, and the
+        magnitude (B, o) of the terms they are summed from.
         """
         xp = namespace(X)
         coef = xp.matrix_transpose(self.coef)
@@ -58,8 +58,8 @@ class LinearModel:
         return values, self._size(largest_of(X)[:, None])
 
     def at_all(self, X: Array, largest: Array) -> tuple[Array, Array]:
-        """Values (B, q, o, m) for rows X (q, m, p) of q positions, each by the models of all B, as
-        one product; `largest` (q,) has the largest entry of X at each.
+        """Values (B, q, o, m) for rows X (q, m, p) of q positions, each from all B models, as one
+        product; `largest` (q,) is the largest entry of X at each position.
         """
         xp, (B, p, o), (q, m, _) = namespace(X), self.coef.shape, X.shape
         coef = xp.reshape(xp.matrix_transpose(self.coef), (B * o, p))
@@ -69,7 +69,7 @@ class LinearModel:
         return values, self._size(largest[:, None, None])
 
     def _size(self, largest: Array) -> Array:
-        """max|x| Σ|w| + |b|, for all leading axes of `largest` beside the positions'."""
+        """max|x| Σ|w| + |b|, for all leading axes of `largest` in addition to the positions."""
         xp = namespace(self.coef)
         total, bias = xp.sum(xp.abs(self.coef), axis=1), xp.abs(self.intercept)
         if largest.ndim == 3:
@@ -85,11 +85,11 @@ def largest_of(X: Array) -> Array:
 
 @dataclass(frozen=True)
 class LinearFolds:
-    """All folds of one set of labels: what the models of every position share.
+    """All folds of one set of labels: everything that the models of all positions share.
 
-    `Y` (n, t) are the targets, without the first class where the rule follows from the others;
-    `truth` what scores compare with, class numbers (n,) or numbers (t, n); `sizes` (k, c) the class
-    sizes of the training sets.
+    `Y` (n, t) are the targets, without the first class if the rule follows from the others.
+    `truth` is what scores compare with: class indices (n,) or numbers (t, n). `sizes` (k, c) are
+    the class sizes of the training sets.
     """
 
     splits: Sequence[Split]
@@ -112,15 +112,16 @@ class LinearFolds:
         params: Mapping[str, Any] | None,
         scoring: Any = None,
     ) -> LinearFolds | None:
-        """None where models are not linear, depend on more than fixed parameters, or have no such
-        form in some fold. X is that of any one position.
+        """None if the models are not linear, depend on more than fixed parameters, or have no such
+        form in some fold. X is the array of any one position.
         """
         layout = Layout.of(splits, X.shape[0])
         if layout is None or not _is_linear(estimator, X, params, scoring):
             return None
         try:
             setup = setup_of(clone(estimator), X, y, fit_weights(estimator, params))
-        except (ValueError, TypeError):  # where it is worked on by itself, it says so
+        # the error is raised where the position is processed on its own
+        except (ValueError, TypeError):
             return None
         readout, codes, weights = setup.readout, setup.labels.codes, setup.labels.weights
         sizes = np.zeros((len(splits), 0))
@@ -147,9 +148,9 @@ class LinearFolds:
         return n_features < len(self.Y)
 
     def outputs(self, fold: int, values: Array, size: Array) -> Outputs:
-        """Values (N, o, m) for the test rows of a fold as metrics take them.
+        """Values (N, o, m) for the test rows of a fold, in the form that metrics take.
 
-        Decisions are right to what `settled_decisions` says of those of one fitted model.
+        Decisions are settled as `settled_decisions` settles those of a single fitted model.
         """
         xp, truth = namespace(values), self.truth[..., self.splits[fold][1]]
         seen = np.broadcast_to(truth, (values.shape[0], 1, *truth.shape))
@@ -163,8 +164,8 @@ class LinearFolds:
         return Outputs(shaped, seen, accuracy)
 
     def models(self, X: Array) -> tuple[np.ndarray, list[LinearModel]]:
-        """Which of the positions X (B, n, p) are covered, and every fold's models at all of them,
-        which mean something where they are.
+        """Which of the positions X (B, n, p) are covered, and the models of every fold at all of
+        them, which are valid only where covered.
         """
         xp = namespace(X)
         if self.fit_intercept == "penalized":
@@ -188,8 +189,8 @@ class LinearFolds:
         return self.fit_intercept is True
 
     def _centred(self, X: Array, weights: Array | None) -> tuple[Array, Array, Array]:
-        """Rows less their means (B, 1, p), which are zero where the bias is not free, and their
-        scatter (B,): infinite, and the rows zero, where digits would be in doubt.
+        """Rows minus their means (B, 1, p), which are zero if the bias is not free, and their
+        scatter (B,): infinite, with rows set to zero, if digits would be lost.
         """
         xp = namespace(X)
         w = xp.ones_like(X[0, :, :1]) if weights is None else weights
@@ -216,8 +217,8 @@ class LinearFolds:
         weights: Array | None,
         total: Moments,
     ) -> Moments:
-        """The moments of a fold's training rows, from those that train or those that do not,
-        whichever are fewer.
+        """The moments of the training rows of a fold, from the rows that train or those that do
+        not, whichever are fewer.
         """
         xp, deleted = namespace(Z), self.deleted[fold]
         rows = train if len(train) < len(deleted) else deleted
@@ -226,7 +227,7 @@ class LinearFolds:
         return own if rows is train else total.without(own)
 
     def _model(self, fold: int, moments: Moments, centre: Array, w: Array, E: Array) -> LinearModel:
-        """Outputs of coefficients w (B, p, t) by the rule of their scatter E (B, t, t)."""
+        """Outputs of coefficients w (B, p, t) with the rule for their scatter E (B, t, t)."""
         xp = namespace(w)
         if self.fit_intercept == "penalized":
             coef, intercept = w[:, :-1, :], w[:, -1, :]
@@ -249,7 +250,7 @@ class LinearFolds:
 
 def _is_linear(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring: Any) -> bool:
     """Whether the estimator with fixed parameters is a ridge on its features."""
-    if taken(estimator, params)[0] is not None:  # each training set has confounds of its own
+    if taken(estimator, params)[0] is not None:  # each training set has its own confounds
         return False
     if choose_route(estimator, X, params, scoring).name != "one":
         return False

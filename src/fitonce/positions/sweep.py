@@ -1,5 +1,5 @@
-"""The same work at every position: in blocks, in parallel, with progress and a file to go on from,
-and with every warning given once.
+"""The same work at every position: in blocks, in parallel, with progress, a file to resume from,
+and every warning issued once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..inference import checkpoint as checkpoints
 from ..inference.run import LONG, duration
 from .slices import Slices
 
-# looks at the clock, and at most so many times that what all positions share travels to every
-# worker
+# checks of the clock, limited so that the data shared by all positions are not sent to workers too
+# often
 ROUNDS = 32
 
-TOGETHER = 32  # places at a time, at least, where they are worked on as one array
+TOGETHER = 32  # smallest number of places that are processed as one array
 
-Work = Callable[[Any], np.ndarray]  # from X at a place to what is found there
-# from some places to what is found at each, None at those that must be worked on by themselves
+Work = Callable[[Any], np.ndarray]  # from X at a place to the result there
+# from some places to the result at each; None for those that must be processed one by one
 Together = Callable[[Slices], Sequence[np.ndarray | None]]
-Complaint = tuple[type[Warning], str]  # a warning in a form that travels between processes
-Found = tuple[np.ndarray, list[Complaint]]  # results of some places, and what was warned of
+Complaint = tuple[type[Warning], str]  # a warning in a form that can be sent between processes
+Found = tuple[np.ndarray, list[Complaint]]  # results of some places, and their warnings
 
 
 def swept(
@@ -47,10 +47,9 @@ def swept(
     path: Path | None = None,
     mark: str = "",
 ) -> np.ndarray:
-    """The results of `work` at all places, (places, …), or what `together` finds at many at once.
+    """The results of `work` at all places, (places, …), or of `together` at many places at once.
 
-    With a `path` they are written down after every round; a file that carries the same `mark` is
-    gone on from.
+    With a `path`, they are saved after every round; a file with the same `mark` is resumed.
     """
     known = None if path is None else checkpoints.load(path, mark)
     parts = [] if known is None else [known[1]["positions"]]
@@ -76,7 +75,7 @@ def _in_rounds(
 ) -> Iterator[np.ndarray]:
     """The results for the places from `start` on, block by block, with progress; then the warnings.
 
-    Before a long run it is said about how long it will take.
+    Before a long run, the expected duration is printed.
     """
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
@@ -85,7 +84,8 @@ def _in_rounds(
         for results, warned in _rounds(work, together, slices, start, n_jobs, workers):
             complaints += warned
             seconds, first, done = time.perf_counter() - began, done == start, done + len(results)
-            if not announced and (not first or seconds > LONG):  # the first does what all share
+            # the first includes the shared work
+            if not announced and (not first or seconds > LONG):
                 announced = True
                 each = seconds / len(results) / (workers if first else 1)
                 _announce(name, each, total - done)
@@ -104,10 +104,10 @@ def _rounds(
     n_jobs: int | None,
     workers: int,
 ) -> Iterator[Found]:
-    """What is found at one place; then in as many blocks at a time as there are workers.
+    """The result at one place; then as many blocks at a time as there are workers.
 
-    The first place is done here, before anything is sent to workers: what `work` finds out on the
-    way and keeps is sent along.
+    The first place is computed here, before anything is sent to workers: whatever `work` caches is
+    sent along.
     """
     total = len(slices)
     if start < total:
@@ -134,7 +134,7 @@ def _block(
 ) -> Found:
     """Results of one block and its warnings.
 
-    Those of a thread are caught in the process of the `caller`: it shares the filters of all.
+    Warnings of a thread are caught in the process of the `caller`, since threads share the filters.
     """
     complaints: list[Complaint] = []
     with nullcontext() if os.getpid() == caller else _caught(complaints):
@@ -156,25 +156,25 @@ def _at(work: Work, slices: Slices, number: int, position: int) -> np.ndarray:
 
 @contextmanager
 def _caught(complaints: list[Complaint]) -> Iterator[None]:
-    """Warnings are added to the complaints instead of being given."""
+    """Collect warnings in a list instead of issuing them."""
     with caught_warnings() as caught:
         yield
     complaints += [(item.category, str(item.message)) for item in caught]
 
 
 def _complain(complaints: list[Complaint]) -> None:
-    """Each kind of warning once, from the user's own line, saying how many more there were.
+    """Issue each kind of warning once, from the line of the user, with the number of repetitions.
 
-    Warnings are of one kind if only the numbers in them differ.
+    Warnings are of the same kind if only numbers differ.
     """
     for category, texts in kinds_of(complaints):
-        more = f" ({len(texts) - 1} more like this one, at other positions too.)"
+        more = f" ({len(texts) - 1} more like this one, also at other positions.)"
         text = texts[0] + (more if len(set(texts)) > 1 else "")
         warnings.warn(category(text), stacklevel=depth_inside_package())
 
 
 def _announce(name: str, each: float, remaining: int) -> None:
-    """About how long it will take, where that is long."""
+    """Print the expected duration if it is long."""
     if each * remaining > LONG:
         print(
             f"{name}: about {duration(each * remaining)} for {remaining} more positions",

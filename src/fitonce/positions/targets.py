@@ -1,4 +1,4 @@
-"""A permutation test of every target, the permutations shared by all of them."""
+"""A permutation test of every target, with the same permutations for all of them."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from .corrections import Rules
 from .result import JointTest, significance
 from .slices import edges_of
 
-BLOCK_ELEMENTS = 1 << 22  # null scores between two looks at the clock, and two checkpoints
+BLOCK_ELEMENTS = 1 << 22  # null scores between two checks of the clock, and between checkpoints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TargetTest(JointTest):
     """A permutation test of every target, with the same permutations for all of them.
 
-    The attributes of `fitonce.positions.PositionTest` with targets in the place of positions:
+    It has the attributes of `fitonce.positions.PositionTest`, with targets instead of positions:
     ``score``, ``null``, ``pvalue``, ``pvalue_max``, ``pvalue_fdr``, ``pvalue_cluster``,
     ``clusters``, ``threshold``, ``exact``, and the method ``corrected``; and:
 
     Attributes
     ----------
     scoring : {"r2", "correlation", "neg_mean_squared_error"}
-        What the scores are.
+        Name of the score.
     exchange : {"rows", "within", "whole", "sign", "shift"}
-        How rows changed places.
+        How rows were exchanged.
     """
 
     scoring: str = ""
@@ -72,57 +72,56 @@ def permutation_test_targets(
     checkpoint: str | Path | None = None,
     verbose: int = 0,
 ) -> TargetTest:
-    """Which targets are predicted better than chance? Permutation tests with corrections for
-    looking at all of them.
+    """Test which targets are predicted better than chance, with corrections for multiple targets.
 
-    The rows of all targets are put into the same random order and every target is scored again by
-    cross-validation, tuning included. So the null scores are a joint distribution: that of the
-    maximum over targets, or of the mass of clusters, corrects for the number of targets whatever
-    their dependence.
+    The rows of all targets are permuted in the same way, and every target is scored again by
+    cross-validation, including tuning. So the null scores form a joint distribution. The
+    distribution of their maximum over targets, or of the mass of clusters, corrects for the number
+    of targets, whatever their dependence.
 
     Parameters
     ----------
     estimator : KernelRidge, or a Pipeline that ends in one
-        Its kernel must be given; alpha may be tuned, for each target (``alpha_per_target=True``) or
-        for all. It is chosen again on every training set of every permutation. Steps of a pipeline
-        are fitted on each training set, without y.
+        Its kernel must be fixed. alpha may be tuned, for each target (``alpha_per_target=True``) or
+        for all; it is then chosen again on every training set of every permutation. The steps of a
+        pipeline are fitted on each training set, without y.
     X : array-like of shape (n_samples, n_features)
         Rows, or the square kernel matrix for ``kernel="precomputed"``.
     y : array of shape (n_samples, n_targets)
         Targets; an ``np.memmap`` is read block by block.
     groups : array-like of shape (n_samples,), default=None
-        For the splitters, and for `exchange`: runs, sessions, subjects.
+        Groups for the splitters and for `exchange`: runs, sessions, subjects.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. The folds stay where they are, so they must not be made from y.
+        As in scikit-learn. The folds stay the same, so they must not depend on y.
     n_permutations : int, default=1000
-        How many orders of the rows to draw.
+        Number of permutations of the rows to draw.
     scoring : {"r2", "correlation", "neg_mean_squared_error"}, default="r2"
         The score of every target: R², the correlation r with the held-out predictions, or minus the
         mean squared error.
     exchange : {"rows", "within", "whole", "sign", "shift"} or None, default=None
-        How rows may change places under the null hypothesis. None: freely within each of the
+        How rows can be exchanged under the null hypothesis. None: freely within each of the
         `groups`, or all of them without groups. "rows": freely, whatever the groups. "whole":
-        groups of equal size change places as blocks, in the order of their rows. "shift": the rows
-        of each group turn round in a circle, for time series, whose neighbouring rows resemble each
-        other. "sign": signs of rows (or of groups) flip.
+        groups of equal size are exchanged as blocks, with their rows in order. "shift": the rows
+        of each group are shifted circularly, for time series, whose neighboring rows resemble each
+        other. "sign": the signs of rows (or of groups) are flipped.
     pooled : bool, default=False
-        One score over all held-out predictions instead of the mean over folds.
+        Whether to compute one score over all held-out predictions instead of the mean over folds.
     alternative : {"greater", "less", "two-sided"}, default="greater"
-        Which effects count.
+        Which effects to test for.
     adjacency : sparse matrix, array or list of index arrays, default=None
-        Which targets are neighbours, (n_targets, n_targets); without it no clusters are formed.
+        Which targets are neighbors, (n_targets, n_targets); without it, no clusters are formed.
     cluster_pvalue, cluster_score : float
-        Neighbouring targets whose own p-value is at most this (0.05 by default), or whose score is
-        at least this, form clusters.
+        Neighboring targets whose own p-value is at most this (default 0.05), or whose score is at
+        least this, form clusters.
     exact : bool or "auto", default="auto"
-        Try every order once: "auto" does so if there are no more than `n_permutations`.
+        Whether to use every permutation once; "auto" does so if there are at most `n_permutations`.
     random_state : int, RandomState or None, default=0
-        Seed of the permutations.
+        Seed for the permutations.
     checkpoint : path, default=None
-        A file that is brought up to date every few permutations; a run with the same arguments goes
-        on from it, with the identical result. Needs an integer `random_state`.
+        A file that is updated every few permutations. A run with the same arguments resumes from
+        it, with the identical result. Needs an integer `random_state`.
     verbose : int, default=0
-        Above 0, progress on the terminal.
+        If above 0, print progress.
 
     Returns
     -------
@@ -131,12 +130,12 @@ def permutation_test_targets(
 
     Notes
     -----
-    Exact: scores equal those of literal refits to rounding. Cost for each permutation: n²
-    multiplications for every target and candidate alpha. Memory: about 40 bytes for each
-    permutation and target.
+    Exact: scores equal those of literal refits up to rounding. Cost per permutation: n²
+    multiplications for every target and candidate alpha. Memory: about 40 bytes per permutation
+    and target.
 
-    Circular shifts of one long series have few distinct orders, and the series must look alike at
-    its two ends: give runs as groups.
+    One long series has few distinct circular shifts, and its two ends must be alike. Pass runs as
+    groups.
 
     Examples
     --------
@@ -195,12 +194,12 @@ def permutation_test_targets(
 
 
 def _columns(y: Any, n: int) -> Columns:
-    """Targets (n, t), where they are."""
+    """Targets (n, t), without copying."""
     values = y if is_foreign_array(y) else np.asanyarray(y)
     if values.ndim != 2 or values.shape[1] < 1:
         raise ValueError(
-            f"y must have the shape (n_samples, n_targets), got {tuple(values.shape)} instead: one "
-            "target has fitonce.permutation_test_score."
+            f"y must have the shape (n_samples, n_targets), got {tuple(values.shape)} instead. For "
+            "a single target, use fitonce.permutation_test_score."
         )
     if values.shape[0] != n:
         raise ValueError(f"y must have one row per row of X ({n}), got {values.shape[0]} instead.")
@@ -213,7 +212,7 @@ def _check_sizes(splits: list[tuple[np.ndarray, np.ndarray]], scoring: str, pool
     if not pooled and scoring != "neg_mean_squared_error" and smallest < least:
         raise ValueError(
             f"scoring={scoring!r} needs at least {least} test rows in every fold, got {smallest}: "
-            "use pooled=True, one score over all held-out rows."
+            "use pooled=True, which computes one score over all held-out rows."
         )
 
 
@@ -234,7 +233,7 @@ def _run(
     mark: str,
     verbose: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The observed scores (t,) and those of all orders (P, t), going on from a file."""
+    """The observed scores (t,) and those of all permutations (P, t), resumed from a file."""
     n, t = engine.columns.shape
     known = None if path is None else checkpoints.load(path, mark)
     score = engine.scores([Rearrangement(np.arange(n))])[0]

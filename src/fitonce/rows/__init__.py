@@ -1,6 +1,4 @@
-"""Rows in blocks, from memory, files or a cluster, reduced to moments that end in a
-decomposition.
-"""
+"""Rows in blocks, from memory, files or a cluster, reduced to moments for a decomposition."""
 
 from ..core.rows import Rows, is_rows
 from .blocks import ArrayRows, BlockRows

@@ -1,10 +1,10 @@
-"""Rows in blocks, wherever they are: `map` a function over them, `reduce` its results, `take` some
-of the rows.
+"""Rows in blocks, wherever they are stored: `map` a function over them, `reduce` its results,
+`take` some of the rows.
 
-`ArrayRows` cuts an array in memory (or memory-mapped) into blocks; `BlockRows` reads them from
-whatever yields them, again for every pass; `DaskRows`, in a module of its own, sends the function
-to the partitions instead. The functions are plain and see one block, so the same code serves all
-three.
+`ArrayRows` cuts an array in memory (or memory-mapped) into blocks. `BlockRows` reads them from a
+source that yields them, again for every pass. `DaskRows`, in its own module, sends the function to
+the partitions instead. The functions are plain and see one block at a time, so the same code works
+for all three.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..core.rows import Rows, check_magnitude, chosen, dense_like
 
 
 class SteppedRows(Rows):
-    """Rows that are seen at most `step` at a time."""
+    """Rows that are processed at most `step` at a time."""
 
     step: int
 
@@ -62,11 +62,11 @@ def _float64(block: Array) -> Array:
 
 
 class SameRows:
-    """Whether every pass over a source brings the same rows in the same order.
+    """Checks that every pass over a source yields the same rows in the same order.
 
-    A running checksum of the rows so far, remembered wherever a block ends and compared when a
-    later pass has a block that ends there; the last row is the end of some block in every pass. So
-    it does not matter how the source is cut. Cost: a few tenths of a nanosecond a byte.
+    A running checksum of the rows so far is stored at the end of each block, and compared if a
+    block of a later pass ends there. The last row ends a block in every pass, so the check does
+    not depend on how the source is cut. Cost: a few tenths of a nanosecond per byte.
     """
 
     def __init__(self, name: str, advice: str) -> None:
@@ -74,7 +74,7 @@ class SameRows:
         self.sums: dict[int, int] = {}
 
     def checked(self, blocks: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """The blocks of one pass; an error as soon as they are seen to be others."""
+        """The blocks of one pass; raises an error as soon as they differ."""
         so_far, total = 0, 0
         for X in blocks:
             so_far, total = so_far + len(X), checksum(X, total)
@@ -84,39 +84,39 @@ class SameRows:
     def compare(self, place: int, total: int, where: str) -> None:
         if self.sums.setdefault(place, total) != total:
             raise ValueError(
-                f"{self.name} brought other rows than before, {where}: every pass must bring the "
-                "same rows in the same order, or rows and targets no longer belong together. "
+                f"{self.name} returned different rows than before, {where}: every pass must return "
+                "the same rows in the same order, so that rows and targets belong together. "
                 f"{self.advice}"
             )
 
 
 def checksum(X: np.ndarray, start: int = 0) -> int:
-    """CRC-32 of the rows as float64, after those that gave `start`."""
+    """CRC-32 of the rows as float64, continuing from `start`."""
     return zlib.crc32(np.ascontiguousarray(X).data, start)
 
 
 STEADY_BLOCKS = (
-    "Give a source that shuffles or draws a fixed seed, or pass an iterator, which is read once "
-    "and copied: open_rows(iter(blocks)). Open a file that has changed again."
+    "If the source shuffles or draws rows, use a fixed seed, or pass an iterator, which is read "
+    "once and copied: open_rows(iter(blocks)). If a file has changed, open it again."
 )
 
 
 class BlockRows(SteppedRows):
-    """Rows read block by block, anew for every pass, from a function that starts over.
+    """Rows read block by block, again for every pass, from a function that starts over.
 
-    Every pass is compared with those before it by checksums.
+    Checksums verify that all passes are the same.
 
     Parameters
     ----------
     blocks : callable
-        Returns a fresh iterator over blocks of features (k, n_features): arrays of numbers, of any
+        Returns a new iterator over blocks of features (k, n_features): numeric arrays with any
         number of rows.
     n_samples : int, optional
-        The number of rows; counted in a pass of its own if not given.
+        The number of rows; if not given, an extra pass counts them.
     name : str
-        What errors call the source.
+        Name of the source in error messages.
     same : SameRows, optional
-        What an earlier pass has found.
+        Checksums of an earlier pass.
     """
 
     def __init__(
@@ -132,18 +132,18 @@ class BlockRows(SteppedRows):
         self.same = SameRows(name, STEADY_BLOCKS) if same is None else same
         first = next(iter(self._checked_blocks()), None)
         if first is None:
-            raise ValueError(f"{name} has no rows: there is nothing to learn from.")
+            raise ValueError(f"{name} has no rows: there is nothing to fit.")
         self.n_features = int(first.shape[1])
         self.n_samples = (
             sum(len(block) for block in self._checked_blocks()) if n_samples is None else n_samples
         )
 
     def _checked_blocks(self) -> Iterator[np.ndarray]:
-        """The blocks that have rows, each checked, and the same at every pass."""
+        """The nonempty blocks, each validated, and the same in every pass."""
         return self.same.checked(self._blocks_with_rows())
 
     def _blocks_with_rows(self) -> Iterator[np.ndarray]:
-        """Errors name the block."""
+        """The nonempty blocks; errors name the block."""
         blocks, width = self.blocks(), getattr(self, "n_features", None)
         done, start = 0, 0
         try:
@@ -157,14 +157,14 @@ class BlockRows(SteppedRows):
         except (OSError, EOFError) as error:
             raise ValueError(
                 f"{self.name} could not be read beyond its first {done} blocks: {error}. The file "
-                "may be cut short."
+                "may be truncated."
             ) from error
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
         return mapped(function, self._blocks_as_before(), per_row)
 
     def _blocks_as_before(self) -> Iterator[np.ndarray]:
-        """Blocks of `step` rows, as many rows as were counted."""
+        """Blocks of `step` rows, with the same total number of rows as before."""
         count = 0
         for X in rechunked(self._checked_blocks(), self.step):
             count += len(X)
@@ -173,13 +173,13 @@ class BlockRows(SteppedRows):
             yield X
         if count != self.n_samples:
             raise ValueError(
-                f"{self.name} gave another number of rows than before ({self.n_samples} "
-                "expected): it must yield the same rows at every "
-                "pass. Was the file changed or cut short in the meantime?"
+                f"{self.name} returned a different number of rows than before ({self.n_samples} "
+                "expected): it must yield the same rows in every pass. Was the file changed or "
+                "truncated in the meantime?"
             )
 
     def _subset(self, rows: np.ndarray) -> Rows:
-        if np.any(np.diff(rows) <= 0):  # another order: those rows have to be in memory
+        if np.any(np.diff(rows) <= 0):  # another order: these rows have to be in memory
             return ArrayRows(self.take(rows), self.step)
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[rows] = True
@@ -200,47 +200,49 @@ def mapped(
 
 
 def checked_block(block: Any, where: str, n_features: int | None) -> Array:
-    """A block as float64 (k, n_features) where it lives, or an error that says where it is and
-    what is wrong with it.
+    """A block as float64 (k, n_features) on its own device, or an error that says which block is
+    wrong and why.
     """
     if sp.issparse(block):
         raise TypeError(
-            f"{where} is a sparse matrix: pass blocks as dense arrays (block.toarray()), or the "
-            "whole matrix to fit."
+            f"{where} is a sparse matrix: pass blocks as dense arrays (block.toarray()), or pass "
+            "the whole matrix to fit."
         )
     try:
         X = _as_numbers(block)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"{where} does not consist of numbers: {error}. Encode or leave out such columns."
+            f"{where} is not numeric: {error}. Encode or leave out such columns."
         ) from error
     if X.ndim != 2:
         raise ValueError(
             f"{where} must be two-dimensional, rows by features, got shape {X.shape} instead."
         )
     if n_features is not None and X.shape[1] != n_features and len(X):
-        raise ValueError(f"{where} has {X.shape[1]} features, the blocks before it {n_features}.")
+        raise ValueError(
+            f"{where} has {X.shape[1]} features, but earlier blocks have {n_features}."
+        )
     xp = namespace(X)
     if not bool(xp.all(xp.isfinite(X))):
         rows, columns = np.nonzero(~np.isfinite(to_numpy(X)))
         raise ValueError(
             f"{where} contains NaN or infinity, first in its row {rows[0]} (counted from 0), "
-            f"column {columns[0]}: a kernel has no value there. Impute "
-            "or leave out such rows before."
+            f"column {columns[0]}: the kernel is not defined there. Impute or leave out such rows "
+            "first."
         )
     check_magnitude(X, where)
     return X
 
 
 def _as_numbers(block: Any) -> Array:
-    """A block as float64, where it lives."""
+    """A block as float64, on its own device."""
     if is_array_api_obj(block) and not is_numpy(block):
         return asarray_like(block, block)
     return np.asarray(block, dtype=np.float64)
 
 
 def rechunked(blocks: Iterable[Array], step: int) -> Iterator[Array]:
-    """The same rows in blocks of `step`, the last one shorter.
+    """The same rows in blocks of `step`; the last one may be shorter.
 
     Sizes do not depend on how the source is cut.
     """

@@ -1,9 +1,9 @@
-"""Rows of Dask collections: each function goes to the partitions, only its results come back.
+"""Rows of Dask collections: functions are sent to the partitions, and only results come back.
 
-Arrays and data frames with known or unknown partition sizes; features are never gathered. Where
-partitions are arrays of a GPU (CuPy), the work happens there and its results come to the host.
-Merging happens in a tree of fixed shape on the workers, so that the result does not depend on who
-finishes first, nor on a worker that dies and has its tasks done again.
+Works for arrays and data frames with known or unknown partition sizes; features are never gathered.
+If partitions are GPU arrays (CuPy), the work happens there, and the results are copied to the host.
+Results are merged in a tree of fixed shape on the workers, so the outcome does not depend on which
+worker finishes first, nor on workers that fail and whose tasks are repeated.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from .blocks import SameRows, SteppedRows, checked_block, checksum, mapped, rech
 from .places import brought, sent
 
 BRANCHES = 8  # results merged by one task
-AT_ONCE = 64  # partitions whose results come back together
+AT_ONCE = 64  # partitions whose results are fetched together
 STEADY_PARTITIONS = (
-    "Give random steps of the collection a seed, or keep its partitions: X = X.persist()."
+    "Give random steps of the collection a seed, or keep its partitions in memory: X = X.persist()."
 )
 
 
 @dataclass(frozen=True)
 class Found:
-    """Results of some partitions, and the checksums of their rows by the partition's number."""
+    """Results of some partitions, and the checksums of their rows by partition index."""
 
     results: list[Any]
     sums: dict[int, int]
@@ -47,12 +47,12 @@ def _dask() -> Any:
 
 
 def gathered(values: Any) -> Any:
-    """Targets, weights and groups in memory; anything else as it is."""
+    """Targets, weights and groups in memory; anything else unchanged."""
     return np.asarray(values.compute()) if is_dask(values) else values
 
 
 class DaskRows(SteppedRows):
-    """Partitions of a Dask array (rows by features), `step` rows of a partition at a time."""
+    """Partitions of a Dask array (rows by features), processed `step` rows at a time."""
 
     remote = True
 
@@ -61,7 +61,7 @@ class DaskRows(SteppedRows):
         names = list(getattr(X, "columns", []))
         self.names = (
             names if names and all(isinstance(name, str) for name in names) else None
-        )  # only text is a name, as in scikit-learn
+        )  # only strings are names, as in scikit-learn
         array = _array(X)
         if array.ndim != 2:
             raise ValueError(
@@ -72,7 +72,7 @@ class DaskRows(SteppedRows):
         self.array = _with_whole_rows(array)
         self.n_samples, self.n_features = (int(size) for size in array.shape)
         if self.n_samples == 0:
-            raise ValueError("the Dask collection has no rows: there is nothing to learn from.")
+            raise ValueError("the Dask collection has no rows: there is nothing to fit.")
         self.same = SameRows("the Dask collection", STEADY_PARTITIONS)
 
     def _tasks(
@@ -81,7 +81,7 @@ class DaskRows(SteppedRows):
         per_row: tuple[Array | None, ...],
         merge: Callable[[Any, Any], Any] | None = None,
     ) -> list[Any]:
-        """What is `Found` in each partition, delayed; merged there, if told how."""
+        """The `Found` of each partition, delayed; merged on the workers if `merge` is given."""
         job = _dask().delayed(partial(_in_steps, function, merge), pure=False)
         tasks, start = [], 0
         for number, (block, size) in enumerate(
@@ -94,7 +94,7 @@ class DaskRows(SteppedRows):
         return tasks
 
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
-        """A few partitions at a time: the results of all of them are never here together."""
+        """A few partitions at a time, so that the results of all are never in memory together."""
         tasks = self._tasks(function, per_row)
         for start in range(0, len(tasks), AT_ONCE):
             for found in _dask().compute(*tasks[start : start + AT_ONCE]):
@@ -111,7 +111,7 @@ class DaskRows(SteppedRows):
         return results[0] if results else None
 
     def _as_before(self, found: Found) -> list[Any]:
-        """The results, refused where a partition has other rows than at an earlier pass."""
+        """The results; raises an error if a partition has other rows than in an earlier pass."""
         for number, total in found.sums.items():
             self.same.compare(number, total, f"in partition {number}")
         return found.results
@@ -145,9 +145,9 @@ def _in_steps(
     X = checked_block(block, where, shape[1])
     if len(X) != shape[0]:
         raise ValueError(
-            f"{where} has {len(X)} rows where the collection announces {shape[0]}: targets and "
-            "weights would belong to other rows. Correct the chunks= of the collection, or let "
-            "Dask count them: X.compute_chunk_sizes()."
+            f"{where} has {len(X)} rows, but the collection announces {shape[0]}: targets and "
+            "weights would be assigned to the wrong rows. Correct the chunks= of the collection, "
+            "or let Dask count them: X.compute_chunk_sizes()."
         )
     sums = {number: checksum(to_numpy(X))}
     if len(X) == 0:
@@ -160,16 +160,16 @@ def _in_steps(
 
 
 def _merged(merge: Callable[[Any, Any], Any], parts: list[Found]) -> Found:
-    """Several partitions together: one result, or none where none of them has rows."""
+    """Several partitions merged: one result, or none if none of them has rows."""
     results = [result for part in parts for result in part.results if result is not None]
     sums = {number: total for part in parts for number, total in part.sums.items()}
     return Found([reduce(merge, results)] if results else [], sums)
 
 
 def apply_lazily(model: Any, method: str, X: Any) -> Any:
-    """A method of a fitted model on every partition of a Dask collection.
+    """Apply a method of a fitted model to every partition of a Dask collection.
 
-    A Dask array, computed when asked for.
+    Returns a Dask array, computed on demand.
     """
     array = _with_whole_rows(_array(X))
     function = partial(_call, model, method)
@@ -179,6 +179,6 @@ def apply_lazily(model: Any, method: str, X: Any) -> Any:
 
 
 def _call(model: Any, method: str, block: Any) -> np.ndarray:
-    """What the model gives for a partition, which may be empty."""
+    """The output of the model for a partition, which may be empty."""
     rows = to_numpy(block) if len(block) else np.zeros((1, block.shape[1]))
     return np.asarray(getattr(model, method)(rows))[: len(block)]

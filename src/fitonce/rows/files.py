@@ -1,6 +1,6 @@
 """Tables in files and iterators of blocks as `Rows`.
 
-Features stay where they are, targets come into memory.
+Features stay in the file; targets are read into memory.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ def open_rows(
     columns: list[str] | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Rows:
-    """Rows of a file or of an iterator of blocks, for ``fit`` and ``predict`` of an estimator with
+    """Open a file or an iterator of blocks as rows for ``fit`` and ``predict`` of an estimator with
     ``landmarks``.
 
     Parameters
     ----------
     source : path, array, callable, list or iterator
         A Parquet, Arrow/Feather or CSV/TSV file; a (memory-mapped) array; a function that returns a
-        fresh iterator over blocks; a list of blocks; or an iterator that can be read only once,
-        which is copied to a temporary file first. A block is an array (k, n_features), a pair of it
-        and its targets, or a triple with weights.
+        new iterator over blocks; a list of blocks; or an iterator that can be read only once, which
+        is first copied to a temporary file. A block is an array (k, n_features), a pair of features
+        and targets, or a triple with weights.
     target, weight : str, optional
-        The columns of a file that hold the targets and the weights of the rows. They are read into
+        The columns of a file with the targets and the weights of the rows. They are read into
         memory.
     columns : list of str, optional
-        The feature columns of a file; all others if not given.
+        The feature columns of a file; by default all others.
     batch_rows : int
-        Rows read from a file at a time.
+        Number of rows to read from a file at a time.
 
     Returns
     -------
     Rows
-        With ``y`` and ``sample_weight`` where the source has them.
+        Has the attributes ``y`` and ``sample_weight`` if the source contains them.
 
     Examples
     --------
@@ -75,13 +75,13 @@ def open_rows(
         return _file_rows(Path(source), target, weight, columns, batch_rows)
     if target is not None or weight is not None or columns is not None:
         raise ValueError(
-            "target, weight and columns name columns of a file; give the targets of arrays and "
-            "blocks as y, or with the blocks."
+            "target, weight and columns are names of columns in a file. For arrays and blocks, "
+            "pass the targets as y, or with the blocks."
         )
     if isinstance(source, np.ndarray):
         if source.ndim != 2 or source.shape[0] == 0:
             raise ValueError(
-                "an array of rows must be two-dimensional, rows by features, and not empty, got "
+                "an array of rows must be two-dimensional (rows by features) and not empty, got "
                 f"shape {source.shape} instead."
             )
         return ArrayRows(source, batch_rows)
@@ -112,7 +112,7 @@ def _parts(block: Any) -> tuple[Any, Any, Any]:
 
 
 def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
-    """One pass for the targets, the weights and the count.
+    """One pass for the targets, the weights and the number of rows.
 
     The features are read again when they are needed.
     """
@@ -129,14 +129,10 @@ def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
         for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
             if given is not None:
                 if len(given) != size:
-                    raise ValueError(
-                        f"block {number} of the blocks has {size} rows but {len(given)} {what}."
-                    )
+                    raise ValueError(f"block {number} has {size} rows but {len(given)} {what}.")
                 collected.append(np.asarray(given))
             elif collected:
-                raise ValueError(
-                    f"block {number} of the blocks has no {what}, the blocks before it had."
-                )
+                raise ValueError(f"block {number} has no {what}, but earlier blocks have them.")
     features = lambda: (_parts(block)[0] for block in blocks())  # noqa: E731
     rows = BlockRows(features, n, name="the blocks", same=same)
     rows.y, rows.sample_weight = (
@@ -147,7 +143,7 @@ def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
 
 
 def _of_all_blocks(parts: list[np.ndarray], n_rows: int, what: str) -> np.ndarray | None:
-    """What came with the blocks, of all rows or of none."""
+    """Targets or weights from the blocks, for all rows or for none."""
     if not parts:
         return None
     values = np.concatenate(parts)
@@ -157,7 +153,7 @@ def _of_all_blocks(parts: list[np.ndarray], n_rows: int, what: str) -> np.ndarra
 
 
 def _spooled(blocks: Iterator[Any]) -> ArrayRows:
-    """An iterator that can be read only once, written to a temporary file that goes away with the
+    """An iterator that can be read only once, written to a temporary file that is removed with the
     rows.
     """
     spool = tempfile.TemporaryFile(prefix="fitonce-")  # noqa: SIM115 - it lives as long as the array mapped on it
@@ -172,7 +168,7 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
         targets += [] if y is None else [np.asarray(y)]
         weights += [] if w is None else [np.asarray(w)]
     if not n or width is None:
-        raise ValueError("the iterator has no rows: there is nothing to learn from.")
+        raise ValueError("the iterator has no rows: there is nothing to fit.")
     spool.flush()
     rows = ArrayRows(np.memmap(spool, dtype=np.float64, mode="r", shape=(n, width)), BATCH_ROWS)
     rows.y, rows.sample_weight = (
@@ -189,14 +185,13 @@ def _file_rows(
     path: Path, target: str | None, weight: str | None, columns: list[str] | None, batch_rows: int
 ) -> BlockRows:
     if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r} to read rows from.")
+        raise FileNotFoundError(f"there is no file {str(path)!r}.")
     table = Table(path, batch_rows)
     names = table.names()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(
-            f"{str(path)!r} has more than one column {twice[0]!r}: give every column a name of "
-            "its own."
+            f"{str(path)!r} has more than one column {twice[0]!r}: column names must be unique."
         )
     special = [name for name in (target, weight) if name is not None]
     for name in [*special, *(columns or [])]:
@@ -207,12 +202,12 @@ def _file_rows(
     for name in special:
         if name in (columns or []):
             raise ValueError(
-                f"columns names {name!r}, which is the target or the weight: a model that sees it "
-                "learns nothing else."
+                f"columns contains {name!r}, which is the target or the weight: it must not be a "
+                "feature."
             )
     features = columns if columns is not None else [name for name in names if name not in special]
     if not features:
-        raise ValueError(f"{str(path)!r} has no feature columns beside {special}.")
+        raise ValueError(f"{str(path)!r} has no feature columns besides {special}.")
     values, n = _columns(table, special)
     rows = BlockRows(lambda: _features(table, features, values), n, name=repr(str(path)))
     rows.names, rows.y = list(features), values.get(target)
@@ -221,7 +216,7 @@ def _file_rows(
 
 
 def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
-    """Some columns of all rows, and how many rows there are: one pass over those columns."""
+    """Some columns of all rows, and the number of rows: one pass over these columns."""
     parts: dict[str | None, list[np.ndarray]] = {name: [] for name in names}
     n = 0
     for number, batch in enumerate(table.batches(names or None)):
@@ -230,8 +225,8 @@ def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarra
             column = batch.column(name)
             if column.null_count:
                 raise ValueError(
-                    f"block {number} of {str(table.path)!r} has {column.null_count} missing "
-                    f"values in {name!r}: leave those rows out."
+                    f"block {number} of {str(table.path)!r} has {column.null_count} missing values "
+                    f"in {name!r}: leave out these rows."
                 )
             collected.append(_values(column))
     return {name: np.concatenate(found) for name, found in parts.items() if found}, n
@@ -240,8 +235,8 @@ def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarra
 def _features(
     table: Table, names: list[str], values: dict[str | None, np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Blocks of the named columns; targets and weights must stand beside them as they did when the
-    file was opened.
+    """Blocks of the named columns; targets and weights must be the same as when the file was
+    opened.
     """
     special = [name for name in values if name is not None]
     start = 0
@@ -251,8 +246,8 @@ def _features(
             now, before = _values(batch.column(name)), values[name][start:stop]
             if not np.array_equal(now, before, equal_nan=before.dtype.kind == "f"):
                 raise ValueError(
-                    f"{str(table.path)!r} has other values in {name!r}, in rows {start} to {stop}, "
-                    f"than when it was opened: its rows have changed. {OPEN_AGAIN}"
+                    f"{str(table.path)!r} has different values in {name!r}, in rows {start} to "
+                    f"{stop}, than when it was opened: its rows have changed. {OPEN_AGAIN}"
                 )
         start = stop
         yield _numbers(batch, names)
@@ -266,16 +261,16 @@ def _values(column: Any) -> np.ndarray:
 def _numbers(batch: Any, names: list[str]) -> np.ndarray:
     """The named columns of a record batch as float64.
 
-    Missing values become NaN, which is refused with its place.
+    Missing values become NaN, which raises an error that gives their position.
     """
     result = np.empty((batch.num_rows, len(names)))
     for place, name in enumerate(names):
         column = batch.column(name)
         try:
             result[:, place] = column.cast("float64").to_numpy(zero_copy_only=False)
-        except Exception as error:  # pyarrow has several classes for what cannot be cast
+        except Exception as error:  # pyarrow has several classes for failed casts
             raise ValueError(
-                f"column {name!r} is {column.type}, not numbers: encode it, or name the columns "
-                "to use."
+                f"column {name!r} has type {column.type}, which is not numeric: encode it, or "
+                "choose the columns to use."
             ) from error
     return result

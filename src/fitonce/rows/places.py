@@ -1,8 +1,8 @@
-"""Work that is sent to where a block of rows lives, and its results brought back.
+"""Functions that are sent to the device of a block of rows, and results that are brought back.
 
-A job is a function with arrays bound to it (landmarks, coefficients), as partials and dataclasses.
-Where a worker's block is on a GPU, those arrays go there, and what the job returns comes back to
-the host.
+A job is a function with bound arrays (landmarks, coefficients), as a partial or a dataclass. If the
+block of a worker is on a GPU, these arrays are copied there, and the result is copied back to the
+host.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.arrays import Array, asarray_like, is_numpy, to_numpy
 
 
 def sent(value: Any, like: Array) -> Any:
-    """A job, or arrays, with all real numbers where `like` lives; indices and masks stay."""
+    """A job, or arrays, with all real numbers on the device of `like`; indices and masks stay."""
     if is_numpy(like):
         return value
 

@@ -1,4 +1,4 @@
-"""Parquet, Arrow and CSV files as record batches, from the start again for every pass."""
+"""Parquet, Arrow and CSV files as record batches, read from the start for every pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 CSV_BLOCK_BYTES = 1 << 24
-OPEN_AGAIN = "Leave a file alone while it is used, and open it again with open_rows()."
+OPEN_AGAIN = "Do not change a file while it is in use, or open it again with open_rows()."
 KINDS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -32,7 +32,7 @@ def _pyarrow() -> Any:
 
 
 class Table:
-    """A file that can be read from the start again, in record batches."""
+    """A file that can be read repeatedly, in record batches."""
 
     def __init__(self, path: Path, batch_rows: int) -> None:
         self.path, self.batch_rows, self.arrow = path, batch_rows, _pyarrow()
@@ -45,7 +45,7 @@ class Table:
         self.opened = self._stamp()
 
     def _stamp(self) -> tuple[int, int]:
-        """What changes when a file is written again."""
+        """Size and time, which change when a file is rewritten."""
         stat = self.path.stat()
         return stat.st_size, stat.st_mtime_ns
 
@@ -59,10 +59,10 @@ class Table:
             return list(self._csv(None).schema.names)
 
     def batches(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Iterator[Any]:
-        """Record batches of some columns, all if None; `numbers` are known to be such.
+        """Record batches of some columns, all if None; `numbers` are known to be numeric.
 
-        Each is validated fully: lengths and offsets that a damaged file claims would be read as
-        addresses.
+        Each batch is fully validated: a damaged file could claim lengths and offsets that lead
+        outside its memory.
         """
         with self._readable():
             self._check_as_opened(columns)
@@ -74,10 +74,14 @@ class Table:
         if self._stamp() == self.opened:
             return
         gone = sorted(set(columns or ()) - set(self.names()))
-        what = f"the column {gone[0]!r} is gone" if gone else "its size or its time is another"
+        what = (
+            f"the column {gone[0]!r} is missing"
+            if gone
+            else "its size or modification time differs"
+        )
         raise ValueError(
-            f"{str(self.path)!r} has changed since it was opened ({what}), and its rows need no "
-            f"longer belong to the targets that were read then. {OPEN_AGAIN}"
+            f"{str(self.path)!r} has changed since it was opened ({what}), so its rows may no "
+            f"longer match the targets that were read then. {OPEN_AGAIN}"
         )
 
     def _batches(self, columns: list[str] | None, numbers: Sequence[str]) -> Iterator[Any]:
@@ -94,9 +98,9 @@ class Table:
             yield from self._csv(columns, numbers)
 
     def _csv(self, columns: list[str] | None, numbers: Sequence[str] = ()) -> Any:
-        """Columns known to be numbers are read as such: the first block may have whole ones only.
+        """Columns known to be numeric are read as such: the first block may contain only integers.
 
-        A label that is not there is missing.
+        An empty label is missing.
         """
         csv = self.arrow.csv
         types = {name: self.arrow.float64() for name in numbers}
@@ -113,17 +117,17 @@ class Table:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Errors of a file that is damaged, cut short or not what its name says, in one
+        """Turn the errors of a file that is damaged, truncated or of another type into one
         sentence.
         """
         try:
             yield
         except FileNotFoundError as error:
             raise FileNotFoundError(
-                f"{str(self.path)!r} is no longer there: every pass reads it again. Put it back, "
+                f"{str(self.path)!r} no longer exists, but every pass reads it again. Restore it, "
                 "or pass an array in memory."
             ) from error
         except (self.arrow.ArrowException, OSError) as error:
             raise ValueError(
-                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or cut short."
+                f"{str(self.path)!r} cannot be read: {error}. The file may be damaged or truncated."
             ) from error

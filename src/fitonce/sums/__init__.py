@@ -1,7 +1,7 @@
-"""Sums of kernels, K = Σ_b θ_b K_b: each looks at columns of its own and has a weight of its own.
+"""Sums of kernels, K = Σ_b θ_b K_b: each kernel has its own columns and its own weight.
 
-`KernelSum` is what a user writes down. With the columns of the rows known it becomes a `SumPlan`,
-and with weights and widths decided a `SummedKernel`, which is a kernel like any other.
+`KernelSum` is the declaration by the user. When the columns are known, it becomes a `SumPlan`, and
+when weights and widths are decided, a `SummedKernel`, which is a kernel like any other.
 """
 
 from .declared import TUNED_WIDTHS, KernelSum

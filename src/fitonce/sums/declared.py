@@ -1,4 +1,4 @@
-"""Several kernels as a user writes them down."""
+"""Several kernels, as declared by the user."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ NAMED = tuple(name for name in PARAMETERS if name != "precomputed")
 
 
 class KernelSum(BaseEstimator):
-    """Several kernels, each of its own columns, added up with weights that are not negative.
+    """A weighted sum of several kernels, each on its own columns.
 
-    To be passed as `kernel` to one of the estimators, whose own `gamma`, `degree` and `coef0` are
-    not used then.
+    Pass it as `kernel` to one of the estimators. Their own `gamma`, `degree` and `coef0` are then
+    not used.
 
     Parameters
     ----------
     kernels : list of (name, kernel, columns)
-        As in scikit-learn's ColumnTransformer. The kernel is one of the names that estimators
-        take ("linear", "rbf", …), a callable on matrices, or a precomputed matrix. Columns
-        are a slice, numbers, a mask, or names of a table. A precomputed matrix (N, N) holds the
-        kernel of all rows that will ever be asked for; its one column of X says which row of the
-        matrix each row of X is.
+        As in scikit-learn's ColumnTransformer. The kernel is a name known to the estimators
+        ("linear", "rbf", …), a callable on matrices, or a precomputed matrix. Columns are a slice,
+        indices, a mask, or names of a data frame. A precomputed matrix (N, N) contains the kernel
+        between all rows that will ever be used; its single column of X gives the index of each row
+        in the matrix.
     weights : "tune", "equal", sequence or dict of numbers, default="tune"
-        θ of each kernel, in their order or by name. "tune" finds those with the least held-out
-        squared error of the targets by its exact gradient, with alpha and the gammas that are
-        tuned; the estimator's criterion chooses among what several starts lead to. "equal" gives
-        every kernel the same part of the whole, without a look at the targets.
+        Weight θ of each kernel, in order or by name; weights must not be negative. "tune" minimizes
+        the held-out squared error of the targets with its exact gradient, together with alpha and
+        the tuned gammas; the criterion of the estimator chooses among the results of several
+        starting points. "equal" gives every kernel the same share, without using the targets.
     gamma : "tune", "scale", "auto", float or dict, default="tune"
-        Of every kernel that has one, or by name; names left out are tuned. Only kernels of
-        distances can have theirs tuned, not "poly" and "sigmoid".
+        For every kernel that has one, or by name; kernels that are not named are tuned. Tuning
+        works for kernels based on distances, not for "poly" and "sigmoid".
     degree, coef0 : float or dict, default=3 and 1
-        Of every kernel that has one, or by name.
+        For every kernel that has one, or by name.
 
     Notes
     -----
     Tuned weights are scaled so that Σ θ_b v_b = 1, where v_b is the mean squared distance of the
-    training rows from their centre in the feature space of kernel b: θ_b v_b is what a kernel has
-    of the whole. Where alpha is given they are not scaled, since alpha measures them.
+    training rows from their center in the feature space of kernel b. So θ_b v_b is the share of a
+    kernel. If alpha is fixed, weights are not scaled, since alpha is relative to them.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class KernelSum(BaseEstimator):
         self.coef0 = coef0
 
     def __sklearn_clone__(self) -> KernelSum:
-        """The same parameters: matrices are shared, not copied."""
+        """The same parameters; matrices are shared, not copied."""
         return KernelSum(**self.get_params(deep=False))
 
     def __eq__(self, other: object) -> bool:
@@ -103,7 +103,7 @@ class KernelSum(BaseEstimator):
 
     @property
     def dependence(self) -> str | None:
-        """What depends on the training rows, in words."""
+        """A description of what depends on the training rows."""
         if is_word(self.weights, "tune"):
             return "the weights of kernels are chosen on each training set"
         if is_word(self.weights, "equal"):
@@ -114,7 +114,7 @@ class KernelSum(BaseEstimator):
         return None
 
     def untuned(self) -> KernelSum:
-        """The same sum without a look at the targets: equal parts, and widths by scale."""
+        """The same sum without using the targets: equal shares, and gamma="scale"."""
         gammas = dict(zip(self.names, self._gammas(), strict=True))
         parameters = self.get_params(deep=False)
         parameters["gamma"] = {
@@ -139,7 +139,8 @@ class KernelSum(BaseEstimator):
         """The sum without one of its kernels."""
         if name not in self.names or len(self.names) == 1:
             raise ValueError(
-                f"name must be one of {self.names}, of at least two kernels, got {name!r} instead."
+                f"name must be one of {self.names}, and two kernels must exist, got {name!r} "
+                "instead."
             )
         parameters = self.get_params(deep=False)
         parameters["kernels"] = [part for part in self.kernels if part[0] != name]
@@ -155,11 +156,11 @@ class KernelSum(BaseEstimator):
     # ---- what it may be --------------------------------------------------------------------------
 
     def plan(self, n_features: int, feature_names: Any = None) -> SumPlan:
-        """The sum with its columns as numbers; errors where something means nothing."""
+        """The sum with its columns as indices; raises errors for invalid parameters."""
         parts = [_part(given) for given in _triples(self.kernels)]
         names = [name for name, _, _ in parts]
         if len(set(names)) != len(names):
-            raise ValueError(f"the kernels of a sum need names of their own, got {names} instead.")
+            raise ValueError(f"the kernels of a sum need unique names, got {names} instead.")
         members = tuple(
             Member(
                 name,
@@ -179,7 +180,7 @@ class KernelSum(BaseEstimator):
         return SumPlan(members, weights)
 
     def decided(self, kernel: SummedKernel) -> KernelSum:
-        """This sum with the columns, weights and widths of a kernel that was made of it."""
+        """This sum with the columns, weights and widths of a kernel built from it."""
         names = [member.name for member in kernel.members]
         widths = {
             name: float(part.parameters["gamma"])
@@ -195,7 +196,7 @@ class KernelSum(BaseEstimator):
         )
 
     def kernel(self, n_features: int) -> SummedKernel:
-        """The kernel of a sum that was decided."""
+        """The kernel of a sum whose parameters are all decided."""
         return self.plan(n_features).at(None, None, {})
 
     def _weights(self) -> dict[str, float]:
@@ -216,8 +217,8 @@ class KernelSum(BaseEstimator):
         if not fine or not np.any(values > 0):
             raise ValueError(
                 f'weights must be "tune", "equal" or one number for each of {names}, none '
-                f"negative and not all zero, got {self.weights!r} instead: a kernel with a "
-                "negative weight is no kernel."
+                f"negative and not all zero, got {self.weights!r} instead: with a negative weight, "
+                "the sum would not be a kernel."
             )
         return dict(zip(names, values.tolist(), strict=True))
 
@@ -231,9 +232,9 @@ class KernelSum(BaseEstimator):
             return given
         if is_word(given, "tune"):
             raise ValueError(
-                f'gamma of the {kernel} kernel {name!r} cannot be tuned in a sum, got "tune": give '
-                f'it as gamma={{"{name}": a number or "scale"}}; widths of '
-                f"{', '.join(TUNED_WIDTHS)} can."
+                f"gamma of the {kernel} kernel {name!r} cannot be tuned in a sum: pass "
+                f'gamma={{"{name}": a number or "scale"}}. Widths of {", ".join(TUNED_WIDTHS)} '
+                "can be tuned."
             )
         raise ValueError(
             f'gamma of the kernel {name!r} must be a {"positive " * positive}number, "tune", '
@@ -274,9 +275,9 @@ def _part(given: Any) -> tuple[str, Any, Any]:
     name, kernel, columns = given
     if is_word(kernel, "precomputed"):
         raise ValueError(
-            f"give the kernel {name!r} as its matrix, not as the word 'precomputed', and as "
-            "columns the one column of X that says which row of the matrix each row is: so the "
-            "rows can be split."
+            f"pass the kernel {name!r} as a matrix, not as the word 'precomputed', and as columns "
+            "the one column of X with the index of each row in the matrix, so that the rows can be "
+            "split."
         )
     known = is_word(kernel, *NAMED) or callable(kernel) or getattr(kernel, "ndim", 0) == 2
     if not known or sp.issparse(kernel):
@@ -291,7 +292,7 @@ def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) ->
     unknown = [name for name in given if name not in names]
     if unknown:
         raise ValueError(
-            f"{option} names {unknown[0]!r}, which is none of the kernels {list(names)}."
+            f"{option} contains {unknown[0]!r}, which is not one of the kernels {list(names)}."
         )
 
 

@@ -1,4 +1,4 @@
-"""A sum of kernels with known columns, and with everything decided."""
+"""A sum of kernels with known columns, and one with all parameters decided."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..distances import PointKernel
 from ..kernels import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
 from .columns import Columns
 
-WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # as `set_params` of an estimator knows them
+WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # names for `set_params` of an estimator
 
 
 def is_word(value: Any, *words: str) -> bool:
@@ -23,7 +23,7 @@ def is_word(value: Any, *words: str) -> bool:
 
 @dataclass(frozen=True)
 class Member:
-    """One kernel of a sum, with its columns as numbers and its parameters as given."""
+    """One kernel of a sum, with its columns as indices and its parameters as given."""
 
     name: str
     kernel: Any
@@ -47,12 +47,12 @@ class Member:
         )
         if n_columns != 1:
             raise ValueError(
-                f"the precomputed kernel {self.name!r} needs one column of X, which says which row "
-                f"of the matrix each row is, got {n_columns} columns instead."
+                f"the precomputed kernel {self.name!r} needs one column of X with the index of "
+                f"each row in the matrix, got {n_columns} columns instead."
             )
 
     def rows(self, X: Any) -> Any:
-        """Its columns of rows."""
+        """The columns of this kernel."""
         if isinstance(self.columns, slice):
             return X[:, self.columns]
         return X[:, self.columns] if sp.issparse(X) else take(X.T, self.columns).T
@@ -61,7 +61,7 @@ class Member:
         return central_gamma(self.kernel, self.rows(X), weights)
 
     def gamma_at(self, X: Any, weights: np.ndarray | None) -> float:
-        """gamma as a number, where it is not tuned."""
+        """gamma as a number, if it is not tuned."""
         if is_word(self.gamma, "auto"):
             return 1.0 / int(self.rows(X).shape[1])
         if is_word(self.gamma, "scale"):
@@ -79,8 +79,8 @@ class Member:
 
 @dataclass(frozen=True)
 class SumPlan:
-    """A sum of kernels with known columns; `weights` is None where they are tuned, "equal" where
-    every kernel has the same part of the whole.
+    """A sum of kernels with known columns; `weights` is None if they are tuned, and "equal" if
+    every kernel has the same share.
     """
 
     members: tuple[Member, ...]
@@ -93,7 +93,7 @@ class SumPlan:
     def gammas(
         self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, float] | None = None
     ) -> dict[str, float]:
-        """gamma of every kernel that has one: chosen where it is tuned."""
+        """gamma of every kernel that has one: the chosen value if it is tuned."""
         found = {}
         for member in self.members:
             if member.tunes_gamma:
@@ -103,7 +103,7 @@ class SumPlan:
         return found
 
     def at(self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, Any]) -> SummedKernel:
-        """The kernel with chosen weights and widths for what is tuned, for these training rows."""
+        """The kernel for these training rows, with the chosen weights and widths."""
         gammas = self.gammas(X, weights, chosen.get(GAMMA))
         kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
         if self.weights is None:
@@ -119,8 +119,8 @@ class SumPlan:
 
 
 def variance_of(K: Array, weights: np.ndarray | None) -> float:
-    """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their centre in the feature
-    space of a kernel; one where a kernel is constant.
+    """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their center in the feature
+    space of a kernel; one if the kernel is constant.
     """
     w = np.ones(K.shape[0]) if weights is None else weights
     w = asarray_like(w / w.sum(), K)
@@ -133,7 +133,7 @@ def variance_of(K: Array, weights: np.ndarray | None) -> float:
 
 @dataclass(frozen=True)
 class MatrixKernel(Kernel):
-    """k(x, x') = matrix[x, x'] for rows that are row numbers of a matrix."""
+    """k(x, x') = matrix[x, x'] for rows given as indices into a matrix."""
 
     matrix: Any = None
 
@@ -157,16 +157,16 @@ class MatrixKernel(Kernel):
         n = self.matrix.shape[0]
         if np.any(rows != given) or np.any(rows < 0) or np.any(rows >= n):
             raise ValueError(
-                "the column of a precomputed kernel must hold row numbers of its matrix, 0 to "
+                "the column of a precomputed kernel must contain row indices of its matrix, 0 to "
                 f"{n - 1}, got {given[(rows != given) | (rows < 0) | (rows >= n)][0]:g} instead. "
-                "A step before the estimator must leave this column as it is."
+                "Preprocessing must leave this column unchanged."
             )
         return np.asarray(rows)
 
 
 @dataclass(frozen=True)
 class SummedKernel(Kernel):
-    """Σ_b θ_b k_b(x, x') with everything decided."""
+    """Σ_b θ_b k_b(x, x') with all parameters decided."""
 
     members: tuple[Member, ...] = ()
     kernels: tuple[Kernel, ...] = ()

@@ -1,4 +1,5 @@
-"""Intervals, sets, variances and influence of a model, from its one decomposition.
+"""Intervals, sets, variances and influence of a model, from its single decomposition.
 
-Knows rows, targets and smoothers, no estimator: `estimators/uncertain.py` calls it.
+This package works with rows, targets and smoothers, not with estimators: `estimators/uncertain.py`
+calls it.
 """

@@ -1,15 +1,15 @@
-r"""Full conformal prediction of numbers: every value z that the n + 1 rows do not find odd.
+r"""Full conformal prediction of numbers: all values z that conform to the n + 1 rows.
 
-A new row x joins the fit with the target z = f(x) + δ. The deleted residuals of all n + 1 rows
-are lines in δ (see `core.smoothing`), its own is δ, and z belongs to the set where
+A new row x joins the fit with the target z = f(x) + δ. The deleted residuals of all n + 1 rows are
+linear in δ (see `core.smoothing`), that of x itself is δ, and z belongs to the set if
 
     1 + #{i: |e_i(δ)| ≥ |δ|} > α (n + 1),          that is  #{…} ≥ k = ⌊α (n + 1)⌋.
 
-|a + cδ| ≥ |δ| holds between the roots of (a + cδ)² = δ², which include 0, where |c| < 1, and
-outside them where |c| > 1. So the set is where at least k of these ranges overlap: a sweep over
-their ends, O(n log n) for each new row. It covers at least 1 - α of new rows that are exchangeable
-with these, without any assumption (Vovk, Gammerman and Shafer 2005; Burnaev and Vovk 2014 for
-ridge regression).
+|a + cδ| ≥ |δ| holds between the roots of (a + cδ)² = δ², which include 0, if |c| < 1, and outside
+them if |c| > 1. So the set is where at least k of these ranges overlap: a sweep over their ends,
+O(n log n) for each new row. It covers at least 1 - α of new rows that are exchangeable with these,
+without further assumptions (Vovk, Gammerman and Shafer 2005; Burnaev and Vovk 2014 for ridge
+regression).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def conformal_sets(at_zero: np.ndarray, slope: np.ndarray, confidence: float) ->
     starts, ends = _ranges(at_zero, slope)
     places = np.concatenate([starts, ends], axis=1)
     change = np.where(np.isnan(places), 0, np.repeat([1, -1], 2 * n))
-    # a stable sort lets ranges begin before others end at the same place: they are closed
+    # a stable sort lets ranges begin before others end at the same place, since they are closed
     order = np.argsort(places, axis=1, kind="stable")
     places = np.take_along_axis(places, order, axis=1)
     count = np.cumsum(np.take_along_axis(change, order, axis=1), axis=1)
@@ -46,10 +46,10 @@ def conformal_sets(at_zero: np.ndarray, slope: np.ndarray, confidence: float) ->
 
 
 def _ranges(a: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where |a + cδ| ≥ |δ|: begins and ends (m, 2n) of closed ranges, NaN where there is none."""
+    """Where |a + cδ| ≥ |δ|: begins and ends (m, 2n) of closed ranges, NaN if there is none."""
     with np.errstate(divide="ignore", invalid="ignore"):
         one, other = a / (1.0 - c), -a / (1.0 + c)
-    # a line parallel to |δ| meets it once; its other root lies infinitely far on the higher side
+    # a line parallel to |δ| meets it once; its other root is at infinity on the higher side
     one = np.where(c == 1.0, np.copysign(np.inf, a), one)
     other = np.where(c == -1.0, np.copysign(np.inf, -a), other)
     low, high = np.minimum(one, other), np.maximum(one, other)
@@ -61,5 +61,5 @@ def _ranges(a: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hull(sets: list[np.ndarray]) -> np.ndarray:
-    """The least interval (m, 2) around each set."""
+    """The smallest interval (m, 2) around each set."""
     return np.array([[part[0, 0], part[-1, 1]] for part in sets])

@@ -1,9 +1,9 @@
-r"""What leaving out one row does to what the model says of every other.
+r"""How leaving out one row changes the outputs at all other rows.
 
     [i, j] = (output at row j of the model without row i) - (output at row j of the model),
 
-from the deletion formula for a new row with row j in its place, where h(x_j) is row j of H: exact,
-equal to n refits, O(n²) numbers. For discriminants the rule of the rows that remain is used.
+computed with the deletion formula for a new row, with row j in its place, where h(x_j) is row j of
+H. Exact, equal to n refits, O(n²) numbers. Discriminants use the rule of the remaining rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from ..core.spectrum import row_blocks
 from ..tuning.outputs import rule_of_fit
 from .left_out import LeftOut
 
-ELEMENTS = 1 << 21  # values of left-out models that are held at a time
+ELEMENTS = 1 << 21  # values of left-out models in memory at a time
 
 
 def influence(left: LeftOut, readout: Readout) -> np.ndarray:
-    """Changes (k, n, o): of outputs o at row j by leaving out set i; sets are usually rows."""
+    """Changes (k, n, o) of outputs o at row j if set i is left out; sets are usually single
+    rows.
+    """
     problem, path = left.problem, left.path
     fitted = problem.smoother.fitted(problem.projected, path)
     values = problem.unscale(fitted.values)
@@ -40,7 +42,7 @@ def influence(left: LeftOut, readout: Readout) -> np.ndarray:
 def _of_rows(left: LeftOut) -> tuple[Array, Array | None]:
     """h and b of the training rows themselves (n, n), in the units of their predictions.
 
-    Ŷ = HY - Bν, so that h(x_j) is row j of H, b(x_j) row j of B.
+    Ŷ = HY - Bν, so h(x_j) is row j of H and b(x_j) is row j of B.
     """
     problem, mu = left.problem, left.mu
     smoother, n = problem.smoother, problem.n_samples

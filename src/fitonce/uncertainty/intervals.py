@@ -1,15 +1,16 @@
-r"""Prediction intervals for numbers: jackknife+, CV+ and jackknife-minmax.
+r"""Prediction intervals for regression: jackknife+, CV+ and jackknife-minmax.
 
-With R_i = |y_i - f₋ᵢ(x_i)| and f₋ᵢ the model without row i (without its fold, its group), the
+With R_i = |y_i - f₋ᵢ(x_i)|, where f₋ᵢ is the model without row i (or its fold or group), the
 jackknife+ interval at a new row x is (Barber, Candès, Ramdas and Tibshirani 2021)
 
     [ ⌊α(n+1)⌋-th smallest of f₋ᵢ(x) - R_i ,  ⌈(1-α)(n+1)⌉-th smallest of f₋ᵢ(x) + R_i ],
 
-and covers at least 1 - 2α of new rows that are exchangeable with these; jackknife-minmax,
+and covers at least 1 - 2α of new rows that are exchangeable with these. The jackknife-minmax
+interval,
 
     [ min f₋ᵢ(x) - q ,  max f₋ᵢ(x) + q ],        q the ⌈(1-α)(n+1)⌉-th smallest R_i,
 
-at least 1 - α. All f₋ᵢ(x) are one product: f(x) - h_i(x) ρ_i.
+covers at least 1 - α. All f₋ᵢ(x) need one product: f(x) - h_i(x) ρ_i.
 """
 
 from __future__ import annotations

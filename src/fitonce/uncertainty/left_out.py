@@ -1,9 +1,9 @@
-"""The models without each of several sets of rows, as seen by new rows.
+"""The models without each of several sets of rows, evaluated at new rows.
 
 The sets are single rows (jackknife), groups, or folds (CV+); together they are all rows. Each row
-has a held-out residual by the model without its own set, and a *mass*: the share that it has in
-order statistics. Rows count alike, 1/(n + 1) each. In K groups, each group has 1/(K + 1), shared by
-its rows (Lee, Barber and Willett 2023); what is left to one belongs to the new row.
+has a held-out residual from the model without its set, and a *mass*, its share in order statistics.
+Without groups, each row has mass 1/(n + 1). With K groups, each group has mass 1/(K + 1), shared by
+its rows (Lee, Barber and Willett 2023). The remaining mass belongs to the new row.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SetsOfRows = Sequence[np.ndarray]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Every row's held-out residual and force (n, t) by the model without its set.
+    """Held-out residual and force (n, t) of every row from the model without its set.
 
-    `owner` (n,) is the number of each row's set, `mass` (n,) its share in order statistics.
+    `owner` (n,) is the index of the set of each row, `mass` (n,) its share in order statistics.
     """
 
     problem: Problem
-    path: Path  # at the one mu of the model
+    path: Path  # at the mu of the model
     held_out: HeldOut
     owner: np.ndarray
     mass: np.ndarray
-    single: bool  # whether every set is one row, in their order
+    single: bool  # whether every set is a single row, in order
 
     @property
     def mu(self) -> float:
@@ -48,16 +48,16 @@ class LeftOut:
 
     @cached_property
     def residual(self) -> Array:
-        """y less its held-out value (n, t)."""
+        """y minus its held-out value (n, t)."""
         return self.problem.unscale(self.held_out.residual)
 
     @cached_property
     def members(self) -> Array:
-        """1 where a row (n) is in a set (k)."""
+        """1 if a row (n) is in a set (k)."""
         return asarray_like(np.eye(self.n_sets)[self.owner], self.problem.targets)
 
     def by_set(self, per_row: Array) -> Array:
-        """Sums (…, k, t) over the rows of each set of what is (…, n, t)."""
+        """Sums (…, k, t) over the rows of each set of values (…, n, t)."""
         if self.single:
             return per_row
         xp = namespace(per_row)
@@ -65,13 +65,13 @@ class LeftOut:
         return xp.matrix_transpose(swapped)
 
     def values(self, smoothing: Smoothing, f: Array) -> Array:
-        """Targets (m, k, t) that the models without each set predict for new rows, given those of
+        """Targets (m, k, t) predicted for new rows by the models without each set, given those of
         the model of all rows (m, t).
         """
         return f[:, None, :] - self.by_set(smoothing.shares(self.held_out))
 
     def own(self, per_set: Array) -> Array:
-        """Of (m, k, …) what belongs to each row's set: (m, n, …)."""
+        """For each row, the entry of its set: from (m, k, …) to (m, n, …)."""
         if self.single:
             return per_set
         xp = namespace(per_set)
@@ -79,7 +79,7 @@ class LeftOut:
         return xp.permute_dims(take(xp.permute_dims(per_set, axes), self.owner), axes)
 
     def rules(self, readout: Readout) -> Rule | None:
-        """The rule of the rows outside each set: a batch of k; None where values are outputs."""
+        """The rule of the rows outside each set: a batch of k; None if values are outputs."""
         problem, fitted = (
             self.problem,
             self.problem.smoother.fitted(self.problem.projected, self.path),
@@ -88,8 +88,8 @@ class LeftOut:
         sizes = problem.sizes - lost
         if readout.n_classes and not np.all(readout.is_regular(to_numpy(self._sizes(readout)))):
             raise ValueError(
-                "a class has too few rows outside one of the sets that are left out: every model "
-                "must know all classes. Use fewer, smaller sets, or leave rare classes out."
+                "a class has too few rows outside one of the left-out sets: every model needs rows "
+                "of all classes. Use fewer or smaller sets, or leave out rare classes."
             )
         if not readout.needs_scatter:
             return None
@@ -119,9 +119,9 @@ class LeftOut:
 
 
 def left_out(problem: Problem, path: Path, sets: SetsOfRows | None, counted: np.ndarray) -> LeftOut:
-    """Every row without its set, at the mu of a path; `sets` None stands for single rows.
+    """Every row without its set, at the mu of a path; None for `sets` means single rows.
 
-    `counted` (n,) are the groups that order statistics count, one number for each row.
+    `counted` (n,) are the groups that order statistics count, one index for each row.
     """
     mass = _mass(counted)
     n = problem.n_samples
@@ -143,6 +143,6 @@ def left_out(problem: Problem, path: Path, sets: SetsOfRows | None, counted: np.
 
 
 def _mass(counted: np.ndarray) -> np.ndarray:
-    """1/((K + 1) N_k) for each row of the group k of N_k rows."""
+    """1/((K + 1) N_k) for each row of group k, which has N_k rows."""
     _, group, sizes = np.unique(counted, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / ((len(sizes) + 1.0) * sizes[group]))

@@ -1,4 +1,4 @@
-"""Order statistics that carry a guarantee: infinite where they do not exist."""
+"""Order statistics with a guarantee; infinite if they do not exist."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 
-ROUNDING = 1e-9  # by which a share of rows may miss a whole number: 0.9 · 10 is not above 9
+ROUNDING = 1e-9  # tolerance for a share of rows to be an integer: 0.9 · 10 is not above 9
 
 
 def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
-    """The least value (m, …) of (m, n, …) below or at which rows have the mass `confidence`;
-    infinite where all together have less.
+    """The smallest value (m, …) of (m, n, …) such that the rows at or below it have the mass
+    `confidence`; infinite if all rows together have less.
     """
     rank = _common_rank(mass, confidence)
     if rank is not None:
@@ -26,7 +26,9 @@ def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
 
 
 def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
-    """The largest value above or at which rows have the mass `confidence`, or -infinity."""
+    """The largest value such that the rows at or above it have the mass `confidence`, or
+    -infinity.
+    """
     rank = _common_rank(mass, confidence)
     if rank is not None and rank <= len(mass):
         return _ranked(values, len(mass) + 1 - rank)
@@ -34,7 +36,7 @@ def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
 
 
 def _common_rank(mass: np.ndarray, confidence: float) -> int | None:
-    """⌈(1-α)(n + 1)⌉, where all rows count alike."""
+    """⌈(1-α)(n + 1)⌉ if all rows have the same mass."""
     alike = bool(np.all(mass == mass[0]))
     return int(np.ceil(confidence / mass[0] - ROUNDING)) if alike else None
 

@@ -1,14 +1,14 @@
-r"""Kernel ridge read as a Gaussian process: variances, densities, likelihood.
+r"""Kernel ridge regression as a Gaussian process: variances, densities, likelihood.
 
-Covariance σ²K, noise variance μσ² (μσ²/w of a row of weight w), a flat prior on a free bias. With
-τ(x) of `tuning.new_rows`, o = 1 - h, e = r/o and E = Yᵀ(I - H)Y:
+Covariance σ²K, noise variance μσ² (μσ²/w for a row with weight w), a flat prior on a free bias.
+With τ(x) of `tuning.new_rows`, o = 1 - h, e = r/o and E = Yᵀ(I - H)Y:
 
     variance of f(x)           σ²μ τ(x),           of a new observation  σ²μ (τ(x) + 1)
     of a left-out row          σ²μ / (w o),        log density  -½ log(2πv) - e²/(2v)
     log marginal likelihood    -½ [(n - u) log(2πσ²) + log|G + μI| + E/(μσ²) - Σ log w]
     profiled σ²                E / (μ (n - u)),    which is yᵀα/(n - u)
 
-u counts the unpenalised columns; with u = 1 the likelihood is the restricted one (REML).
+u is the number of unpenalized columns; with u = 1, this is the restricted likelihood (REML).
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from ..tuning.problem import Problem
 
 @dataclass(frozen=True)
 class GaussianProcess:
-    """A fitted kernel ridge model read as a Gaussian process; see `KernelRidge.gaussian_process`.
+    """A fitted kernel ridge model as a Gaussian process; see `KernelRidge.gaussian_process`.
 
     Attributes
     ----------
     signal_variance, noise_variance : float or array of shape (n_targets,)
         σ² and μσ².
     log_marginal_likelihood : float
-        Of all targets together; the restricted one where the bias is free.
+        Log marginal likelihood of all targets together; the restricted one if the bias is free.
     held_out_mean, held_out_std : arrays of shape (n,) or (n, n_targets)
-        Of every training row by the process without it, noise included.
+        Mean and standard deviation of every training row from the process without it, including
+        noise.
     held_out_log_density : array of shape (n,) or (n, n_targets)
-        The log density of its target there.
+        Log density of the target of each row under that prediction.
     standardized : array of shape (n,) or (n, n_targets)
-        Its error in units of that standard deviation: about normal, with variance one, where the
-        model's uncertainty is right.
+        Error of each row in units of that standard deviation. If the uncertainty of the model is
+        right, these are approximately standard normal.
     """
 
     signal_variance: Any
@@ -66,7 +67,7 @@ def profiled_variance(problem: Problem, path: Path) -> np.ndarray:
 
 
 def read_process(problem: Problem, path: Path, variance: np.ndarray) -> GaussianProcess:
-    """The reading at the mu of a path, for signal variances (t,); results are (n, t)."""
+    """The Gaussian process at the mu of a path, for signal variances (t,); results are (n, t)."""
     mu, weights = float(path.mus[0]), to_numpy(problem.row_weights)
     one_minus_h = to_numpy(path.one_minus_h)[0, :, None]
     values = to_numpy(problem.values_without_each(path))

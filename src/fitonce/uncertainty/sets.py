@@ -1,17 +1,18 @@
-r"""Prediction sets of classes: every label that the rows do not find odd.
+r"""Prediction sets of classes: all labels that conform to the rows.
 
-The oddity of a label at a row is E(x, y) = (best score of another class) - (score of y). By models
-without row i (its fold, its group) a label y belongs to the set of a new row x where
+The nonconformity score of a label at a row is E(x, y) = (best score of another class) - (score of
+y). With models without row i (or its fold or group), a label y belongs to the set of a new row x if
 
     Σ_i mass_i [ E₋ᵢ(x_i, y_i) < E₋ᵢ(x, y) ] < confidence          jackknife+, CV+,
 
-which covers at least 1 - 2α of exchangeable new rows (Romano, Sesia and Candès 2020), or with the
-least E over all models in the place of E₋ᵢ(x, y) at least 1 - α ("jackknife-minmax"). "full" lets
-the new row join the fit with each label in turn, and compares deleted scores of all n + 1 rows:
+which covers at least 1 - 2α of exchangeable new rows (Romano, Sesia and Candès 2020). With the
+smallest E over all models instead of E₋ᵢ(x, y), it covers at least 1 - α ("jackknife-minmax").
+"full" adds the new row to the fit with each label in turn, and compares the deleted scores of all
+n + 1 rows:
 
     1 + #{i: E_i(y) ≥ E(x, y)} > α (n + 1),
 
-at least 1 - α. No refit in any of them.
+which covers at least 1 - α. None of them needs a refit.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def own_oddity(outputs: np.ndarray, codes: np.ndarray) -> np.ndarray:
 
 
 class LeftOutSets:
-    """Sets by the models without each row, fold or group."""
+    """Sets from the models without each row, fold or group."""
 
     def __init__(self, left: LeftOut, readout: Readout, codes: np.ndarray) -> None:
         self.left, self.readout = left, readout
@@ -72,7 +73,7 @@ class LeftOutSets:
 
 
 class FullSets:
-    """Sets by the fits of n + 1 rows, for the function norm."""
+    """Sets from the fits of n + 1 rows, for the function norm."""
 
     def __init__(self, problem: Problem, path: Path, readout: Readout, codes: np.ndarray) -> None:
         self.problem, self.readout, self.codes = problem, readout, codes
@@ -100,7 +101,7 @@ class FullSets:
     def _joined(
         self, smoothing: Smoothing, at_zero: Array, slope: Array, delta: Array, code: int
     ) -> Array:
-        """Outputs (m, n, o) of every row without itself, where the new row has joined as `code`."""
+        """Outputs (m, n, o) of every row without itself, with the new row added as `code`."""
         problem = self.problem
         e = at_zero + slope[:, :, None] * delta[:, None, :]
         values = problem.targets - e
@@ -111,13 +112,15 @@ class FullSets:
         ]
 
     def _rules(self, smoothing: Smoothing, e: Array, delta: Array, code: int) -> Rule | None:
-        """The rules (m, n) of the joined rows without each: E₊ - r₊ᵢ eᵢᵀ, sizes less the row's."""
+        """The rules (m, n) of the joined rows without each row: E₊ - r₊ᵢ eᵢᵀ, with the sizes
+        reduced.
+        """
         problem, xp = self.problem, namespace(e)
         s = problem.row_scale
         scaled = e if s is None else e * s
         tau = smoothing.excess
         joined = scatter_with(problem.scatter(self.fitted), delta, tau)
-        # r₊ = r - h δ/(1 + τ), of all rows with the new one among them
+        # r₊ = r - h δ/(1 + τ), for all rows including the new one
         r = self.fitted.residual - smoothing.to_targets[:, :, None] * (
             delta[:, None, :] / xp.reshape(1.0 + tau, (-1, 1, 1))  # type: ignore[operator]
         )

@@ -1,9 +1,9 @@
-"""Models for other programs: ONNX.
+"""Export to ONNX.
 
-Every fitted model is f(x) = k(x, X) A + b with the centring folded into A and b, followed by labels
-and probabilities; preprocessing of a pipeline goes before it. The graph is built node by node here,
-run once in onnxruntime, and compared with the model that it was made from: the largest difference
-is written into the file, and a graph that differs too much is refused.
+Every fitted model is f(x) = k(x, X) A + b, with the centering folded into A and b, followed by
+labels and probabilities; the preprocessing of a pipeline comes first. The graph is built node by
+node, run once in onnxruntime, and compared with the model. The largest difference is stored in the
+file, and a graph that differs too much is refused.
 
     columns ─► preprocessing ─► kernel with X ─► · A + b ─► decision ─► label, probabilities
 """
@@ -31,39 +31,38 @@ def to_onnx(
     arithmetic: str = "float64",
     tolerance: float = TOLERANCE,
 ) -> Any:
-    """The fitted model as an ONNX graph, for onnxruntime and other programs that know nothing of
-    Python.
+    """Export a fitted model as an ONNX graph, for onnxruntime and other programs without Python.
 
-    A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) where the model
-    gives them, and ``decision``, shaped as ``decision_function`` shapes it; a regression has
-    ``prediction``. Rows with NaN or infinities, which the model refuses, have NaN as numbers and a
-    label that is none of the classes: ``""``, NaN, or -2⁶³. The input is ``X`` (n, n_features);
-    where a pipeline takes columns of texts, there is one input (n, 1) for every column, under its
-    name, and a missing text is the empty text.
+    A classifier has the outputs ``label`` (n,), ``probabilities`` (n, n_classes) if the model has
+    them, and ``decision``, with the shape of ``decision_function``. A regression has
+    ``prediction``. For rows with NaN or infinities, which the model refuses, numbers are NaN and
+    the label is none of the classes: ``""``, NaN, or -2⁶³. The input is ``X`` (n, n_features). If
+    a pipeline takes columns of strings, there is one input (n, 1) for every column, with the name
+    of the column; a missing string is the empty string.
 
-    The graph is run on the rows given, or on the training rows that the model keeps, and compared
-    with the model itself in float64 on the same (rounded) rows. The largest difference, relative to
-    the largest value of that output, is stored in the graph: see `measured_error`.
+    The graph is run on the given rows, or on the training rows that the model keeps, and compared
+    with the model itself in float64 on the same (rounded) rows. The largest difference, relative
+    to the largest value of that output, is stored in the graph: see `measured_error`.
 
     Parameters
     ----------
     model : estimator
-        One of ours, fitted, with any kernel but a Python function; or a Pipeline that ends in one,
-        with StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer, OneHotEncoder,
-        PCA, feature selection, ColumnTransformer and pipelines of them before it.
+        A fitted estimator of fitonce with any kernel except a Python function; or a Pipeline that
+        ends in one, after StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer,
+        OneHotEncoder, PCA, feature selection, ColumnTransformer and pipelines of these.
     X : array-like or data frame, default=None
-        Rows to measure the error on. None takes the model's training rows (its landmarks, if it has
-        them); of a pipeline only the last step is then measured. Needed for
+        Rows for measuring the error. None uses the training rows of the model (its landmarks, if it
+        has them); for a pipeline, this measures only the last step. Required for
         ``kernel="precomputed"``.
     path : str or path, default=None
-        A file to write, complete or not at all.
+        A file to write, completely or not at all.
     dtype : {"float32", "float64"}, default="float32"
-        Of the input and of the outputs.
+        Type of the input and of the outputs.
     arithmetic : {"float64", "float32"}, default="float64"
-        What is computed with in between. In float32 large terms of opposite sign cancel, the more
-        the smaller alpha is. Choose it for devices that have no float64.
+        Type of the internal computations. In float32, large terms of opposite sign cancel, the more
+        the smaller alpha is. Use it for devices without float64.
     tolerance : float, default=1e-6
-        The largest difference to accept.
+        Largest acceptable difference.
 
     Returns
     -------
@@ -72,8 +71,8 @@ def to_onnx(
     Raises
     ------
     ValueError
-        Where the graph differs from the model by more than the tolerance, or something in the model
-        has no form in ONNX.
+        If the graph differs from the model by more than the tolerance, or a part of the model
+        cannot be expressed in ONNX.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def to_onnx(
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r} instead.")
     for package in ("onnx", "onnxruntime"):
         _imported(package)
-    from .convert import converted  # which needs them
+    from .convert import converted  # needs these packages
 
     proto = converted(model, X, dtype, arithmetic, tolerance)
     if path is not None:
@@ -106,14 +105,14 @@ def to_onnx(
 
 
 def measured_error(graph: Any) -> float:
-    """The largest relative difference between a graph of `to_onnx` and its model, as measured when
-    it was made: on the rows that `to_onnx` was given. Without rows it is that of the model alone,
-    and says nothing of the steps of a pipeline before it.
+    """The largest relative difference between a graph of `to_onnx` and its model, measured when the
+    graph was made, on the rows passed to `to_onnx`. Without rows, it is that of the model alone,
+    not of the pipeline steps before it.
 
     Parameters
     ----------
     graph : onnx.ModelProto, str or path
-        The graph, or the file with it.
+        The graph, or its file.
 
     Returns
     -------
@@ -124,8 +123,8 @@ def measured_error(graph: Any) -> float:
     found = {entry.key: entry.value for entry in graph.metadata_props}
     if ERROR_KEY not in found:
         raise ValueError(
-            "this ONNX graph was not made by fitonce.to_onnx(): it does not say what error was "
-            "measured."
+            "this ONNX graph was not made by fitonce.to_onnx(): it does not contain the error that "
+            "was measured."
         )
     return float(found[ERROR_KEY])
 

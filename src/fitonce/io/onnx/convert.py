@@ -1,4 +1,4 @@
-"""From a fitted model to a graph, run in onnxruntime beside the model that it was made from."""
+"""From a fitted model to a graph, which is run in onnxruntime and compared with the model."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from .transformers import transformed
 ROWS_KEY, COLUMNS_KEY = "fitonce.measured_on", "fitonce.columns"
 REASONS = {
     "overflow": 'values overflow. Scale the targets, use dtype="float64"',
-    "float32": "large terms of k(x, X) A cancel, and with them the leading digits. Use "
+    "float32": "large terms of k(x, X) A cancel, which loses the leading digits. Use "
     'arithmetic="float64", or a model with a larger alpha',
     "float64": "alpha is so small that even float64 keeps few digits of k(x, X) A, or a step of "
-    'the pipeline takes rounded rows for others. Use dtype="float64", or a model with a larger '
+    'the pipeline treats rounded rows differently. Use dtype="float64", or a model with a larger '
     "alpha",
 }
-METHODS = {  # of the model, for each output of the graph
+METHODS = {  # method of the model for each output of the graph
     "label": "predict",
     "probabilities": "predict_proba",
     "decision": "decision_function",
@@ -37,9 +37,9 @@ METHODS = {  # of the model, for each output of the graph
 
 
 def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float) -> Any:
-    """The ONNX model, with the error that was measured.
+    """The ONNX model, with the measured error.
 
-    Without rows to measure on, the last step is measured alone on the training rows it keeps.
+    Without rows, only the last step is measured, on the training rows that it keeps.
     """
     model = portable(model)
     *steps, final = steps_of(model) or [None]
@@ -71,8 +71,8 @@ def _built(steps: Sequence[Any], final: Any, dtype: str, arithmetic: str) -> tup
 
 
 def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
-    """The largest difference of any output of graph and model, relative to the largest value of
-    that output.
+    """The largest difference between any output of graph and model, relative to the largest value
+    of that output.
     """
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
@@ -94,7 +94,7 @@ def _difference(model: Any, graph: Graph, inputs: Inputs, X: Any) -> float:
 
 
 def _worst_tie(wrong: np.ndarray, decision: np.ndarray) -> float:
-    """How far from a tie the rows with wrong labels are, relative to the largest decision."""
+    """How far the rows with wrong labels are from a tie, relative to the largest decision."""
     scores = (
         np.column_stack([np.zeros_like(decision), decision]) if decision.ndim == 1 else decision
     )
@@ -103,7 +103,7 @@ def _worst_tie(wrong: np.ndarray, decision: np.ndarray) -> float:
 
 
 def _relative(found: Any, expected: Any) -> float:
-    """The largest difference in any column, relative to the column's largest value."""
+    """The largest difference in any column, relative to the largest value of the column."""
     expected = np.asarray(expected, dtype=np.float64).reshape(len(expected), -1)
     found = np.asarray(found, dtype=np.float64).reshape(expected.shape)
     difference = np.abs(found - expected).max(axis=0)
@@ -113,15 +113,16 @@ def _relative(found: Any, expected: Any) -> float:
 
 
 def _judge(error: float, tolerance: float, arithmetic: str) -> None:
-    """Refuse an error above the tolerance, warn of one that was allowed for."""
+    """Refuse an error above the tolerance; warn about one that was allowed."""
     if error > tolerance:
         reason = REASONS[arithmetic if np.isfinite(error) else "overflow"]
         raise ValueError(
-            f"in {arithmetic} the graph's outputs differ from the model's by {error:.1e} of their "
-            f"size (tolerance {tolerance:.1e}): {reason}, or raise the tolerance if that is good "
-            "enough."
+            f"in {arithmetic}, the outputs of the graph differ from those of the model by "
+            f"{error:.1e} of their size (tolerance {tolerance:.1e}): {reason}, or raise the "
+            "tolerance if that is good enough."
         )
     if error > TOLERANCE:
         warn_numerical(
-            f"the graph's outputs differ from the model's by up to {error:.1e} of their size."
+            f"the outputs of the graph differ from those of the model by up to {error:.1e} of "
+            "their size."
         )

@@ -1,4 +1,4 @@
-"""An ONNX graph under construction, and the values in it, to compute with as with arrays."""
+"""An ONNX graph under construction, and values that can be used like arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 
 from ...core.version import __version__
 
-OPSET = 19  # the first with comparisons of texts; onnxruntime 1.15 and later
+OPSET = 19  # the first with comparisons of strings; onnxruntime 1.15 and later
 IR_VERSION = 9
 MOST_BYTES = 2**31 - 2**20  # protobuf's limit, with room for the nodes
 COLUMNS = np.array([1], dtype=np.int64)  # the second axis
@@ -30,7 +30,7 @@ class Graph:
     def op(self, kind: str, *operands: Any, name: str | None = None, **attributes: Any) -> Value:
         """The result of an ONNX operator on values and constants.
 
-        Constants that are real numbers are taken in the arithmetic's precision.
+        Real constants are converted to the precision of the arithmetic.
         """
         names = [(x if isinstance(x, Value) else self.constant(x, True)).name for x in operands]
         result = name or self._fresh()
@@ -38,7 +38,7 @@ class Graph:
         return Value(self, result)
 
     def constant(self, value: Any, rounded: bool = False) -> Value:
-        """Numbers, truth values or texts as they are, or with real numbers rounded."""
+        """Numbers, booleans or strings as they are, or with real numbers rounded."""
         array, name = np.atleast_1d(value), self._fresh()
         array = array.astype(self.arithmetic) if rounded and array.dtype.kind == "f" else array
         self.constants.append(numpy_helper.from_array(array, name))
@@ -52,12 +52,12 @@ class Graph:
         return Value(self, name)
 
     def proto(self, properties: dict[str, str]) -> Any:
-        """The whole as ONNX writes it."""
+        """The complete graph as a protobuf."""
         size = sum(constant.ByteSize() for constant in self.constants)
         if size > MOST_BYTES:
             raise ValueError(
                 f"the graph would have {size / 2**30:.1f} GiB of training rows and coefficients, "
-                "and an ONNX file holds 2: fit with fewer landmarks."
+                "but an ONNX file is limited to 2 GiB: fit with fewer landmarks."
             )
         graph = helper.make_graph(self.nodes, "fitonce", self.inputs, self.outputs, self.constants)
         proto = helper.make_model(
@@ -73,7 +73,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor in a graph; as rows (n, p), numbers in the arithmetic's precision."""
+    """A tensor in a graph; as rows (n, p), numbers in the precision of the arithmetic."""
 
     graph: Graph
     name: str
@@ -115,23 +115,23 @@ class Value:
         return self
 
     def cast(self, dtype: Any = None) -> Value:
-        """In another type; None is the arithmetic's."""
+        """The value in another type; None is the type of the arithmetic."""
         kind = np.dtype(self.graph.arithmetic if dtype is None else dtype)
         return self.op("Cast", to=helper.np_dtype_to_tensor_dtype(kind))
 
     def give(self, name: str, *width: int, dtype: Any = None) -> None:
-        """Make the value an output of the graph; None is the precision of its numbers."""
+        """Make the value an output of the graph; None keeps the precision of its numbers."""
         described = _described(name, self.graph.dtype if dtype is None else dtype, *width)
         self.op("Cast", name=name, to=described.type.tensor_type.elem_type)
         self.graph.outputs.append(described)
 
 
 def beside(first: Value, *others: Value) -> Value:
-    """The columns of all of them."""
+    """The columns of all values, concatenated."""
     return first.op("Concat", *others, axis=1) if others else first
 
 
 def _described(name: str, dtype: Any, *width: int) -> Any:
-    """What ONNX says of a tensor (n, *width)."""
+    """The ONNX description of a tensor (n, *width)."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     return helper.make_tensor_value_info(name, kind, ["n", *width])

@@ -1,4 +1,4 @@
-"""What a graph takes: one matrix of numbers, or one input for every column that is used."""
+"""The inputs of a graph: one numeric matrix, or one input for every column that is used."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from sklearn.pipeline import Pipeline
 
 from .graph import Graph, Value, beside
 
-OUTPUTS = ("label", "probabilities", "decision", "prediction")  # no input has such a name
+OUTPUTS = ("label", "probabilities", "decision", "prediction")  # names that no input may have
 TEXTS = np.frompyfunc(lambda value: value if isinstance(value, str) else "", 1, 1)
 
 
 class Role(IntEnum):
-    """What is done with an input column; the greater counts where it is used twice."""
+    """How an input column is used; if it is used twice, the greater counts."""
 
     UNUSED = 0
     NUMBER = 1  # computed with
-    CATEGORY = 2  # numbers compared with those that an encoder knows
+    CATEGORY = 2  # numbers compared with the categories of an encoder
     TEXT = 3
 
 
 class InputColumn(NamedTuple):
-    """An input column: its place, its name and what is done with it."""
+    """An input column: its position, its name and its role."""
 
     number: int
     name: str
@@ -42,12 +42,12 @@ class Inputs:
 
     dtype: np.dtype[Any]
     columns: list[InputColumn]
-    named: bool  # by the data frame that was fitted on
-    by_column: bool  # one input for each, not one matrix
+    named: bool  # whether the model was fitted on a data frame
+    by_column: bool  # one input for each column, not one matrix
 
     @classmethod
     def of(cls, steps: Sequence[Any], first: Any, dtype: np.dtype[Any]) -> Inputs:
-        """The inputs of a pipeline's steps, of which `first` takes them."""
+        """The inputs of the steps of a pipeline, of which `first` takes them."""
         width, given = int(first.n_features_in_), getattr(first, "feature_names_in_", None)
         names = [f"x{number}" for number in range(width)] if given is None else map(str, given)
         roles = column_roles(steps, width)
@@ -57,7 +57,7 @@ class Inputs:
         return cls(dtype, used, given is not None, by_column)
 
     def add_to(self, graph: Graph) -> Rows:
-        """The rows as the first step of a pipeline takes them."""
+        """The rows in the form that the first step of a pipeline takes."""
         if not self.by_column:
             return graph.input("X", self.dtype, len(self.columns)).cast()
         values, texts = {}, {column.number for column in self.columns if column.role is Role.TEXT}
@@ -67,13 +67,13 @@ class Inputs:
         return Columns(values, texts)
 
     def rows(self, X: Any) -> Any:
-        """A data frame where the model knows the names of its columns, else a dense array."""
+        """A data frame if the model knows the names of its columns, else a dense array."""
         if self.named and hasattr(X, "columns"):
             return X
         return np.asarray(X.toarray() if sp.issparse(X) else X)
 
     def feeds(self, rows: Any) -> dict[str, np.ndarray]:
-        """The rows as onnxruntime takes them; a missing text is the empty text."""
+        """The rows for onnxruntime; a missing string is the empty string."""
         feeds = {_input_name(column.name): self._fed(rows, column) for column in self.columns}
         return feeds if self.by_column else {"X": np.hstack(list(feeds.values()))}
 
@@ -84,9 +84,9 @@ class Inputs:
         return TEXTS(values) if column.role is Role.TEXT else values.astype(self.dtype)
 
     def rounded(self, rows: Any) -> Any:
-        """The rows as the graph sees them: numbers rounded to its input's precision.
+        """The rows as the graph sees them: numbers rounded to the precision of its input.
 
-        Categories stay what they are.
+        Categories stay unchanged.
         """
         numbers = {
             column: self._fed(rows, column)[:, 0].astype(np.float64)
@@ -103,23 +103,23 @@ class Inputs:
 
 
 def _input_name(name: str) -> str:
-    """The name of a column's input, which must not be that of an output."""
+    """The name of the input of a column, which must not be the name of an output."""
     return f"column {name}" if name in OUTPUTS or name.startswith("fitonce/") else name
 
 
 @dataclass(frozen=True)
 class Columns:
-    """A table: a value (n, 1) for every column that is used, numbers or texts."""
+    """A table: a value (n, 1) for every column that is used, numbers or strings."""
 
     values: dict[int, Value]
     texts: set[int]
-    nonempty: set[int] = field(default_factory=set)  # texts of which empty ones were filled
+    nonempty: set[int] = field(default_factory=set)  # columns whose empty strings were filled
 
     def matrix(self) -> Value:
         if self.texts:
             raise ValueError(
-                "a column of texts reaches a step that takes numbers: encode it, for example with "
-                "OneHotEncoder."
+                "a column of strings reaches a step that takes numbers: encode it, for example "
+                "with OneHotEncoder."
             )
         return beside(*self.values.values())
 
@@ -133,13 +133,13 @@ class Columns:
 Rows = Value | Columns
 
 
-# ---- what the steps of a pipeline do with their columns ------------------------------------------
+# ---- how the steps of a pipeline use their columns -----------------------------------------------
 
 
 def steps_of(model: Any) -> list[Any]:
-    """The steps of a pipeline, and of pipelines in it, that do something.
+    """The steps of a pipeline, and of pipelines in it, without those that do nothing.
 
-    Of any other estimator, itself.
+    For any other estimator, itself.
     """
     if model is None or isinstance(model, str):
         return []
@@ -149,7 +149,7 @@ def steps_of(model: Any) -> list[Any]:
 
 
 def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
-    """The role of each input column, by what the first steps learnt from it."""
+    """The role of each input column, from what the first steps learned from it."""
     first = steps[0] if steps else None
     width = getattr(first, "n_features_in_", width)
     if isinstance(first, ColumnTransformer):
@@ -163,7 +163,7 @@ def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
     if isinstance(first, SimpleImputer):
         kept = [number for number, fill in enumerate(first.statistics_) if fill == fill]
         later = column_roles(steps[1:], len(kept))
-        for number, role in zip(kept, later, strict=False):  # further ones are indicators
+        for number, role in zip(kept, later, strict=False):  # any further ones are indicators
             text = isinstance(first.statistics_[number], str)
             roles[number] = Role.TEXT if text else max(role, Role.NUMBER)
     for number, known in enumerate(getattr(first, "categories_", ())):
@@ -173,7 +173,7 @@ def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
 
 
 def selections(transformer: ColumnTransformer) -> list[tuple[Any, list[int]]]:
-    """Each part of a ColumnTransformer that gives columns, with the numbers of those it takes."""
+    """Each part of a ColumnTransformer that returns columns, with the indices of its columns."""
     names, width = getattr(transformer, "feature_names_in_", ()), transformer.n_features_in_
     taken = [
         (part, _numbers(columns, list(names), width))
@@ -184,7 +184,7 @@ def selections(transformer: ColumnTransformer) -> list[tuple[Any, list[int]]]:
 
 
 def _numbers(columns: Any, names: list[Any], width: int) -> list[int]:
-    """InputColumn numbers of what scikit-learn takes as columns: names, numbers, slices, masks."""
+    """Column indices from the forms that scikit-learn accepts: names, indices, slices, masks."""
     if isinstance(columns, slice):
         start, stop = (
             names.index(end) if isinstance(end, str) else end

@@ -34,11 +34,11 @@ LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of
 
 
 def add_model(model: Any, x: Value) -> None:
-    """f(x) = k(x, X) A + b and what follows from it, as outputs."""
+    """Add f(x) = k(x, X) A + b and what follows from it as outputs."""
     if getattr(model, "confounds_", None) is not None:
         raise ValueError(
-            "a model with confounds has no ONNX graph: its predictions need the confounds of every "
-            "row beside its features. Use fitonce.save."
+            "a model with confounds cannot be exported to ONNX: its predictions need the confounds "
+            "of every row. Use fitonce.save instead."
         )
     solution, width = solution_of(model), model.dual_coef_.shape[1:]
     linear = solution.coef is not None
@@ -51,26 +51,26 @@ def add_model(model: Any, x: Value) -> None:
 
 
 def _no_number(x: Value) -> Value:
-    """Zero (n, 1), NaN for rows with NaN or an infinity, which the model refuses.
+    """Zero (n, 1), or NaN for rows with NaN or an infinity, which the model refuses.
 
-    A maximum or a clipped value further on may lose a NaN, and exp(-∞) is a number.
+    A later maximum or clipping may lose a NaN, and exp(-∞) is a number.
     """
     return x.row_sums() * 0.0
 
 
 def training_rows(model: Any) -> np.ndarray:
-    """The rows that the model is made of."""
+    """The rows stored in the model."""
     if not hasattr(model, "X_fit_"):
         precomputed = fitted_kernel(model).precomputed
         raise ValueError(
-            f"pass X, some rows{' of the kernel with the training rows' if precomputed else ''} to "
-            "measure the error on: this model keeps none."
+            f"pass X, some rows{' of the kernel with the training rows' if precomputed else ''} "
+            "for measuring the error: this model keeps none."
         )
     rows = model.X_fit_.toarray() if sp.issparse(model.X_fit_) else model.X_fit_
     return np.asarray(rows, dtype=np.float64)
 
 
-# ---- kernels: k(x, X) (n, n_fit) of new rows x with the rows X that the model is made of ---------
+# ---- kernels: k(x, X) (n, n_fit) of new rows x with the rows X stored in the model ---------------
 
 
 def _kernel(model: Any, x: Value) -> Value:
@@ -83,7 +83,7 @@ def _kernel(model: Any, x: Value) -> Value:
 
 
 def _sum(kernel: SummedKernel, x: Value, X: np.ndarray) -> Value:
-    """Σ θ k of columns. A row of equal weights: onnxruntime would fuse a single number."""
+    """Σ θ k over columns. Uses a row of equal weights: onnxruntime would fuse a single number."""
     parts = []
     for number in np.flatnonzero(kernel.weights):
         member = kernel.members[number]
@@ -99,12 +99,13 @@ def _sum(kernel: SummedKernel, x: Value, X: np.ndarray) -> Value:
 def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
     if isinstance(kernel, MatrixKernel):
         raise ValueError(
-            "a precomputed matrix in a sum of kernels has no form in ONNX: use named kernels."
+            "a precomputed matrix in a sum of kernels cannot be exported to ONNX: use named "
+            "kernels."
         )
     if callable(kernel.function):
         raise ValueError(
-            f"the kernel {kernel.function!r} is a Python function and has no form in ONNX: use "
-            "one of the named kernels."
+            f"the kernel {kernel.function!r} is a Python function and cannot be exported to ONNX: "
+            "use one of the named kernels."
         )
     R = kernel.projection
     if R is not None:
@@ -114,17 +115,17 @@ def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
 
 
 def _linear(x: Value, X: np.ndarray) -> Value:
-    """x·X. Factors go into X.
+    """x·X. Factors are put into X.
 
-    Onnxruntime fuses a single number beside a product with it, rounded to float32.
+    onnxruntime would fuse a single number next to a product, rounded to float32.
     """
     return x @ X.T
 
 
 def _squared(x: Value, X: np.ndarray, gamma: Any) -> Value:
-    """Σ γ (u - U)² with u = x - centre.
+    """Σ γ (u - U)² with u = x - center.
 
-    The centre takes nothing from the distances, and much from their rounding.
+    The center does not change the distances, but reduces their rounding errors.
     """
     gammas = np.broadcast_to(gamma, X.shape[1:])
     U = X - X.mean(axis=0)
@@ -149,8 +150,8 @@ def _matern52(x: Value, X: np.ndarray, *, gamma: float) -> Value:
 
 
 def _summed(x: Value, X: np.ndarray, size: str) -> Value:
-    """The sizes of x - X, summed feature by feature in a scan, so that no more than (n, n_fit) is
-    kept.
+    """The distances of x - X, summed feature by feature in a scan, so that only (n, n_fit) numbers
+    are kept.
     """
     kind = {4: "float", 8: "double"}[x.graph.arithmetic.itemsize]
     distance_in_one_feature = parser.parse_graph(f"""
@@ -171,7 +172,9 @@ def _laplacian(x: Value, X: np.ndarray, *, gamma: float) -> Value:
 
 
 def _exponential(x: Value, X: np.ndarray, *, gamma: float) -> Value:
-    """From differences: the root of a rounded zero is not zero, and this kernel has a tip there."""
+    """From differences: the root of a rounded zero is not zero, and this kernel has a cusp
+    there.
+    """
     squared = _summed(x, X, "Mul (difference, difference)")
     return (squared.op("Sqrt") * -gamma).op("Exp")
 
@@ -186,7 +189,7 @@ def _sigmoid(x: Value, X: np.ndarray, *, gamma: float, coef0: float) -> Value:
 
 def _cosine(x: Value, X: np.ndarray) -> Value:
     norms, norm = np.linalg.norm(X, axis=1, keepdims=True), (x * x).row_sums().op("Sqrt")
-    divisor = x.graph.op("Where", norm.op("Equal", 0.0), 1.0, norm)  # a row of zeros stays one
+    divisor = x.graph.op("Where", norm.op("Equal", 0.0), 1.0, norm)  # a row of zeros stays zero
     return _linear(x / divisor, X / np.where(norms == 0, 1.0, norms))
 
 
@@ -208,7 +211,7 @@ KERNELS: dict[Any, Callable[..., Value]] = {
 
 
 def _give_classes(model: Any, values: Value) -> None:
-    """Labels, and probabilities where the model has them."""
+    """Labels, and probabilities if the model has them."""
     n_classes = len(model.classes_)
     if is_binary(model):
         codes = values.op("Greater", 0.0).cast(np.int64).flat()
@@ -219,28 +222,28 @@ def _give_classes(model: Any, values: Value) -> None:
     labels = _labels(model.classes_)
     values.graph.constant(labels).op("Gather", codes).give("label", dtype=labels.dtype)
     if hasattr(model, "predict_proba"):
-        p = _probabilities(model, values) + values.row_sums() * 0.0  # NaN survives no clipping
+        p = _probabilities(model, values) + values.row_sums() * 0.0  # clipping would lose NaN
         p.give("probabilities", n_classes)
 
 
 def _labels(classes: np.ndarray) -> np.ndarray:
-    """Labels as ONNX has them: texts, truth values, 64-bit integers or floats; and at the end the
-    one of a row that the model refuses.
+    """Labels in ONNX types: strings, booleans, 64-bit integers or floats; and last the label of a
+    row that the model refuses.
 
-    Truth values have none: onnxruntime stops at such a row, as the model does.
+    Booleans have none: onnxruntime stops at such a row, as the model does.
     """
     kind = classes.dtype.kind if classes.dtype.kind in LABELS else "O"
     if kind == "O" and not all(isinstance(label, str) for label in classes):
         raise ValueError(
-            "labels must be texts, integers, floats or truth values to be exported, got "
+            "labels must be strings, integers, floats or booleans to be exported, got "
             f"{classes.tolist()[:3]} instead."
         )
     dtype, none = LABELS[kind]
     labels = classes.astype(dtype)
     if kind == "u" and classes.max() > np.iinfo(np.int64).max:
         raise ValueError(
-            "whole numbers as labels must be below 2⁶³ to be exported, got "
-            f"{classes.max()} instead: use texts."
+            "integer labels must be below 2⁶³ to be exported, got "
+            f"{classes.max()} instead: use strings."
         )
     told_apart = none is not None and none not in labels.tolist()
     return np.append(labels, np.array([none], dtype=dtype)) if told_apart else labels
@@ -277,7 +280,7 @@ def _top_label_isotonic(p: Value, steps: np.ndarray, n_classes: int) -> Value:
     others = top.op("Where", 0.0, p)
     rest = others.row_sums().op("Max", float(np.finfo(p.graph.arithmetic).tiny))
     second = others.op("ReduceMax", COLUMNS, keepdims=1)
-    least = (second + second * 1e-9) / (rest + second)  # a factor of 1 + 1e-9 is taken for 1
+    least = (second + second * 1e-9) / (rest + second)  # a factor of 1 + 1e-9 counts as 1
     confidence = _interpolated(p.op("ReduceMax", COLUMNS, keepdims=1), steps).op("Max", least)
     result = top.op("Where", confidence, others * ((1.0 - confidence) / rest))
     return result / result.row_sums()

@@ -23,7 +23,7 @@ from .inputs import Columns, Rows, selections, steps_of
 
 
 def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
-    """The rows after fitted transformers, one after the other."""
+    """The rows after fitted transformers, applied in order."""
     for step in steps:
         if type(step) in CONVERTERS:
             rows = CONVERTERS[type(step)](step, rows)
@@ -32,8 +32,8 @@ def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
         else:
             known = ", ".join(kind.__name__ for kind in CONVERTERS)
             raise ValueError(
-                f"{type(step).__name__} has no form in ONNX here, where {known} and feature "
-                "selection have one: transform the rows before, and export the estimator alone."
+                f"{type(step).__name__} cannot be exported to ONNX; {known} and feature selection "
+                "can: transform the rows first, and export the estimator alone."
             )
     return rows
 
@@ -48,8 +48,8 @@ def _column_transformer(step: ColumnTransformer, rows: Rows) -> Rows:
 def _function(step: FunctionTransformer, rows: Rows) -> Rows:
     if step.func is not None:
         raise ValueError(
-            f"FunctionTransformer with func={step.func!r} has no form in ONNX here: transform the "
-            "rows before."
+            f"FunctionTransformer with func={step.func!r} cannot be exported to ONNX: transform "
+            "the rows first."
         )
     return rows
 
@@ -58,7 +58,7 @@ def _function(step: FunctionTransformer, rows: Rows) -> Rows:
 
 
 def _affine(rows: Rows, less: Any, over: Any) -> Value:
-    """(x - less) / over; None leaves a part out."""
+    """(x - less) / over; None omits a part."""
     x = rows.matrix()
     x = x if less is None else x - less
     return x if over is None else x / over
@@ -80,7 +80,7 @@ def _pca(step: PCA, rows: Rows) -> Rows:
     return _affine(rows, step.mean_, None) @ axes
 
 
-# ---- gaps ----------------------------------------------------------------------------------------
+# ---- missing values ------------------------------------------------------------------------------
 
 
 def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
@@ -101,11 +101,11 @@ def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
 
 
 def _text_imputer(step: SimpleImputer, rows: Columns) -> Rows:
-    """Texts column by column; a missing one is the empty text."""
+    """Strings column by column; a missing one is the empty string."""
     if step.add_indicator or len(rows.texts) < len(rows.values):
         raise ValueError(
-            "SimpleImputer of texts has a form in ONNX only without add_indicator, and on columns "
-            "that are all texts."
+            "SimpleImputer for strings can be exported to ONNX only without add_indicator, and "
+            "only if all its columns are strings."
         )
     marks = ["", *([step.missing_values] if isinstance(step.missing_values, str) else [])]
     filled = dict(rows.values)
@@ -130,8 +130,8 @@ def _one_hot(step: OneHotEncoder, rows: Rows) -> Rows:
 
 
 def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
-    """One column for each frequent category, in order, then one for the infrequent ones together,
-    less the dropped one.
+    """One column for each frequent category, in order, then one for all infrequent ones, without
+    the dropped one.
     """
     categories = list(step.categories_[number])
     _check_categories(column, categories)
@@ -140,7 +140,7 @@ def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
     places = [place for place, category in enumerate(categories) if not _among(category, rare)]
     hot = _equals(column, [categories[place] for place in places])
     if rare and step.handle_unknown in ("infrequent_if_exist", "warn"):
-        hot = beside(hot, 1.0 - hot.row_sums())  # whatever is not frequent
+        hot = beside(hot, 1.0 - hot.row_sums())  # everything that is not frequent
     elif rare:
         hot = beside(hot, _equals(column, rare).row_sums())
     dropped = None if step.drop_idx_ is None else step.drop_idx_[number]
@@ -157,7 +157,7 @@ def _among(value: Any, values: Sequence[Any]) -> bool:
 
 
 def _equals(column: Rows, values: Sequence[Any]) -> Value:
-    """Ones where the column has the value, a column for each."""
+    """Ones where the column has the value, one column for each value."""
     if isinstance(column, Columns):
         return column.values[0].op("Equal", _texts(*map(_text, values))).cast()
     numbers = _rounded(values, column.graph)
@@ -168,31 +168,31 @@ def _equals(column: Rows, values: Sequence[Any]) -> Value:
 
 
 def _text(value: Any) -> str:
-    """None and NaN are missing texts, which are empty ones."""
+    """None and NaN are missing strings, which are empty."""
     return value if isinstance(value, str) else ""
 
 
 def _rounded(values: Sequence[Any], graph: Graph) -> np.ndarray:
-    """Numbers that the input is compared with, rounded as the input is."""
+    """Numbers to compare the input with, rounded like the input."""
     least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
     return np.array(values, dtype=np.float64).astype(least).astype(np.float64)
 
 
 def _check_categories(column: Rows, categories: Sequence[Any]) -> None:
-    """Refuse categories that are different for the model and the same for the graph."""
+    """Refuse categories that differ for the model but not for the graph."""
     if not isinstance(column, Columns):
         _check_numbers(column.graph, categories, "the categories of OneHotEncoder")
     elif list(map(_text, categories)).count("") > 1 or (column.nonempty and "" in categories):
         raise ValueError(
-            "the texts of a column are both empty and missing (None or NaN), which is the same in "
-            "ONNX: the graph's labels would be wrong. Replace empty texts by None, or missing ones "
-            "by a word, before the pipeline is fitted."
+            "a column contains both empty and missing strings (None or NaN), which are the same in "
+            "ONNX, so the labels of the graph would be wrong. Before fitting the pipeline, replace "
+            "empty strings by None, or missing ones by a word."
         )
 
 
 def _check_numbers(graph: Graph, values: Sequence[Any], what: str) -> None:
-    """Refuse numbers that rounding makes alike, and whole numbers that it changes: in float32
-    those above 2²⁴ are the same as their neighbours.
+    """Refuse numbers that become equal by rounding, and integers that change: in float32, integers
+    above 2²⁴ cannot be distinguished from their neighbors.
     """
     numbers = [value.item() if isinstance(value, np.generic) else value for value in values]
     seen = dict(zip(numbers, _rounded(values, graph).tolist(), strict=True))
@@ -203,9 +203,10 @@ def _check_numbers(graph: Graph, values: Sequence[Any], what: str) -> None:
         least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
         culprit = next(iter([*changed, *alike, None]))
         raise ValueError(
-            f"{what} cannot all be told apart in {least}, got {culprit!r} among them: the graph's "
-            'labels would be wrong. Use dtype="float64" and arithmetic="float64", or turn these '
-            "numbers into texts before the pipeline is fitted."
+            f"{what} cannot all be distinguished in {least}, for example {culprit!r}, so the "
+            "labels of "
+            'the graph would be wrong. Use dtype="float64" and arithmetic="float64", or convert '
+            "these numbers to strings before fitting the pipeline."
         )
 
 
