@@ -280,7 +280,7 @@ def test_classes_of_another_version_are_told_from_foreign_ones(saved):
     )
     with pytest.raises(
         ValueError,
-        match=r"contains fitonce\.estimators\.svc\.LaterClass, .* written by fitonce 9\.0, and this",
+        match=r"contains fitonce\.estimators\.svc\.LaterClass, .* written by fitonce 9\.0, and",
     ):
         load(saved)
 

@@ -286,7 +286,7 @@ def test_a_source_that_grows_between_passes():
 
 def test_arrays_that_are_no_rows():
     for bad in (X[:, 0], X[:0], X[None]):
-        with pytest.raises(ValueError, match="must be two-dimensional .* and not empty"):
+        with pytest.raises(ValueError, match=r"must be two-dimensional .* and not empty"):
             open_rows(bad)
 
 
