@@ -21,6 +21,8 @@ from sklearn.preprocessing import (
 )
 
 from fitonce import (
+    KernelCommitteeClassifier,
+    KernelCommitteeRegressor,
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
@@ -91,6 +93,36 @@ def test_tuned_models_with_tiny_alphas_agree():
     ):
         model.fit(X, y)
         assert_agrees(to_onnx(model), model, X, 1e-6)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_committees_agree(n_classes):
+    X, y = data(n_classes=n_classes)
+    new, _ = data(seed=1)
+    members = [
+        KernelFisherDiscriminant(**KERNELS["rbf"]),
+        KernelFisherDiscriminant("linear", calibration="sigmoid", **KERNELS["linear"]),
+        LeastSquaresSVC("laplacian", calibration="isotonic", **KERNELS["laplacian"]),
+    ]
+    model = KernelCommitteeClassifier(members).fit(X, np.array(["a", "b", "c"])[y])
+    assert len(model.members_) > 1
+    graph = to_onnx(make_pipeline(StandardScaler().fit(np.eye(4)), model), new)
+    assert measured_error(graph) < 1e-6
+    assert_agrees(to_onnx(model, new, dtype="float64"), model, new, 1e-9, np.float64)
+    bad = run(to_onnx(model), np.full((1, 4), np.nan))
+    assert np.isnan(bad["probabilities"]).all() and bad["label"] == [""]
+
+
+@pytest.mark.parametrize("n_targets", [0, 2])
+def test_committees_of_numbers_agree(n_targets):
+    X, _ = data()
+    noise = np.random.default_rng(0).normal(size=(len(X), 2))
+    y = np.sin(X[:, :2]) + X[:, 2:] + 0.5 * noise
+    y = y[:, 0] if n_targets == 0 else y
+    members = [KernelRidge(kernel=k, **KERNELS[k]) for k in ("rbf", "linear", "exponential")]
+    model = KernelCommitteeRegressor(members).fit(X, y)
+    assert len(model.members_) > 1
+    assert_agrees(to_onnx(model, dtype="float64"), model, X + 0.1, 1e-9, np.float64)
 
 
 def test_widths_per_feature_and_one_feature():

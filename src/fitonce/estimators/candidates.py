@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from ..core.arrays import take, to_numpy
 from ..core.doubt import doubts_once
 from ..tuning.tuner import Evaluated, Watch
+from .base import uncalibrated
 from .record import FitRecord
 from .setup import Folds, Training, setup_of
 
@@ -23,32 +24,59 @@ class Candidate:
     """One of the estimators given, at fixed parameters where its search tried several; and its
     held-out outputs: decisions before calibration, or predictions, of all rows.
 
-    `learned`: probabilities in place of decisions, from a fit on every training set.
+    `learned`: probabilities in place of decisions, from a fit on every training set. `fitted`: the
+    model of all rows, where it is there already.
     """
 
     number: int
     parameters: dict[str, Any]
     held_out: np.ndarray
     learned: bool = False
+    fitted: Any = None
+
+
+@dataclass(frozen=True)
+class Judging:
+    """On what candidates are judged: the rows as they came (X, y, weights, groups) and validated,
+    the committee's `cv` and its splits, None for leave-one-out.
+    """
+
+    rows: tuple[Any, Any, Any, Any]
+    training: Training
+    cv: Any
+    folds: Folds | None
+
+    @property
+    def given_folds(self) -> Folds | None:
+        """The splits, where `cv` has asked for them."""
+        return None if self.cv is None else self.folds
 
 
 def learns(estimator: Any) -> bool:
     """Whether a fit depends on the labels of all rows in more than the choice of a few numbers, so
     that leave-one-out after it is optimistic.
     """
-    metric = getattr(estimator, "metric", None)
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
     return bool(
         estimator.refine
-        or metric is not None
+        or learns_metric(estimator)
         or weighs
         or getattr(estimator, "readout", "lda") == "softmax"
     )
 
 
+def learns_metric(estimator: Any) -> bool:
+    return isinstance(getattr(estimator, "metric", None), str)
+
+
 def learning_folds(training: Training, classifier: bool) -> Folds:
-    """Where nothing else is asked for and a member learns: five folds, the same for all members."""
-    n, y = training.n_samples, training.y
+    """Where nothing else is asked for, what judges a member that learns: five folds, of whole
+    groups where there are groups.
+    """
+    n, y, groups = training.n_samples, training.y, training.groups
+    if groups is not None:
+        found = min(LEARNING_FOLDS, len(np.unique(groups)))
+        return list(GroupKFold(found).split(np.empty((n, 1)), y, groups))
     if classifier:
         smallest = int(np.unique(y[training.active], return_counts=True)[1].min())
         splitter: Any = StratifiedKFold(LEARNING_FOLDS, shuffle=True, random_state=0)
@@ -113,11 +141,44 @@ def refitted(
         return Candidate(number, {}, total / count, learned=True)
 
 
-def candidates_of(
-    number: int, estimator: Any, X: Any, y: Any, sample_weight: Any, folds: Folds | None
-) -> list[Candidate]:
-    """What one of the estimators given brings into the pool."""
+def with_metric(number: int, estimator: Any, judging: Judging) -> Candidate:
+    """An estimator that learns a metric, by what its own folds have held out: every row by a metric
+    that was learned without it. One fit, which is that of all rows too.
+    """
+    model = clone(estimator).set_params(cv=judging.given_folds)
+    X, y, sample_weight, groups = judging.rows
+    groups = groups if judging.cv is None else None
+    model.fit(X, y, sample_weight=sample_weight, groups=groups)
+    chosen = {"kernel": model.kernel_, "gamma": model.gamma_, "alpha": model.alpha_}
+    kept = model.metric_search_["kept"].split(",")[0]
+    model.set_params(cv=judging.cv)
+    return Candidate(number, chosen | {"metric": kept}, uncalibrated(model), fitted=model)
+
+
+def candidates_of(number: int, estimator: Any, judging: Judging) -> list[Candidate]:
+    """What one of the estimators given brings into the pool.
+
+    Closed forms hold out by the splits of the committee. What learns has the splits of `cv`, or
+    five folds.
+    """
+    training = judging.training
+    rows = training.X, training.y, training.weights
     if not learns(estimator):
-        return searched(number, estimator, X, y, sample_weight, folds)
-    assert folds is not None
-    return [refitted(number, estimator, X, y, sample_weight, folds)]
+        return searched(number, estimator, *rows, judging.folds)
+    if learns_metric(estimator):
+        return [with_metric(number, estimator, judging)]
+    folds = judging.given_folds or learning_folds(training, is_classifier(estimator))
+    return [refitted(number, estimator, *rows, folds)]
+
+
+def fitted_candidate(one: Candidate, estimator: Any, judging: Judging) -> Any:
+    """A candidate fitted on all rows, calibrated by the splits by which it was judged."""
+    X, y, sample_weight, _ = judging.rows
+    if one.fitted is not None:  # without its decomposition, where it comes from another process
+        kept = one.fitted._kept is not None
+        return one.fitted if kept else with_metric(one.number, estimator, judging).fitted
+    model = clone(estimator).set_params(**one.parameters)
+    if one.learned:
+        return model.fit(X, y, sample_weight=sample_weight)
+    model.set_params(cv=judging.folds).fit(X, y, sample_weight=sample_weight)
+    return model.set_params(cv=judging.cv)  # what users know it by, not a list of its splits

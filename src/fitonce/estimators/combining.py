@@ -8,16 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array
-from ..core.rows import is_rows
 from ..kernels import PARAMETERS
 from .base import KernelModel
-from .candidates import Candidate, candidates_of, learning_folds, learns
-from .setup import Folds, Training, folds_of, training_of
-from .verification import Verification, worst_of
+from .candidates import Candidate, Judging, candidates_of, fitted_candidate
+from .setup import Folds, Training, folds_of
+from .several import SeveralModels
 
 DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "rbf"},
@@ -28,23 +27,26 @@ DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
 )
 
 
-class KernelCommittee(BaseEstimator):
+class KernelCommittee(SeveralModels):
     """Shared by the committees; not for direct use."""
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __fitonce_route__ = "members and their weights are found on each training set"
     takes: ClassVar[tuple[type, ...]] = ()  # what members may be
     default: ClassVar[type] = KernelModel
-    members: Any
-    cv: Any
-    n_jobs: int | None
     members_: list[Any]
     weights_: np.ndarray
     candidates_: dict[str, Any]
 
+    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
+        self.members = members
+        self.cv = cv
+        self.n_jobs = n_jobs
+
     # ---- fit -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, confounds: Any = None
+    ) -> Self:
         """Try all candidates, weigh them by their held-out outputs, and fit those with a weight.
 
         Parameters
@@ -58,33 +60,28 @@ class KernelCommittee(BaseEstimator):
             Weight 2 equals a repeated row; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : None
+            Refused: a committee knows no confounds.
 
         Returns
         -------
         self
         """
         given = self.estimators()
-        training = training_of(clone(given[0]), X, y, sample_weight, groups)
-        if is_rows(training.X):
-            raise ValueError(
-                "a committee needs the rows in memory, got rows in files, blocks or Dask: gather "
-                "them, or use one estimator with landmarks=."
-            )
+        training = self._training(given[0], X, y, sample_weight, groups, confounds)
         classifier = not given[0].multi_output
         folds = folds_of(self.cv, training, classifier=classifier)
-        if folds is None and any(map(learns, given)):
-            folds = learning_folds(training, classifier)
-        rows = training.X, training.y, training.weights
+        judging = Judging((X, y, sample_weight, groups), training, self.cv, folds)
         jobs = (
-            delayed(candidates_of)(number, estimator, *rows, folds)
+            delayed(candidates_of)(number, estimator, judging)
             for number, estimator in enumerate(given)
         )
         pool = [one for found in Parallel(n_jobs=self.n_jobs)(jobs) for one in found]
         weights, scores = self._weigh(pool, given, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
 
-        fitted = [self._fitted(given, pool[k], folds, X, y, sample_weight) for k in order]
-        self.members_, self.weights_ = fitted, weights[order]
+        self.members_ = [fitted_candidate(pool[k], given[pool[k].number], judging) for k in order]
+        self.weights_ = weights[order]
         several = len(set(map(type, given))) > 1
         self.candidates_ = {
             "name": [member_name(given[one.number], one.parameters, several) for one in pool],
@@ -93,22 +90,6 @@ class KernelCommittee(BaseEstimator):
         }
         self._place = order
         return self
-
-    def _fitted(
-        self,
-        given: Sequence[Any],
-        one: Candidate,
-        folds: Folds | None,
-        X: Any,
-        y: Any,
-        weights: Any,
-    ) -> Any:
-        """A candidate fitted on all rows, calibrated by the splits by which it was judged."""
-        model = clone(given[one.number]).set_params(**one.parameters)
-        if one.learned:
-            return model.fit(X, y, sample_weight=weights)
-        model.set_params(cv=folds).fit(X, y, sample_weight=weights)
-        return model.set_params(cv=self.cv)  # what users know it by, not a list of its splits
 
     @abstractmethod
     def _weigh(
@@ -189,32 +170,6 @@ class KernelCommittee(BaseEstimator):
         members = "1 member" if count == 1 else f"{count} members"
         return "\n".join([f"{members}, of {total} candidates:", *lines])
 
-    def verify(
-        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
-    ) -> Verification:
-        """Refit a few splits of every member literally, and compare with the closed-form held-out
-        outputs by which the members were weighed.
-
-        Parameters
-        ----------
-        n_refits : int, default=5
-            How many of the splits (rows, for leave-one-out) to refit for each member.
-        X : array, optional
-            The training kernel matrix, for ``kernel="precomputed"``.
-        random_state : int, default=0
-            Which splits are taken.
-
-        Returns
-        -------
-        Verification
-            The worst of the members. Members that learn on every training set were refitted in
-            the first place.
-        """
-        check_is_fitted(self)
-        return worst_of(
-            [member.verify(n_refits, X=X, random_state=random_state) for member in self.members_]
-        )
-
     def _mixture(self, outputs: Sequence[Array]) -> Array:
         """The weighted mean of the members' outputs."""
         total = float(self.weights_[0]) * outputs[0]
@@ -222,17 +177,8 @@ class KernelCommittee(BaseEstimator):
             total = total + w * output
         return total
 
-    @property
-    def n_features_in_(self) -> int:
-        """How many features `fit` saw."""
-        count: int = self.members_[0].n_features_in_
-        return count
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Their names, where `fit` saw a data frame."""
-        names: np.ndarray = self.members_[0].feature_names_in_
-        return names
+    def _models(self) -> list[Any]:
+        return self.members_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")

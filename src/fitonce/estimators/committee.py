@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, to_numpy
 from ..core.calibration import calibrate, probabilities
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
 from .candidates import Candidate
@@ -19,11 +19,10 @@ from .fisher import KernelFisherDiscriminant
 from .probability import calibration_parts, held_out_probabilities
 from .ridge import KernelRidge
 from .setup import Folds, Training
+from .several import TINY, ByProbabilities
 
-TINY = float(np.finfo(float).tiny)
 
-
-class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
+class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
     """Classifiers combined by their held-out probabilities.
 
     Every kernel that the members' searches try, at its best alpha, is a candidate with
@@ -43,9 +42,9 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         be tuned. None is a small committee of discriminants with different kernels.
     cv : int, splitter, iterable of splits or None, default=None
         Where the held-out probabilities of all members come from: leave-one-out if None
-        (leave-one-group-out when groups are given). Members that learn more than a search can
-        leave out in closed form (``metric="learn"``, ``refine=True``) are refitted on every
-        training set of `cv`, or of five folds, which then serve all members.
+        (leave-one-group-out when groups are given). Members that learn more than a closed
+        form can leave out (``metric="learn"``, ``refine=True``) are judged by the splits of `cv`,
+        or by five folds in which they have learned on the training rows.
     n_jobs : int or None, default=None
         How many of `members` are searched at the same time, through joblib.
 
@@ -94,11 +93,6 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
 
     takes = (KernelClassifier,)
     default = KernelFisherDiscriminant
-
-    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
-        self.members = members
-        self.cv = cv
-        self.n_jobs = n_jobs
 
     def _weigh(
         self,
@@ -154,28 +148,6 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         result = probabilities(log_p, 1.0 / self.temperature_, self.floor_)
         return result if isinstance(p, np.ndarray) else asarray_like(result, p)
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of `predict_proba`."""
-        p = self.predict_proba(X)
-        with np.errstate(divide="ignore"):
-            return namespace(p).log(p)
-
-    def decision_function(self, X: Any) -> Array:
-        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
-        log_p = self.predict_log_proba(X)
-        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
-
-    def predict(self, X: Any) -> Any:
-        """The most probable class of each row.
-
-        Labels come in the caller's namespace where it can hold them.
-        """
-        p = self.predict_proba(X)
-        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
-        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
-            return labels
-        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
-
 
 class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     """Kernel ridge models combined by their held-out predictions.
@@ -192,9 +164,9 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         of different kernels.
     cv : int, splitter, iterable of splits or None, default=None
         Where the held-out predictions of all members come from: leave-one-out if None
-        (leave-one-group-out when groups are given). Members that learn more than a search can
-        leave out in closed form (``metric="learn"``, ``refine=True``) are refitted on every
-        training set of `cv`, or of five folds, which then serve all members.
+        (leave-one-group-out when groups are given). Members that learn more than a closed
+        form can leave out (``metric="learn"``, ``refine=True``) are judged by the splits of `cv`,
+        or by five folds in which they have learned on the training rows.
     n_jobs : int or None, default=None
         How many of `members` are searched at the same time, through joblib.
 
@@ -229,11 +201,6 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
 
     takes = (KernelRidge,)
     default = KernelRidge
-
-    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
-        self.members = members
-        self.cv = cv
-        self.n_jobs = n_jobs
 
     def _weigh(
         self,

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, to_numpy
 from ..core.coupling import coupled
-from ..core.rows import is_rows
 from .classifier import KernelClassifier
 from .probability import Calibration
-from .setup import training_of
+from .several import ByProbabilities, SeveralModels
 from .svc import LeastSquaresSVC
-from .verification import Verification, worst_of
-
-TINY = float(np.finfo(float).tiny)
 
 
-class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
     """One model for every two classes, their probabilities coupled (one against one).
 
     Least squares of one class against the rest, or on class indicators, masks a class that lies
@@ -73,14 +69,15 @@ class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
     0.96
     """
 
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
     __fitonce_route__ = "every two classes have a model on their rows of each training set"
 
     def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
         self.estimator = estimator
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, confounds: Any = None
+    ) -> Self:
         """Fit a model to every two classes.
 
         Parameters
@@ -93,18 +90,15 @@ class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
             Weight 2 equals a repeated row; rows of weight 0 do not train.
         groups : array-like of shape (n_samples,), default=None
             Groups for the estimator's ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : None
+            Refused: pairs know no confounds.
 
         Returns
         -------
         self
         """
         model = self._estimator()
-        training = training_of(clone(model), X, y, sample_weight, groups)
-        if is_rows(training.X):
-            raise ValueError(
-                "PairwiseClassifier needs the rows in memory, got rows in files, blocks or Dask: "
-                "gather them, or use an estimator with landmarks=."
-            )
+        training = self._training(model, X, y, sample_weight, groups, confounds)
         classes, _ = model._classes(training.y[training.active])
         weights = np.ones(training.n_samples) if training.weights is None else training.weights
 
@@ -163,57 +157,8 @@ class PairwiseClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
         p = self._coupled([to_numpy(pair) for pair in pairs])
         return p if isinstance(pairs[0], np.ndarray) else asarray_like(p, pairs[0])
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of `predict_proba`."""
-        p = self.predict_proba(X)
-        return namespace(p).log(namespace(p).clip(p, TINY, None))
-
-    def decision_function(self, X: Any) -> Array:
-        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
-        log_p = self.predict_log_proba(X)
-        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
-
-    def predict(self, X: Any) -> Any:
-        """The most probable class of each row.
-
-        Labels come in the caller's namespace where it can hold them.
-        """
-        p = self.predict_proba(X)
-        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
-        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
-            return labels
-        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
-
-    def verify(
-        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
-    ) -> Verification:
-        """Refit a few splits of every pair literally; the worst of the pairs.
-
-        Parameters
-        ----------
-        n_refits : int, default=5
-            How many of the splits (rows, for leave-one-out) to refit for each pair.
-        X : array, optional
-            The training kernel matrix, for ``kernel="precomputed"``.
-        random_state : int, default=0
-            Which splits are taken.
-        """
-        check_is_fitted(self)
-        return worst_of(
-            [model.verify(n_refits, X=X, random_state=random_state) for model in self.estimators_]
-        )
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many features `fit` saw."""
-        count: int = self.estimators_[0].n_features_in_
-        return count
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Their names, where `fit` saw a data frame."""
-        names: np.ndarray = self.estimators_[0].feature_names_in_
-        return names
+    def _models(self) -> list[Any]:
+        return list(self.estimators_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimators_")

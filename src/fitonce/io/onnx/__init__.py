@@ -1,9 +1,9 @@
 """Export to ONNX.
 
 Every fitted model is f(x) = k(x, X) A + b, with the centering folded into A and b, followed by
-labels and probabilities; the preprocessing of a pipeline comes first. The graph is built node by
-node, run once in onnxruntime, and compared with the model. The largest difference is stored in the
-file, and a graph that differs too much is refused.
+labels and probabilities; the preprocessing of a pipeline comes first, and a committee sums its
+members. The graph is built node by node, run once in onnxruntime, and compared with the model. The
+largest difference is stored in the file, and a graph that differs too much is refused.
 
     columns ─► preprocessing ─► kernel with X ─► · A + b ─► decision ─► label, probabilities
 """
@@ -47,9 +47,10 @@ def to_onnx(
     Parameters
     ----------
     model : estimator
-        A fitted estimator of fitonce with any kernel except a Python function; or a Pipeline that
-        ends in one, after StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, SimpleImputer,
-        OneHotEncoder, PCA, feature selection, ColumnTransformer and pipelines of these.
+        A fitted estimator or committee of fitonce with any kernel except a Python function; or a
+        Pipeline that ends in one, after StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
+        SimpleImputer, OneHotEncoder, PCA, feature selection, ColumnTransformer and pipelines of
+        these.
     X : array-like or data frame, default=None
         Rows for measuring the error. None uses the training rows of the model (its landmarks, if it
         has them); for a pipeline, this measures only the last step. Required for

@@ -11,7 +11,7 @@ import onnxruntime
 from sklearn.utils.validation import check_is_fitted
 
 from ...core.doubt import warn_numerical
-from ...estimators.fitted import is_model
+from ...estimators.fitted import is_committee, is_model
 from ..contents import portable
 from . import ERROR_KEY, TOLERANCE
 from .graph import Graph
@@ -43,11 +43,11 @@ def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float)
     """
     model = portable(model)
     *steps, final = steps_of(model) or [None]
-    if not is_model(final):
+    if not is_model(final) and not is_committee(final):
         ending = "" if final is model else f" that ends in {type(final).__name__}"
         raise TypeError(
-            "to_onnx() exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge and "
-            f"pipelines that end in one of them, got {type(model).__name__}{ending} instead."
+            "to_onnx() exports KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge, committees "
+            f"of them and pipelines that end in one, got {type(model).__name__}{ending} instead."
         )
     check_is_fitted(final)
     graph, inputs = _built(steps, final, dtype, arithmetic)

@@ -16,6 +16,7 @@ from ...core.arrays import to_numpy
 from ...estimators.fitted import (
     fitted_kernel,
     is_binary,
+    is_committee,
     is_regressor,
     solution_of,
     trained_columns,
@@ -34,20 +35,60 @@ LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of
 
 
 def add_model(model: Any, x: Value) -> None:
-    """Add f(x) = k(x, X) A + b and what follows from it as outputs."""
+    """Add f(x) = k(x, X) A + b, or the mixture of a committee, and what follows, as outputs."""
+    one = model.members_[0] if is_committee(model) else model
+    width, regressor = one.dual_coef_.shape[1:], is_regressor(one)
+    p = None
+    if is_committee(model) and not regressor:
+        values, p = _mixture(model, x)
+    elif is_committee(model):
+        pairs = zip(model.members_, model.weights_.tolist(), strict=True)
+        values = _total([_outputs(member, x, weight) for member, weight in pairs])
+    else:
+        values = _outputs(model, x)
+        p = _probabilities(model, values) if hasattr(model, "predict_proba") else None
+    if not regressor:
+        _give_classes(model.classes_, values, p)
+    name = "prediction" if regressor else "decision"
+    (values if width else values.flat()).give(name, *width)
+
+
+def _outputs(model: Any, x: Value, weight: float = 1.0) -> Value:
+    """f(x) = k(x, X) A + b (n, ·) of one model, times a weight, which goes into A and b."""
     if getattr(model, "confounds_", None) is not None:
         raise ValueError(
             "a model with confounds cannot be exported to ONNX: its predictions need the confounds "
             "of every row. Use fitonce.save instead."
         )
-    solution, width = solution_of(model), model.dual_coef_.shape[1:]
-    linear = solution.coef is not None
-    values = x @ solution.coef if linear else _kernel(model, x) @ solution.dual_coef
-    values = values + solution.intercept + _no_number(x)
-    if not is_regressor(model):
-        _give_classes(model, values)
-    name = "prediction" if is_regressor(model) else "decision"
-    (values if width else values.flat()).give(name, *width)
+    solution = solution_of(model)
+    if solution.coef is not None:
+        values = x @ (weight * solution.coef)
+    else:
+        values = _kernel(model, x) @ (weight * solution.dual_coef)
+    shifted: Value = values + weight * solution.intercept
+    return shifted + _no_number(x)
+
+
+def _total(parts: list[Value]) -> Value:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return total
+
+
+def _mixture(committee: Any, x: Value) -> tuple[Value, Value]:
+    """Decisions and probabilities of the members' probabilities mixed, at the temperature of the
+    mixture: log p of every class, or log(p_1/p_0). Weights are rows of equal numbers: onnxruntime
+    would fuse a single one.
+    """
+    c = len(committee.classes_)
+    pairs = zip(committee.members_, committee.weights_.tolist(), strict=True)
+    p = _total([_probabilities(one, _outputs(one, x)) * np.full(c, w) for one, w in pairs])
+    scores = p.op("Max", float(np.finfo(p.graph.arithmetic).tiny)).op("Log")
+    p = (scores * np.full(c, 1.0 / committee.temperature_)).op("Softmax", axis=1)
+    p = _floored(p, committee.floor_, c)
+    log_p = p.op("Log")
+    return (log_p.select([1]) - log_p.select([0]) if c == 2 else log_p), p
 
 
 def _no_number(x: Value) -> Value:
@@ -59,7 +100,9 @@ def _no_number(x: Value) -> Value:
 
 
 def training_rows(model: Any) -> np.ndarray:
-    """The rows stored in the model."""
+    """The rows stored in the model; for a committee, in its first member."""
+    if is_committee(model):
+        return training_rows(model.members_[0])
     if not hasattr(model, "X_fit_"):
         precomputed = fitted_kernel(model).precomputed
         raise ValueError(
@@ -90,10 +133,7 @@ def _sum(kernel: SummedKernel, x: Value, X: np.ndarray) -> Value:
         columns = np.arange(X.shape[1])[member.columns]
         part = _formula(kernel.kernels[number], x.select(columns), X[:, columns])
         parts.append(part * np.full(len(X), kernel.weights[number]))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return _total(parts)
 
 
 def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
@@ -210,19 +250,19 @@ KERNELS: dict[Any, Callable[..., Value]] = {
 # ---- classes -------------------------------------------------------------------------------------
 
 
-def _give_classes(model: Any, values: Value) -> None:
+def _give_classes(classes: np.ndarray, values: Value, p: Value | None) -> None:
     """Labels, and probabilities if the model has them."""
-    n_classes = len(model.classes_)
-    if is_binary(model):
+    n_classes = len(classes)
+    if n_classes == 2:
         codes = values.op("Greater", 0.0).cast(np.int64).flat()
     else:
         codes = values.op("ArgMax", axis=1, keepdims=0)
     refused = values.row_sums().op("IsNaN").flat()
     codes = refused.op("Where", np.array(n_classes, dtype=np.int64), codes)
-    labels = _labels(model.classes_)
+    labels = _labels(classes)
     values.graph.constant(labels).op("Gather", codes).give("label", dtype=labels.dtype)
-    if hasattr(model, "predict_proba"):
-        p = _probabilities(model, values) + values.row_sums() * 0.0  # clipping would lose NaN
+    if p is not None:
+        p = p + values.row_sums() * 0.0  # clipping would lose NaN
         p.give("probabilities", n_classes)
 
 
@@ -259,8 +299,13 @@ def _probabilities(model: Any, values: Value) -> Value:
     # one factor for each class: a single number might be fused in float32
     p = (scores * np.full(n_classes, 1.0 / model.temperature_)).op("Softmax", axis=1)
     p = _top_label_isotonic(p, model.isotonic_, n_classes) if isotonic else p
-    share: Value = p * np.full(n_classes, 1.0 - n_classes * model.floor_)
-    return share + np.full(n_classes, float(model.floor_)) if model.floor_ else p
+    return _floored(p, model.floor_, n_classes)
+
+
+def _floored(p: Value, floor: float, n_classes: int) -> Value:
+    """Mixed with even odds, so that no class has less than the floor."""
+    share: Value = p * np.full(n_classes, 1.0 - n_classes * floor)
+    return share + np.full(n_classes, float(floor)) if floor else p
 
 
 def _interpolated(x: Value, steps: np.ndarray) -> Value:

@@ -1,0 +1,139 @@
+"""What estimators share that are made of several fitted models: committees and pairs of classes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.rows import is_rows
+from .setup import Training, training_of
+from .verification import Verification, worst_of
+
+TINY = float(np.finfo(float).tiny)
+
+
+class ForOneModel:
+    """A method that only a single model has: asking for it says so."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} has no {self.name}: {self.why}. A single model has it, such as one "
+            "of those that this estimator is made of."
+        )
+
+
+class SeveralModels(BaseEstimator):
+    """Shared by estimators of several models; not for direct use."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
+    predict_interval = ForOneModel(
+        "what its models say together has seen every row, if only in their weights, so that no "
+        "interval made of its held-out residuals keeps its promise"
+    )
+    predict_set = ForOneModel(
+        "what its models say together has seen every row, if only in their weights, so that no set "
+        "made of its held-out probabilities keeps its promise"
+    )
+    influence = ForOneModel("influences are of one model's decomposition")
+    at = ForOneModel("every model in it has an alpha of its own")
+
+    @abstractmethod
+    def _models(self) -> list[Any]:
+        """The fitted models."""
+
+    def _training(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, confounds: Any
+    ) -> Training:
+        """Validated rows, in memory and without confounds."""
+        name = type(self).__name__
+        if confounds is not None:
+            raise ValueError(
+                f"{name} knows no confounds: use one estimator, such as KernelFisherDiscriminant "
+                "or KernelRidge, with confounds=, or leave them out."
+            )
+        training = training_of(clone(model), X, y, sample_weight, groups)
+        if is_rows(training.X):
+            raise ValueError(
+                f"{name} needs the rows in memory, got rows in files, blocks or Dask: gather them, "
+                "or use one estimator with landmarks=."
+            )
+        return training
+
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
+        """Refit a few splits of every model literally, and compare with its closed-form held-out
+        outputs.
+
+        Parameters
+        ----------
+        n_refits : int, default=5
+            How many of the splits (rows, for leave-one-out) to refit for each model.
+        X : array, optional
+            The training kernel matrix, for ``kernel="precomputed"``.
+        random_state : int, default=0
+            Which splits are taken.
+
+        Returns
+        -------
+        Verification
+            The worst of the models. What they learn on every training set, such as a metric, was
+            refitted in the first place.
+        """
+        check_is_fitted(self)
+        each = [model.verify(n_refits, X=X, random_state=random_state) for model in self._models()]
+        return worst_of(each)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features `fit` saw."""
+        count: int = self._models()[0].n_features_in_
+        return count
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Their names, where `fit` saw a data frame."""
+        names: np.ndarray = self._models()[0].feature_names_in_
+        return names
+
+
+class ByProbabilities(ClassifierMixin):
+    """Labels and decisions from `predict_proba`; not for direct use."""
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities (n, n_classes)."""
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`."""
+        p = self.predict_proba(X)
+        return namespace(p).log(namespace(p).clip(p, TINY, None))
+
+    def decision_function(self, X: Any) -> Array:
+        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
+        log_p = self.predict_log_proba(X)
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def predict(self, X: Any) -> Any:
+        """The most probable class of each row.
+
+        Labels come in the caller's namespace where it can hold them.
+        """
+        p = self.predict_proba(X)
+        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
+        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
+            return labels
+        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
