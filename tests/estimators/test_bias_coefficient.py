@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from fitonce import (
     KernelAveraging,
+    KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
     cross_val_predict,
@@ -137,10 +138,11 @@ def test_derivatives_in_log_mu():
     assert refined.fit(X, y).best_score_ >= lattice.fit(X, y).best_score_
 
 
-def test_several_classes_and_permutations_are_refits():
+@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelFisherDiscriminant])
+def test_several_classes_and_permutations_are_refits(estimator):
     X, y = load_iris(return_X_y=True)
     X, y = X[::4], y[::4]
-    model = LeastSquaresSVC(gamma=0.3, alpha=0.5, calibration=None, **BIAS)
+    model = estimator(gamma=0.3, alpha=0.5, calibration=None, **BIAS)
     cv = model_selection.StratifiedKFold(3)
     np.testing.assert_allclose(
         cross_val_score(model, X, y, cv=cv), model_selection.cross_val_score(model, X, y, cv=cv)
@@ -150,6 +152,29 @@ def test_several_classes_and_permutations_are_refits():
     got = permutation_test_score(model, X, y, permute="resplit", **given)
     np.testing.assert_allclose(got[1], expected[1], atol=1e-12)
     assert got[2] == expected[2]
+
+
+@pytest.mark.parametrize("readout", ["lda", "centroid"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_discriminant_is_that_of_the_columns_and_a_constant(classes, readout):
+    """Its features are the columns of [K 1]: the function norm without a bias on their products."""
+    X, y = load_iris(return_X_y=True)
+    chosen = np.r_[0:9, 50:68, 100:115]  # unbalanced
+    X, y = X[chosen] - X.mean(axis=0), y[chosen]
+    X, y = (X[y > 0], y[y > 0]) if classes == 2 else (X, y)
+    K = rbf_kernel(X, gamma=0.3)
+    given = {"alpha": 0.2, "readout": readout, "calibration": None}
+    model = KernelFisherDiscriminant("precomputed", **given, **BIAS)
+    same = KernelFisherDiscriminant("precomputed", fit_intercept=False, **given)
+    cv = model_selection.StratifiedKFold(3)
+    got = cross_val_predict(model, K, y, cv=cv, method="decision_function")
+    left_out = model.fit(K, y).held_out_decision_
+    splits = [*cv.split(X, y), *model_selection.LeaveOneOut().split(X)]
+    for number, (train, test) in enumerate(splits):
+        Z, Z_test = K[np.ix_(train, train)], K[np.ix_(test, train)]
+        expected = same.fit(Z @ Z.T + 1.0, y[train]).decision_function(Z_test @ Z.T + 1.0)
+        found = got if number < 3 else left_out
+        np.testing.assert_allclose(found[test], expected, atol=1e-7 * np.abs(expected).max())
 
 
 def test_intervals_are_those_of_refits():
@@ -181,6 +206,7 @@ def test_torch_gives_the_same():
     np.testing.assert_allclose(got.numpy(), expected, atol=1e-10)
 
 
+@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelFisherDiscriminant])
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
@@ -189,10 +215,10 @@ def test_torch_gives_the_same():
         ({"landmarks": 5}, "needs landmarks=None"),
     ],
 )
-def test_what_is_not_offered(settings, match):
+def test_what_is_not_offered(settings, match, estimator):
     X, y, _ = rows()
     with pytest.raises(ValueError, match=match):
-        LeastSquaresSVC(**{**BIAS, **settings}).fit(X, y)
+        estimator(**{**BIAS, **settings}).fit(X, y)
 
 
 def test_no_confounds_and_no_averages():

@@ -106,10 +106,14 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "softmax": the rule of "lda", corrected by a softmax regression on the held-out projections,
         which may find a class that lies between others. `priors` can be given with "lda" only.
         Parameters are tuned as for "lda".
-    fit_intercept : bool or "penalized", default=True
-        A free bias, none, or one that is penalised like every other weight. The last two are for
-        comparison with Treder (2019): the between-class scatter is then taken about the origin of
-        the feature space, and the axis whose class scores lie nearest to a constant is left out.
+    fit_intercept : bool, "penalized" or "coefficient", default=True
+        A free bias b; none; or one that is penalised. All but the first are for comparison with
+        papers: the between-class scatter is then taken about the origin of the feature space, and
+        the axis whose class scores lie nearest to a constant is left out (Treder 2019).
+        "penalized" adds one to the kernel, so that b is the sum of the dual coefficients: a
+        penalty alpha b² with ``penalty="function"``, none of its own with ``penalty="dual"``.
+        "coefficient", for ``penalty="dual"`` only, penalises b like every dual coefficient (Saadi
+        et al. 2007, section 3.4).
     n_components : int, default=None
         Number of axes that `transform` gives, at most n_classes - 1.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
