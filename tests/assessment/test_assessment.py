@@ -292,7 +292,7 @@ def test_a_test_that_cannot_be_made_says_why():
     greedy = KernelFisherDiscriminant(
         gamma=0.2, alpha=1.0, landmarks=5, landmark_method="greedy", shared_landmarks=True
     )
-    with pytest.warns(UserWarning, match="no permutation test: .*same for all labellings"):
+    with pytest.warns(UserWarning, match="no permutation test: .*same for all labelings"):
         answer = assess(greedy, X, y, cv=3, statistic="same")
     assert answer.permutation is None
 

@@ -239,17 +239,17 @@ def test_places_are_checked_before_anything_is_computed(
         function(model, data, Y, cv=KFold(3), n_permutations=9, checkpoint=path)
 
     (tmp_path / "empty.npz").touch()
-    with pytest.raises(ValueError, match=r"empty.npz is empty: no run has written it"):
+    with pytest.raises(ValueError, match=r"empty.npz is empty: it was not written by a run"):
         run(tmp_path / "empty.npz")
     (tmp_path / "short.npz").write_bytes(b"PK\x03\x04")
     np.save(tmp_path / "array.npy", np.arange(3))
     for name in ("short.npz", "array.npy"):
-        with pytest.raises(ValueError, match="cannot be read as one"):
+        with pytest.raises(ValueError, match="cannot be read as a checkpoint"):
             run(tmp_path / name)
     from fitonce.inference import evaluation
 
     monkeypatch.setattr(evaluation.Evaluation, "__init__", lambda *_: pytest.fail("computed"))
-    with pytest.raises(ValueError, match=r"there is no folder .*nowhere: make it first"):
+    with pytest.raises(ValueError, match=r"there is no folder .*nowhere: create it first"):
         run(tmp_path / "nowhere" / "run.npz")
     with pytest.raises(ValueError, match="it is a folder"):
         run(tmp_path)
@@ -300,5 +300,5 @@ def test_two_processes_on_one_file(tmp_path: Path) -> None:
 
 def test_a_file_that_holds_less_than_it_says(tmp_path: Path) -> None:
     checkpoint.save(tmp_path / "run.npz", "mark", 3, {"a": 1.0}, {"a": np.arange(2.0)})
-    with pytest.raises(ValueError, match="as many scores as it says"):
+    with pytest.raises(ValueError, match="as many scores as it claims"):
         checkpoint.load(tmp_path / "run.npz", "mark")

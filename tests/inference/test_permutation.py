@@ -671,7 +671,7 @@ def test_lists_of_splits() -> None:
         )
     with pytest.raises(ValueError, match="is not valid here"):
         permutation_test_score(MODELS["LS-SVM"], X, y, cv=stratified, permute="free")
-    with pytest.raises(ValueError, match="cannot be made again"):
+    with pytest.raises(ValueError, match="cannot be recomputed"):
         permutation_test_score(MODELS["LS-SVM"], X, y, cv=plain, permute="resplit")
 
 
@@ -878,7 +878,7 @@ def test_early_stopping_of_several_scores() -> None:
         few = matrix.sum(axis=0) < 4
         np.testing.assert_allclose(result.pvalues["confusion_matrix"][few], 4 / (done + 1))
         assert np.all(result.pvalues["confusion_matrix"] > 0)
-    with pytest.raises(ValueError, match="cannot go with exact=True"):
+    with pytest.raises(ValueError, match="cannot be combined with exact=True"):
         permutation_test_score(MODELS["LS-SVM"], X, y, stop_after=4, exact=True, **options)
 
 
@@ -1146,7 +1146,7 @@ def test_checkpoints_need_seeds(tmp_path: Path) -> None:
     X, y = shifted_classes()
     with pytest.raises(ValueError, match="integer random_state"):
         permutation_test_score(MODELS["fisher"], X, y, random_state=None, checkpoint=tmp_path / "a")
-    with pytest.raises(ValueError, match="made again"):
+    with pytest.raises(ValueError, match="reproducible folds"):
         permutation_test_score(
             MODELS["fisher"], X, y, cv=KFold(3, shuffle=True), checkpoint=tmp_path / "a"
         )

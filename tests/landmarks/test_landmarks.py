@@ -493,7 +493,7 @@ def test_shared_landmarks_refuse_steps_that_are_refitted():
         StandardScaler(), make(LeastSquaresSVC, landmarks=6, shared_landmarks=True)
     )
     with pytest.raises(
-        ValueError, match="shared_landmarks needs points that all training sets share"
+        ValueError, match="shared_landmarks needs the same points for all training sets"
     ):
         fitonce.cross_val_score(model, X, y)
     model.set_params(leastsquaressvc__shared_landmarks=False, leastsquaressvc__random_state=0)
@@ -540,7 +540,7 @@ def test_permutations_with_landmarks_of_each_training_set(estimator):
 )
 def test_permutations_refuse_landmarks_that_see_labels_or_folds(options):
     X, y = repeated_rows()
-    with pytest.raises(ValueError, match="same for all labellings and folds"):
+    with pytest.raises(ValueError, match="same for all labelings and folds"):
         fitonce.permutation_test_score(
             make(LeastSquaresSVC, landmarks=6, **options), X, y, n_permutations=3
         )

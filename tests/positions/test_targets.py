@@ -138,7 +138,7 @@ def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
         (LinearRegression(), {}, "must be a KernelRidge"),
         (KernelRidge(gamma=1.0), {"scoring": "max_error"}, "scoring must be one of"),
         (KernelRidge(gamma=1.0), {"cv": LeaveOneOut()}, "pooled=True"),
-        (KernelRidge(gamma=1.0), {"cv": StratifiedKFold(3)}, "folds from y"),
+        (KernelRidge(gamma=1.0), {"cv": StratifiedKFold(3)}, "depend on y"),
         (KernelRidge(gamma=1.0), {"exchange": "whole"}, "needs groups"),
     ],
 )

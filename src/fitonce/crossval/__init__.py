@@ -1,4 +1,4 @@
-"""scikit-learn's cross-validation functions: choose a route, call the core."""
+"""scikit-learn's cross-validation functions: choose a route and call the core."""
 
 from .learning import learning_curve
 from .optimism import Optimism, optimism

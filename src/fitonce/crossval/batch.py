@@ -1,8 +1,8 @@
-"""Held-out outputs of all splits at once on route one, and the scores that they give.
+"""Held-out outputs of all splits at once on route one, and their scores.
 
-scikit-learn's loop costs a millisecond a split whatever happens inside it. Where every split has a
-closed form, predictions are assembled here, and for the scorers below so are the scores: the same
-numbers, since these scorers see nothing but labels and predictions.
+scikit-learn's loop takes a millisecond per split, whatever happens inside it. If every split has a
+closed form, predictions are assembled here, and for the scorers below also the scores. The numbers
+are the same, since these scorers use only labels and predictions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NUMBER_SCORES = (
 
 @dataclass(frozen=True)
 class HeldOutBatch:
-    """The main output of every split's test rows."""
+    """The main output for the test rows of every split."""
 
     shared: Shared
     tests: list[np.ndarray]
@@ -38,7 +38,7 @@ class HeldOutBatch:
 
     @classmethod
     def of(cls, shared: Shared | None, splits: list[Split]) -> HeldOutBatch | None:
-        """None where a split has no closed form."""
+        """None if a split has no closed form."""
         if shared is None or shared.decomposed is None:
             return None
         method = "predict" if shared.decomposed.codes is None else "decision_function"
@@ -51,7 +51,7 @@ class HeldOutBatch:
         return cls(shared, [test for _, test in splits], outputs)
 
     def of_method(self, method: str) -> list[np.ndarray]:
-        """Outputs of every split as `predict` or `decision_function` gives them."""
+        """Outputs of every split, as returned by `predict` or `decision_function`."""
         classes = self._classes
         if classes is None or method != "predict":
             return self.outputs
@@ -63,7 +63,7 @@ class HeldOutBatch:
         return None if decomposed is None else decomposed.setup.labels.classes
 
     def scores(self, scoring: Any) -> dict[str, np.ndarray] | None:
-        """Scores (k,) by name, or None where scikit-learn's loop has to make them."""
+        """Scores (k,) by name, or None if scikit-learn's loop has to compute them."""
         known = known_scores(scoring, classifier=self._classes is not None)
         if known is None or not all(len(test) for test in self.tests):
             return None
@@ -79,7 +79,7 @@ class HeldOutBatch:
         return len(self.tests[number])
 
     def _run(self, numbers: list[int]) -> Scored:
-        """Splits of one size, stacked: values (1, k, m) or (1, k, c, m), truth beside them."""
+        """Splits of the same size, stacked: values (1, k, m) or (1, k, c, m), with the truth."""
         decomposed = self.shared.decomposed
         assert decomposed is not None
         values = np.stack([self.outputs[number] for number in numbers])[None]
@@ -90,7 +90,7 @@ class HeldOutBatch:
 
 
 def known_scores(scoring: Any, *, classifier: bool) -> list[str] | None:
-    """The scorers by name if all of them can be had from labels and predictions, else None."""
+    """The scorers by name if all of them need only labels and predictions, else None."""
     names = list(scoring.values()) if isinstance(scoring, Mapping) else scoring
     names = names if isinstance(names, (list, tuple)) else [names]
     default = "accuracy" if classifier else "r2"
@@ -110,8 +110,8 @@ def _metric(name: str) -> Metric:
 
 
 def _undisputed(name: str, run: Scored) -> bool:
-    """Whether the batched score is scikit-learn's, its warnings included."""
+    """Whether the batched score equals scikit-learn's, including its warnings."""
     if name != "balanced_accuracy":
         return True
-    _, true, predicted = run.per_class  # a class predicted that no row of the fold has
+    _, true, predicted = run.per_class  # a predicted class that no row of the fold has
     return bool(np.all((predicted == 0) | (true > 0)))

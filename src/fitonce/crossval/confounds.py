@@ -1,7 +1,7 @@
-"""Confounds in cross-validation: cut into folds as X is, and handed to `fit` and to `predict`.
+"""Confounds in cross-validation: split like X, and passed to `fit` and to `predict`.
 
-scikit-learn's functions hand parameters to `fit` alone. A model with confounds needs them for its
-predictions too, so that they travel with the rows here (`Shared`) and not with the parameters.
+scikit-learn's functions pass parameters only to `fit`. A model with confounds also needs them for
+its predictions, so here they are kept with the rows (`Shared`), not with the parameters.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..estimators.fitted import final_step, is_model
 def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[str, Any] | None]:
     """The confounds among the parameters of a fit, and the other parameters.
 
-    They are named "confounds", or for the last step of a pipeline as scikit-learn names it.
+    They are named "confounds" or, for the last step of a pipeline, as scikit-learn names it.
     """
     if params is None:
         return None, None
@@ -27,8 +27,8 @@ def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[s
     confounds = next((params[name] for name in names if params[name] is not None), None)
     if confounds is not None and not is_model(final_step(estimator)):
         raise TypeError(
-            "confounds need one of fitonce's estimators, or a pipeline that ends in one, got "
-            f"{type(estimator).__name__} instead: others do not take them in predict."
+            "confounds need an estimator of fitonce, or a pipeline that ends in one, got "
+            f"{type(estimator).__name__} instead: others do not accept them in predict."
         )
     return confounds, rest
 
@@ -43,7 +43,7 @@ def dependence_on_confounds(model: Any) -> str | None:
 
 
 def fit_parameters(estimator: Any, confounds: Any) -> dict[str, Any]:
-    """The confounds as `fit` of the estimator takes them."""
+    """The confounds in the form that `fit` of the estimator takes."""
     if confounds is None:
         return {}
     routed = sklearn.get_config()["enable_metadata_routing"]
@@ -55,7 +55,7 @@ def _step(estimator: Any) -> str:
 
 
 def call(fitted: Any, method: str, X: Any, confounds: Any) -> Any:
-    """A method of a fitted estimator on rows with confounds."""
+    """Call a method of a fitted estimator on rows with confounds."""
     if confounds is None:
         return getattr(fitted, method)(X)
     model = final_step(fitted)

@@ -1,4 +1,4 @@
-"""One decomposition of all rows, and what every training set's model says, in closed form."""
+"""One decomposition of all rows, and the models of all training sets in closed form."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from ..tuning.outputs import (
 from ..tuning.problem import Problem, Without
 from ..tuning.windows import WindowModel, WindowModels
 
-Model = Callable[[np.ndarray, str], np.ndarray]  # row numbers and a method → outputs
+Model = Callable[[np.ndarray, str], np.ndarray]  # row indices and a method → outputs
 
 
 class Decomposed:
-    """One decomposition of all rows at one mu, and every training set's model from it."""
+    """One decomposition of all rows at one mu, and the model of every training set from it."""
 
     def __init__(self, setup: Setup, problem: Problem, mu: float, n_axes: int) -> None:
         self.setup, self.problem, self.mu, self.n_axes = setup, problem, mu, n_axes
@@ -41,7 +41,7 @@ class Decomposed:
     def of(
         cls, estimator: Any, X: Any, y: Any, sample_weight: Any, confounds: Any = None
     ) -> Decomposed:
-        """Of an estimator whose parameters are all fixed."""
+        """The decomposition for an estimator whose parameters are all fixed."""
         estimator = clone(estimator)
         setup = setup_of(estimator, X, y, sample_weight, None, confounds)
         mu = float(estimator.alpha)
@@ -53,7 +53,7 @@ class Decomposed:
         return cls(setup, problem, mu, int(n_axes))
 
     def relabelled(self, y: np.ndarray) -> Decomposed:
-        """The same with other labels, for an estimator whose decomposition does not see them."""
+        """The same with other labels, for an estimator whose decomposition does not use them."""
         codes = None if self.codes is None else np.unique(y, return_inverse=True)[1]
         targets = self.readout.targets(y if codes is None else codes)
         labels = replace(self.setup.labels, codes=codes)
@@ -66,23 +66,24 @@ class Decomposed:
 
     @cached_property
     def outputs_without_each(self) -> np.ndarray:
-        """The main output of every row by the model without it, all in one batch."""
+        """The main output of every row from the model without it, in one batch."""
         path = self.problem.path(np.asarray([self.mu]))
         return to_numpy(self.readout.shaped(outputs_without_each(self.problem, self.readout, path)))
 
     def covers(self, train: np.ndarray, deleted: np.ndarray) -> bool:
-        """Whether the model of these training rows follows in closed form."""
+        """Whether the model of these training rows has a closed form."""
         repeated = len(deleted) + len(train) != self.problem.n_samples
         smoother = self.problem.smoother
         return not repeated and smoother.can_leave_out(len(deleted)) and self._fits(train)
 
     def follow(self, setup: Callable[[], Setup], orders: list[np.ndarray]) -> None:
-        """Training sets will be the first rows of these orders: one Cholesky factor serves each.
+        """Announce that training sets are the first rows of these orders: one Cholesky factor
+        serves each order.
 
-        `setup` makes another of the same estimator and rows, whose kernel matrix is used up. Only
-        for the exact model with the function norm: features of few columns leave rows out cheaply
-        without it, and with the dual norm kernel functions join with the rows. Confounds have no
-        factor of their own.
+        `setup` makes another setup of the same estimator and rows, whose kernel matrix is
+        overwritten. Only for the exact model with the function norm: with few features, rows can
+        be left out cheaply without it, and with the dual norm, kernel functions join with the
+        rows. Not available with confounds.
         """
         if self.problem.smoother.expands and self.setup.data.confounds is None:
             self.windows = WindowModels(self.problem, lambda: setup().tuner(), orders, self.mu)
@@ -104,9 +105,9 @@ class Decomposed:
         return to_numpy(self.readout.shaped(model.outputs(self.readout, rows)))
 
     def _identical(self, train: np.ndarray) -> bool:
-        """Whether all training rows are the same, which a fit warns of.
+        """Whether all training rows are equal, which a fit warns about.
 
-        Two of them tell at once in most cases.
+        In most cases, two rows are enough to decide.
         """
         X = self.problem.X
         if X is None or sp.issparse(X) or X.shape[0] != self.problem.n_samples:
@@ -116,9 +117,9 @@ class Decomposed:
         return all(bool(namespace(X).all(part)) for part in same)
 
     def _regular(self, train: np.ndarray) -> bool:
-        """Whether a refit on these rows has the shape of the whole.
+        """Whether a refit on these rows has the same shape as the model of all rows.
 
-        Every class, and rows enough.
+        It needs every class, and enough rows.
         """
         if self.codes is None:
             return len(train) > 1
@@ -127,7 +128,9 @@ class Decomposed:
         return bool(self.readout.is_regular(sizes))
 
     def output(self, deleted: np.ndarray, rows: np.ndarray, method: str) -> np.ndarray:
-        """The main output (the projection for "transform") at some rows without those deleted."""
+        """The main output (the projection for "transform") at some rows, without the deleted
+        rows.
+        """
         if len(deleted) == 1 and method != "transform" and np.array_equal(deleted, rows):
             return np.asarray(self.outputs_without_each[rows])
         without = self.without(deleted)
@@ -140,5 +143,5 @@ class Decomposed:
         return self.problem.without(self.fitted, deleted, self.mu)
 
     def predict(self, without: Without, X: Any) -> np.ndarray:
-        """The output of a model without some rows for new ones."""
+        """The output of a model without some rows, for new rows."""
         return to_numpy(self.readout.shaped(predict_without(without, self.readout, X)))

@@ -1,4 +1,4 @@
-"""scikit-learn's learning curve: all sizes of a training set from one factor of its rows."""
+"""scikit-learn's learning curve: all training set sizes from one factorization of the rows."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def learning_curve(
     return_times: bool = False,
     params: Mapping[str, Any] | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """`sklearn.model_selection.learning_curve`, by the cheapest route that gives the same numbers.
+    """`sklearn.model_selection.learning_curve`, by the fastest route to the same numbers.
 
-    Parameters and result are scikit-learn's. The smaller training sets of a fold are the first rows
-    of the largest. With fixed parameters and the function norm, one Cholesky factor of the rows
-    gives the models of all sizes; in other cases every size is fitted.
+    Parameters and result are those of scikit-learn. The smaller training sets of a fold are the
+    first rows of the largest. With fixed parameters and the function norm, one Cholesky factor of
+    the rows gives the models of all sizes. Otherwise, every size is fitted.
 
     Examples
     --------
@@ -73,8 +73,8 @@ def learning_curve(
 def _ordered(
     plan: Plan, groups: Any, random: np.random.RandomState | None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """All splits, their training rows in the order in which they join: shuffled one fold after the
-    other, as scikit-learn does it.
+    """All splits, with their training rows in the order in which they join: shuffled one fold
+    after the other, as in scikit-learn.
     """
     n = n_rows(plan.X)
     splits = [

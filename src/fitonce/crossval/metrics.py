@@ -1,7 +1,7 @@
-"""Scores of many labellings and folds at once, equal to scikit-learn's scorers fold by fold.
+"""Scores of many labelings and folds at once, equal to scikit-learn's scorers fold by fold.
 
-A metric takes the outputs (B, k, m) or (B, k, c, m) of B labellings and k folds with the truth
-beside them and returns (B, k); the confusion matrix returns (B, k, c, c).
+A metric takes the outputs (B, k, m) or (B, k, c, m) of B labelings and k folds, with the truth, and
+returns (B, k); the confusion matrix returns (B, k, c, c).
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_num
 from ..core.readout import predicted_codes
 from ..core.ties import levelled, run_starts, settled
 
-FEW_CLASSES = 8  # up to which a confusion matrix is counted on a device, cell by cell
+FEW_CLASSES = 8  # up to this number, a confusion matrix is counted on a device, cell by cell
 TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not break a tie
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What the models of one run of folds say about their test rows, for B labellings.
+    """The outputs of the models of one run of folds for their test rows, for B labelings.
 
-    `values` is (B, k, m) or (B, k, c, m); `truth` the labels or targets there: (B, k, m) or
-    (B, k, t, m). A run of pooled folds has k = 1. Values closer than `accuracy`, (B, k) or
-    (B, k, c), differ by rounding only; None where they have been made equal already.
+    `values` is (B, k, m) or (B, k, c, m); `truth` has the labels or targets: (B, k, m) or (B, k,
+    t, m).
+    A run of pooled folds has k = 1. Values closer than `accuracy`, (B, k) or (B, k, c), differ
+    only by rounding; None if they have already been made equal.
     """
 
     values: Array
@@ -39,7 +40,7 @@ class Outputs:
 
 
 def size_of_targets(P: Array, truth: Array | None) -> Array:
-    """The size (B, k, t) of predicted targets (B, k, t, m) and of their truth (B, k, m) or
+    """The magnitude (B, k, t) of predicted targets (B, k, t, m) and of their truth (B, k, m) or
     (B, k, t, m), which is one for classes (None).
     """
     xp = namespace(P)
@@ -53,14 +54,14 @@ def size_of_targets(P: Array, truth: Array | None) -> Array:
 
 @dataclass(frozen=True)
 class Scored:
-    """Outputs of a run of folds with what several metrics share worked out once."""
+    """Outputs of a run of folds, with intermediate results that several metrics share."""
 
     outputs: Outputs
     n_classes: int | None
 
     @cached_property
     def values(self) -> np.ndarray:
-        """With the ties of exact arithmetic."""
+        """The values, with ties as in exact arithmetic."""
         values, accuracy = to_numpy(self.outputs.values), self.accuracy
         if self.outputs.accuracy is None:
             return values
@@ -69,7 +70,7 @@ class Scored:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """What sorts the outputs of every fold; ties are in any order."""
+        """The indices that sort the outputs of every fold; ties are in any order."""
         return np.argsort(to_numpy(self.outputs.values), axis=-1)
 
     @cached_property
@@ -92,24 +93,24 @@ class Scored:
 
     @property
     def codes(self) -> Array:
-        """Predicted class numbers (B, k, m), where the outputs live."""
+        """Predicted class indices (B, k, m), on the device of the outputs."""
         values = self.outputs.values
         return predicted_codes(values, self.binary, asarray_like(self.accuracy, values))
 
     @property
     def predicted_targets(self) -> Array:
-        """Predicted numbers (B, k, t, m), where the outputs live."""
+        """Predicted numbers (B, k, t, m), on the device of the outputs."""
         values = self.outputs.values if self.on_device else self.values
         return values if values.ndim == 4 else values[:, :, None, :]
 
     @cached_property
     def targets(self) -> Array:
-        """True numbers (B, k, t, m), where the outputs live."""
+        """True numbers (B, k, t, m), on the device of the outputs."""
         return self.seen() if self.on_device else self.truth
 
     @cached_property
     def errors(self) -> Array:
-        """Targets minus predictions (B, k, t, m), where the outputs live."""
+        """Targets minus predictions (B, k, t, m), on the device of the outputs."""
         return self.targets - self.predicted_targets
 
     @cached_property
@@ -127,7 +128,7 @@ class Scored:
         return np.bincount(cell.ravel(), minlength=B * k * c * c).reshape(B, k, c, c)
 
     def _compared(self) -> np.ndarray:
-        """The same where the outputs live, one comparison for each cell."""
+        """The same on the device of the outputs, with one comparison for each cell."""
         codes, c = self.codes, self.n_classes or 0
         xp = namespace(codes)
         truth = self.seen(codes.dtype)
@@ -140,13 +141,13 @@ class Scored:
 
     @property
     def on_device(self) -> bool:
-        """Whether outputs live elsewhere than on the host: metrics are then made there, so that
-        only (B, k) numbers travel.
+        """Whether the outputs are on a device other than the host. Metrics are then computed
+        there, so that only (B, k) numbers are transferred.
         """
         return not is_numpy(self.outputs.values)
 
     def seen(self, dtype: Any = None) -> Array:
-        """The truth where the outputs live."""
+        """The truth on the device of the outputs."""
         return asarray_like(self.outputs.truth, self.outputs.values, dtype=dtype)
 
     @cached_property
@@ -160,7 +161,7 @@ class Scored:
 
 
 def accuracy(scored: Scored) -> np.ndarray:
-    """The share of hits."""
+    """The share of correct predictions."""
     truth = scored.outputs.truth
     if not scored.on_device:
         return np.asarray(np.count_nonzero(scored.predicted == truth, axis=2) / truth.shape[2])
@@ -171,7 +172,7 @@ def accuracy(scored: Scored) -> np.ndarray:
 
 
 def balanced_accuracy(scored: Scored) -> np.ndarray:
-    """Mean recall of the classes that are there."""
+    """Mean recall of the classes that are present."""
     hits, true, _ = scored.per_class
     return _mean_where(_ratio(hits, true), true > 0)
 
@@ -195,7 +196,7 @@ def _f_beta(kind: str, average: str) -> Callable[[Scored], np.ndarray]:
 
 
 def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """0 where the denominator is, as scikit-learn has it."""
+    """0 if the denominator is 0, as in scikit-learn."""
     return np.asarray(
         np.divide(
             numerator, denominator, out=np.zeros(np.shape(denominator)), where=denominator > 0
@@ -208,9 +209,9 @@ def _mean_where(values: np.ndarray, there: np.ndarray) -> np.ndarray:
 
 
 def roc_auc(scored: Scored) -> np.ndarray:
-    """Area under the ROC curve of two classes, by the rank sum; ties count half.
+    """Area under the ROC curve of two classes, from the rank sum; ties count half.
 
-    NaN where a fold holds one class.
+    NaN if a fold contains one class.
     """
     if scored.on_device:
         return _area(*_rank_sums_there(scored))
@@ -218,7 +219,7 @@ def roc_auc(scored: Scored) -> np.ndarray:
 
 
 def _rank_sums(scored: Scored) -> np.ndarray:
-    """Rank sums (B, k) of the positives; tied values have the mean of their ranks."""
+    """Rank sums (B, k) of the positives; tied values get the mean of their ranks."""
     values, truth = scored.values, scored.truth
     m = values.shape[2]
     ranked = np.take_along_axis(values, scored.order, axis=2)
@@ -232,8 +233,8 @@ def _rank_sums(scored: Scored) -> np.ndarray:
 
 
 def _rank_sums_there(scored: Scored) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rank sums of the positives and their numbers (B, k), where the outputs live, and the number
-    of rows. Folds in which values are too close to be told apart go to the host.
+    """Rank sums of the positives and their numbers (B, k), on the device of the outputs, and the
+    number of rows. Folds with values too close to distinguish are computed on the host.
     """
     values, xp = scored.outputs.values, namespace(scored.outputs.values)
     B, k, m = map(int, values.shape)
@@ -266,16 +267,16 @@ def _area(rank_sum: np.ndarray, n1: np.ndarray, m: int) -> np.ndarray:
 
 
 def _mid_ranks(apart: np.ndarray) -> np.ndarray:
-    """Ranks (r, m) of sorted values, those of a run being its mean."""
+    """Ranks (r, m) of sorted values; those of a run of ties are its mean."""
     first = run_starts(apart)
     last = apart.shape[-1] - run_starts(apart[:, ::-1])[:, ::-1]
     return np.asarray(0.5 * (first + last) + 1.0)
 
 
 def neg_log_loss(scored: Scored) -> np.ndarray:
-    """Mean log-probability of the true class, by the softmax of the scores.
+    """Mean log-probability of the true class, from the softmax of the scores.
 
-    Two classes go by p and 1 - p, as scikit-learn's scorer does: at extreme scores the difference
+    Two classes use p and 1 - p, as scikit-learn's scorer does: at extreme scores, the difference
     has fewer digits than the softmax.
     """
     eps = np.finfo(np.float64).eps
@@ -297,7 +298,7 @@ def confusion_matrix(scored: Scored) -> np.ndarray:
 def r2(scored: Scored) -> np.ndarray:
     """1 - residual over total sum of squares, averaged over targets.
 
-    Of a constant target 1 if met exactly, else 0.
+    For a constant target, 1 if it is predicted exactly, else 0.
     """
     if scored.truth.shape[3] < 2:
         warnings.warn(
@@ -335,10 +336,10 @@ def _centred(A: Array) -> Array:
 def correlation(scored: Scored) -> np.ndarray:
     """Pearson's correlation of targets and predictions, averaged over targets.
 
-    NaN where either is constant.
+    NaN if either is constant.
     """
     xp = namespace(scored.errors)
-    # equal numbers less their mean are not always zero
+    # equal numbers minus their mean are not always zero
     predicted, truth = (
         xp.where(
             xp.max(A, axis=3, keepdims=True) == xp.min(A, axis=3, keepdims=True),
@@ -379,7 +380,7 @@ NUMBER_METRICS: dict[str, Metric] = {
 
 
 def pooled(runs: list[Outputs]) -> list[Outputs]:
-    """All folds' test rows as one fold."""
+    """The test rows of all folds as one fold."""
 
     def flat(A: Array) -> Array:
         xp, last = namespace(A), A.ndim - 1
@@ -397,11 +398,10 @@ def pooled(runs: list[Outputs]) -> list[Outputs]:
 
 
 def vectorised(name: Any, classes: np.ndarray | None, *, has_posterior: bool) -> Metric | None:
-    """The batched form of a scikit-learn scoring name for this problem, or None where there is
-    none.
+    """The batched form of a scikit-learn scoring name for this problem, or None if there is none.
 
-    `has_posterior`: the estimator's probabilities are the softmax of its scores, with nothing
-    calibrated in between.
+    `has_posterior`: the probabilities of the estimator are the softmax of its scores, without
+    calibration.
     """
     if not isinstance(name, str):
         return None

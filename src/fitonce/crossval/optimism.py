@@ -1,4 +1,4 @@
-"""How much of a tuned score is the tuning's own doing."""
+"""How much of a tuned score is due to tuning."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .validation import cross_val_predict
 
 @dataclass(frozen=True)
 class Optimism:
-    """Accuracy (R² for regression) of the chosen model's held-out predictions, and of nested ones
-    that tune on each training set.
+    """Accuracy (R² for regression) of the held-out predictions of the chosen model, and of nested
+    cross-validation, which tunes on each training set.
     """
 
     tuned: float
@@ -42,12 +42,13 @@ def optimism(
     cv: Any = None,
     params: Mapping[str, Any] | None = None,
 ) -> Optimism:
-    """The tuned score beside the nested one.
+    """Compare the tuned score with the nested score.
 
-    `tuned` is the score of the held-out predictions by which the parameters were chosen
-    (leave-one-out, or the estimator's own cv): it has seen all rows through that choice. `nested`
-    tunes inside every training set of the outer `cv` and is honest; its folds also train on fewer
-    rows, so that a small difference is no optimism yet. Groups stay together in both.
+    `tuned` is the score of the held-out predictions that were used to choose the parameters
+    (leave-one-out, or the cv of the estimator). It is optimistic, since the choice used all rows.
+    `nested` tunes inside every training set of the outer `cv` and is not optimistic. Its folds also
+    train on fewer rows, so a small difference does not prove optimism. Groups stay together in
+    both.
 
     Examples
     --------
@@ -59,7 +60,7 @@ def optimism(
     """
     if not is_model(estimator):
         raise TypeError(
-            f"estimator must be one of fitonce's, got {type(estimator).__name__} instead: its "
+            f"estimator must be one of fitonce, got {type(estimator).__name__} instead: its "
             "held-out predictions are compared."
         )
     fit_params = dict(params or {}) if groups is None else {**(params or {}), "groups": groups}

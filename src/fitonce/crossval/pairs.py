@@ -1,13 +1,13 @@
-r"""Leave-pair-out: the area under the ROC curve that is not biased at few rows.
+r"""Leave-pair-out: an area under the ROC curve that is unbiased for few rows.
 
-Decisions of different training sets are not on one scale. Pooled over leave-one-out the bias of
-each model follows the class of the row that it lacks, and a model that has learned nothing gets an
-AUC of 0. Leave-pair-out compares two rows only by the model that lacks both (Airola et al. 2011):
+Decisions of different training sets are not on the same scale. In leave-one-out, the bias of each
+model depends on the class of its left-out row, and a model that has learned nothing gets a pooled
+AUC of 0. Leave-pair-out compares two rows only with the model that lacks both (Airola et al. 2011):
 
     AUC = mean over positive i, negative j of  [d_i > d_j] + ½ [d_i = d_j].
 
-The *tournament* lets every two rows meet, whatever their classes; the share of meetings that a row
-wins is a score on one scale, which has a ROC curve (Montoya Perez et al. 2019).
+In the *tournament*, every two rows are compared, whatever their classes. The share of comparisons
+that a row wins is a score on a common scale, which has a ROC curve (Montoya Perez et al. 2019).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .decomposed import Decomposed
 from .routes import RefitWarning, Route, choose_route
 from .stand_in import Shared, n_rows
 
-NEGLIGIBLE = 1e-12  # of a²: an axis below it is none, and all decisions are equal
+NEGLIGIBLE = 1e-12  # of a²: below this, there is no axis, and all decisions are equal
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class LeavePairOut:
     Attributes
     ----------
     auc : float
-        The area under the ROC curve by leave-pair-out; pairs are weighted by the product of their
-        weights.
+        The area under the ROC curve from leave-pair-out; pairs are weighted by the product of the
+        weights of their rows.
     n_pairs : int
-        How many pairs of a positive and a negative row were compared.
+        Number of pairs of a positive and a negative row.
     wins : array of shape (n_samples,)
-        The share of the other rows that each row was placed above, by models without both.
+        The share of other rows that each row was ranked above, by models trained without both.
     fpr, tpr : arrays
-        The tournament's ROC curve, of `wins`.
+        The ROC curve of the tournament, from `wins`.
     route : Route
-        "one" for the closed form, "refit" where a model was fitted for every pair.
+        "one" for the closed form, "refit" if a model was fitted for every pair.
     """
 
     auc: float
@@ -60,8 +60,8 @@ class LeavePairOut:
 
     @property
     def tournament_auc(self) -> float:
-        """The area under the tournament's curve; near `auc`, and equal to it only where rows can be
-        put into one order.
+        """The area under the curve of the tournament. It is close to `auc`, and equal to it only
+        if the rows can be put into one order.
         """
         return float(np.sum(np.diff(self.fpr) * 0.5 * (self.tpr[1:] + self.tpr[:-1])))
 
@@ -72,20 +72,21 @@ class LeavePairOut:
 def leave_pair_out(
     estimator: Any, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
 ) -> LeavePairOut:
-    """Area under the ROC curve of a two-class model by leave-pair-out, and the tournament's curve.
+    """Area under the ROC curve of a two-class model from leave-pair-out, and the tournament ROC
+    curve.
 
     Parameters
     ----------
     estimator : estimator
         A classifier with a ``decision_function``. `LeastSquaresSVC` and `KernelFisherDiscriminant`
-        with fixed parameters need no refit; every other one, tuned ones and pipelines included, is
+        with fixed parameters need no refit. All others, including tuned models and pipelines, are
         fitted for every pair, with a `RefitWarning`.
     X, y : arrays
-        Rows and labels of two classes; the larger label is the positive one.
+        Rows and labels of two classes; the larger label is the positive class.
     groups : array-like of shape (n_samples,), default=None
-        The whole groups of both rows are left out.
+        If given, the groups of both rows are left out.
     sample_weight : array-like of shape (n_samples,), default=None
-        Positive weights, for the fits and for the pairs.
+        Positive weights, used for the fits and for the pairs.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def leave_pair_out(
 
     Notes
     -----
-    Exact: what a refit for each of the n(n-1)/2 pairs gives, ties included. Cost: O(n³) once and
+    Exact: equal to a refit for each of the n(n-1)/2 pairs, including ties. Cost: O(n³) once and
     O(n²) for all pairs; memory: a dozen n×n matrices.
 
     Examples
@@ -128,14 +129,14 @@ def leave_pair_out(
 def _two_classes(estimator: Any, y: Any) -> np.ndarray:
     if not is_classifier(estimator):
         raise TypeError(
-            f"leave_pair_out compares rows of two classes, got {type(estimator).__name__}, which "
-            "is not a classifier."
+            f"leave_pair_out needs a classifier, got {type(estimator).__name__} instead: it "
+            "compares rows of two classes."
         )
     y = np.asarray(to_numpy(y) if is_foreign_array(y) else y)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) != 2:
         raise ValueError(
-            f"leave_pair_out needs two classes, got {len(classes)}: take two of them, or one "
+            f"leave_pair_out needs two classes, got {len(classes)}: select two of them, or use one "
             "against the rest."
         )
     return codes
@@ -145,21 +146,21 @@ def _weights(given: Any, n: int) -> np.ndarray:
     weights = np.asarray(to_numpy(given), dtype=float)
     if weights.shape != (n,) or not np.all(weights > 0) or not np.all(np.isfinite(weights)):
         raise ValueError(
-            f"sample_weight must have {n} positive numbers here: leave rows of weight zero out."
+            f"sample_weight must have {n} positive numbers: leave out rows with zero weight."
         )
     return weights
 
 
 def _check_enough(codes: np.ndarray, groups: np.ndarray) -> None:
-    """Whether both classes are left when any two rows (groups) have gone."""
+    """Check that both classes remain if any two rows (groups) are left out."""
     _, number = np.unique(groups, return_inverse=True)
     counts = np.zeros((2, number.max() + 1))
     np.add.at(counts, (codes, number), 1)
     two_largest = np.sort(counts, axis=1)[:, -2:].sum(axis=1)
     if np.any(counts.sum(axis=1) <= two_largest):
         raise ValueError(
-            "leave_pair_out needs three rows (or groups) of each class: when two have gone, the "
-            "model must still know both classes."
+            "leave_pair_out needs at least three rows (or groups) of each class: after two are "
+            "left out, the model must still have both classes."
         )
 
 
@@ -173,8 +174,8 @@ def _closed_form(
     smoother, mu = decomposed.problem.smoother, decomposed.mu
     if smoother.has_duals and decomposed.setup.data.landmarks is not None:
         raise ValueError(
-            "leave_pair_out does not drop landmarks with their rows: use shared_landmarks=True, "
-            "or False with the landmarks given as points."
+            "leave_pair_out cannot drop landmarks with their rows: use shared_landmarks=True, or "
+            "pass the landmarks as points."
         )
     single = len(np.unique(groups)) == len(groups)
     # a discriminant without a free bias orders rows by both of its targets
@@ -185,7 +186,7 @@ def _closed_form(
 
 
 def _tied(difference: np.ndarray, values: np.ndarray, accuracy: float) -> np.ndarray:
-    """Zero where values differ by no more than rounding: repeated rows, constant models."""
+    """Zero if values differ only by rounding: repeated rows, constant models."""
     equal = np.abs(difference) <= accuracy * max(1.0, float(np.abs(values).max()))
     return np.where(equal, 0.0, difference)
 
@@ -199,7 +200,7 @@ def _column(decomposed: Decomposed) -> tuple[Any, np.ndarray]:
 
 
 def _single_rows(decomposed: Decomposed) -> np.ndarray:
-    """Values (n, n): [i, j] of row i by the model without i and j."""
+    """Values (n, n): [i, j] is that of row i from the model without i and j."""
     problem, s = _column(decomposed)
     rho = leave_pairs_out(problem.smoother, problem.projected, decomposed.mu)
     values = to_numpy(problem.targets) - rho / s[:, None]
@@ -209,9 +210,10 @@ def _single_rows(decomposed: Decomposed) -> np.ndarray:
 
 
 def _without_axis(problem: Any, rho: np.ndarray, mu: float) -> np.ndarray:
-    """Where the discriminant without a pair has no axis, a² ≤ 0: of indefinite kernels.
+    """Where the discriminant without a pair has no axis, a² ≤ 0, which happens for indefinite
+    kernels.
 
-    a² = 1 - E n/(n₀n₁), with E = yᵀ(I - H)y of the indicator of one class less r_i ρ_i + r_j ρ_j.
+    a² = 1 - E n/(n₀n₁), with E = yᵀ(I - H)y of the indicator of one class minus r_i ρ_i + r_j ρ_j.
     """
     r = to_numpy(problem.fit(mu).residual)[:, 0]
     y, w = to_numpy(problem.targets)[:, 0], to_numpy(problem.row_weights)[:, 0]
@@ -236,7 +238,7 @@ def _whole_groups(decomposed: Decomposed, groups: np.ndarray) -> np.ndarray:
 def _pairs_of_groups(
     groups: np.ndarray,
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """The rows that leave, and the rows of either group, for every two groups and each alone."""
+    """The left-out rows, and the rows of either group, for every two groups and each alone."""
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     for number, one in enumerate(members):
         yield one, one, one
@@ -247,10 +249,10 @@ def _pairs_of_groups(
 def _by_refits(
     estimator: Any, X: Any, y: np.ndarray, weights: np.ndarray | None, groups: np.ndarray
 ) -> np.ndarray:
-    """Differences (n, n) of decisions by one literal fit for every two groups."""
+    """Differences (n, n) of decisions from one literal fit for every two groups."""
     warnings.warn(
         f"fitonce has no closed form for this {type(estimator).__name__}: it is fitted for every "
-        "pair. Fix its parameters (alpha and gamma as numbers) to avoid that.",
+        "pair. To avoid this, fix its parameters (alpha and gamma as numbers).",
         RefitWarning,
         stacklevel=3,
     )

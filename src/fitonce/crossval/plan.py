@@ -1,4 +1,4 @@
-"""An estimator and data to hand to scikit-learn's functions, by the route chosen."""
+"""An estimator and data to pass to scikit-learn's functions, for the chosen route."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("fitonce")
 
 
 class Plan:
-    """An estimator and data to hand to scikit-learn's function, by the route chosen."""
+    """An estimator and data to pass to scikit-learn's function, for the chosen route."""
 
     def __init__(
         self,
@@ -64,13 +64,15 @@ class Plan:
         self._classifier = is_classifier(estimator)
         self._route = choose_route(estimator, X, params, scoring, method)
         if self._landmark_rows is not None:
-            self._route = Route("per-fold", "a fold's own landmarks are left out of its model")
+            self._route = Route(
+                "per-fold", "landmarks among the test rows are left out of the model"
+            )
         self.shared: Shared | None = None
         if self._route.name == "refit":
             warnings.warn(
                 f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on "
-                "every training set, as scikit-learn does. "
-                "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that.",
+                "every training set, as scikit-learn does. To avoid this, pass an estimator of "
+                "fitonce, or a pipeline that ends in one.",
                 RefitWarning,
                 stacklevel=3,
             )
@@ -90,8 +92,8 @@ class Plan:
             try:
                 shared.decompose(fit_weights(self.estimator, params))
             except (ValueError, TypeError) as error:
-                # each fold meets the same complaint, or is spared it, and scikit-learn decides what
-                # becomes of that
+                # each fold raises the same error, or avoids it, and scikit-learn decides how to
+                # handle that
                 self._route = Route("per-fold", f"all rows together are refused: {error}")
                 if sliceable(self.X) and self.confounds is None:
                     return
@@ -103,15 +105,15 @@ class Plan:
 
     @property
     def route(self) -> Route:
-        """The route, with the folds that were fitted literally on the way."""
+        """The route, with the number of folds that were fitted literally."""
         fitted = 0 if self.shared is None or self._route.name != "one" else self.shared.fitted_folds
         return Route(self._route.name, self._route.reason, fitted)
 
     def arguments(
         self, groups: Any, n_jobs: int | None, verbose: int, pre_dispatch: Any
     ) -> dict[str, Any]:
-        """What scikit-learn's functions are given. A shared decomposition stays in this process,
-        where BLAS has the cores.
+        """The arguments for scikit-learn's functions. A shared decomposition stays in this
+        process, where BLAS uses the cores.
         """
         return {
             "estimator": self.estimator,
@@ -126,12 +128,12 @@ class Plan:
         }
 
     def batch(self, groups: Any) -> HeldOutBatch | None:
-        """All splits in closed form, without scikit-learn's loop; None where that cannot be."""
+        """All splits in closed form, without scikit-learn's loop; None if that is not possible."""
         routed = sklearn.get_config()["enable_metadata_routing"]
         if routed or self.shared is None or self.shared.decomposed is None:
             return None
         if np.ndim(self.y) != 1 and self._classifier:
-            return None  # scikit-learn has something to say about that
+            return None  # scikit-learn raises its own error for that
         n = n_rows(self.X)
         splits = [
             (row_numbers(train, n), row_numbers(test, n))
@@ -143,7 +145,7 @@ class Plan:
     def quick_scores(
         self, groups: Any, scoring: Any
     ) -> tuple[HeldOutBatch, dict[str, np.ndarray]] | None:
-        """Scores by name where the loop can be skipped."""
+        """Scores by name if the loop can be skipped."""
         if self.shared is None or known_scores(scoring, classifier=self._classifier) is None:
             return None
         batch = self.batch(groups)
@@ -151,7 +153,7 @@ class Plan:
         return None if batch is None or scores is None else (batch, scores)
 
     def share_time(self, results: dict[str, Any]) -> None:
-        """The one decomposition's time, divided among the folds."""
+        """Divide the time of the single decomposition among the folds."""
         results["fit_time"] = results["fit_time"] + self._seconds / len(results["fit_time"])
 
     def log(self) -> None:
@@ -159,13 +161,13 @@ class Plan:
 
 
 def sliceable(X: Any) -> bool:
-    """Whether scikit-learn can cut rows out of X.
+    """Whether scikit-learn can select rows of X.
 
-    Not of other namespaces' arrays, nor of rows in blocks.
+    Not for arrays of other namespaces, nor for rows in blocks.
     """
     return not (is_foreign_array(X) or is_rows(X))
 
 
 def expand_with_rows(cv: Any) -> bool:
-    """Whether a splitter trains on the rows before its test rows, from the first on."""
+    """Whether a splitter trains on all rows before its test rows."""
     return isinstance(cv, TimeSeriesSplit) and cv.max_train_size is None

@@ -1,10 +1,11 @@
-"""Which way leads to the same answer as refitting, and at what price.
+"""The routes that give the same answer as refitting, and their cost.
 
-- `one`: a single decomposition of all rows; every training set's model follows in closed form.
-- `per-fold`: one decomposition per training set, for whatever depends on the training rows:
-  pipelines, tuning, balanced class weights. Everything inside a training set is still in closed
+- `one`: a single decomposition of all rows; the model of every training set has a closed form.
+- `per-fold`: one decomposition per training set, if something depends on the training rows:
+  pipelines, tuning, balanced class weights. Everything inside a training set still has a closed
   form.
-- `refit`: the estimator is not ours; it is refitted, as scikit-learn does, and a warning says so.
+- `refit`: the estimator is from another library; it is refitted, as in scikit-learn, with a
+warning.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from .confounds import dependence_on_confounds, taken
 
 
 class RefitWarning(UserWarning):
-    """The estimator has no closed form here and is refitted for every training set."""
+    """The estimator has no closed form here and is refitted on every training set."""
 
 
 @dataclass(frozen=True)
 class Route:
-    """The way that was taken: "one", "per-fold" or "refit", why, and how many folds of route one
-    had to be fitted after all.
+    """The route that was taken: "one", "per-fold" or "refit", the reason, and how many folds of
+    route "one" had to be fitted.
 
-    A fold is fitted literally where the closed form does not apply: classes missing from the
-    training rows, repeated rows, fewer training than deleted rows, or an output that needs more
-    than held-out values (probabilities).
+    A fold is fitted literally if the closed form does not apply: classes missing from the training
+    rows, repeated rows, fewer training than deleted rows, or an output that needs more than
+    held-out values (probabilities).
     """
 
     name: str
@@ -56,7 +57,7 @@ ENCODED = (
     "decision_function",
     "predict_proba",
     "predict_log_proba",
-)  # before these scikit-learn numbers the labels anew
+)  # before these versions, scikit-learn renumbers the labels
 
 
 def choose_route(
@@ -123,14 +124,14 @@ def _dependence_on_labels(estimator: Any, method: str) -> str | None:
     if not hasattr(estimator, method):
         return f"{type(estimator).__name__} has no {method}"
     if method in ENCODED and isinstance(getattr(estimator, "class_weight", None), Mapping):
-        return "class_weight names labels, which scikit-learn numbers anew before each fit"
+        return "class_weight names labels, which scikit-learn renumbers before each fit"
     return None
 
 
 def _dependence_on_order(estimator: Any, X: Any) -> str | None:
-    """A precomputed kernel that is symmetric only nearly.
+    """A precomputed kernel that is only approximately symmetric.
 
-    Which triangle counts depends on the order of the rows.
+    The result then depends on the order of the rows, which decides the triangle that is used.
     """
     if not (isinstance(estimator.kernel, str) and estimator.kernel == "precomputed"):
         return None
@@ -141,12 +142,12 @@ def _dependence_on_order(estimator: Any, X: Any) -> str | None:
         and namespace(K).isdtype(K.dtype, ("real floating", "integral"))
     )
     if square and asymmetry(K) > 1e-13 * largest_entry(K):
-        return "the precomputed kernel is not symmetric to the last digits"
+        return "the precomputed kernel is not exactly symmetric"
     return None
 
 
 def fit_weights(estimator: Any, params: Mapping[str, Any] | None) -> Any:
-    """The sample weights of all rows that `fit` will be given a part of."""
+    """The sample weights of all rows, of which `fit` gets a part."""
     weights = (params or {}).get("sample_weight")
     if weights is None or not sklearn.get_config()["enable_metadata_routing"]:
         return weights
@@ -164,24 +165,23 @@ def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) 
     ):
         return "sample_weight is routed under another name"
     if set(params or ()) - {"sample_weight", "groups"}:
-        return "fit is given parameters that only a fit can judge"
+        return "fit receives parameters that have no closed form"
     weights = fit_weights(estimator, params)
     if weights is None:
         return None
     host = np.asarray(to_numpy(weights))
     if host.ndim != 1 or host.dtype.kind not in "iufb" or not np.all(host > 0):
-        return "rows of weight zero do not train"
+        return "rows with zero weight are not used for training"
     return None
 
 
 def share_landmarks(
     estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None
 ) -> tuple[Any, np.ndarray | None]:
-    """With `shared_landmarks`, the estimator with the points that all rows choose, and the rows
+    """With `shared_landmarks`, the estimator with the points chosen from all rows, and the rows
     that a fold drops with its test rows.
 
-    The rows are None where nothing is dropped. What all rows together refuse is left to the folds
-    to complain of.
+    The rows are None if nothing is dropped. Errors about all rows together are left to the folds.
     """
     last = final_step(estimator)
     chooses = (
@@ -193,9 +193,9 @@ def share_landmarks(
         return estimator, None
     if last is not estimator:
         raise ValueError(
-            "shared_landmarks needs points that all training sets share, but the steps before the "
-            "estimator are refitted on each of them. "
-            "Preprocess once beforehand, or use shared_landmarks=False."
+            "shared_landmarks needs the same points for all training sets, but the steps before "
+            "the estimator are refitted on each of them. Preprocess the data once beforehand, or "
+            "use shared_landmarks=False."
         )
     try:
         setup = setup_of(clone(estimator), X, y, fit_weights(estimator, params))
@@ -210,9 +210,9 @@ def share_landmarks(
 
 
 def _dependence_on_scoring(scoring: Any) -> str | None:
-    """Scorers made by scikit-learn only call the estimator's methods.
+    """Scorers made by scikit-learn only call methods of the estimator.
 
-    A user's own function may look at anything.
+    A user-defined function may use anything.
     """
     if isinstance(scoring, Mapping):
         scorers = list(scoring.values())
@@ -222,4 +222,4 @@ def _dependence_on_scoring(scoring: Any) -> str | None:
         scorers = [scoring]
     if all(scorer is None or isinstance(scorer, (str, SCORER)) for scorer in scorers):
         return None
-    return "a scoring function of the user's own sees the fitted estimator"
+    return "a user-defined scoring function uses the fitted estimator"

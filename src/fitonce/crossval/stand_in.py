@@ -1,9 +1,10 @@
-"""The estimator that scikit-learn's functions are given instead of ours, so that their meaning is
-theirs to the letter.
+"""The estimator that scikit-learn's functions get instead of ours, so that they behave exactly as
+documented.
 
 scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect
-as always. The rows they pass around are row numbers, and the estimator they clone, fit and call is
-a `StandIn` that looks up, in one shared decomposition, what a refit on those rows would give.
+results as always. The rows they pass around are row indices, and the estimator they clone, fit and
+call is a `StandIn`, which looks up in one shared decomposition what a refit on those rows would
+give.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from .decomposed import Decomposed, Model
 
 
 class Shared:
-    """What all folds have in common.
+    """What all folds share.
 
-    The estimator, the data, and on route one the decomposition.
+    The estimator, the data and, on route "one", the decomposition.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
@@ -38,19 +39,21 @@ class Shared:
         self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
         self.decomposed: Decomposed | None = None
         self.weights: Any = None
-        # of landmarks that are left out where they are test rows
+        # landmarks that are left out if they are test rows
         self.landmark_rows: np.ndarray | None = None
         self.confounds: Any = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
-        """The one decomposition of route one."""
+        """Compute the single decomposition of route "one"."""
         self.weights = sample_weight
         given = self.X, self.y, sample_weight, self.confounds
         self.decomposed = Decomposed.of(self.estimator, *given)
 
     def follow(self, orders: list[np.ndarray]) -> None:
-        """Training sets will be the first rows of these orders: see `Decomposed.follow`."""
+        """Announce that training sets are the first rows of these orders: see
+        `Decomposed.follow`.
+        """
         if self.decomposed is not None:
             given = clone(self.estimator), self.X, self.y, self.weights
             self.decomposed.follow(lambda: setup_of(*given), orders)
@@ -66,30 +69,30 @@ class Shared:
     def estimator_of(self, train: np.ndarray) -> Any:
         """An unfitted estimator for these training rows.
 
-        Without the landmarks that are not among them, where these are dropped.
+        Without the landmarks that are not among them, if these are dropped.
         """
         if self.landmark_rows is None:
             return clone(self.estimator)
         kept = (self.landmark_rows < 0) | np.isin(self.landmark_rows, train)
         if not kept.any():
             raise ValueError(
-                f"all {len(kept)} landmarks are rows that do not train in one of the splits, so "
-                "shared_landmarks='drop' leaves its model none: use more landmarks, or "
+                f"in one of the splits, none of the {len(kept)} landmarks is a training row, so "
+                "shared_landmarks='drop' leaves no landmarks for its model: use more landmarks, or "
                 "shared_landmarks=True, which keeps them."
             )
         landmarks = take(self.estimator.landmarks, np.flatnonzero(kept))
         return clone(self.estimator).set_params(landmarks=landmarks)
 
     def deleted(self, train: np.ndarray) -> np.ndarray | None:
-        """The rows that are not trained on, where their model follows in closed form; else None."""
+        """The rows that are not used for training, if the model has a closed form; else None."""
         if self.decomposed is None:
             return None
         deleted = complement(train, n_rows(self.X))
         return deleted if self.decomposed.covers(train, deleted) else None
 
     def model_of(self, train: np.ndarray) -> Model | None:
-        """Outputs of rows by the model of some training rows, as the estimator's methods give them;
-        None where there is no closed form.
+        """Outputs for rows from the model of some training rows, as returned by the estimator's
+        methods; None if there is no closed form.
         """
         model = None if self.decomposed is None else self.decomposed.model_of(train)
         if model is None or getattr(self.X, "dtype", None) != np.float32:
@@ -102,8 +105,8 @@ class Shared:
         return output
 
     def classes(self, train: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The sorted labels in y, which may be an encoding of the original ones, by where each
-        class first occurs.
+        """The sorted labels in y, which may be an encoding of the original ones, by the first
+        occurrence of each class.
         """
         assert self.decomposed is not None and self.decomposed.codes is not None
         return np.ravel(y)[np.unique(self.decomposed.codes[train], return_index=True)[1]]
@@ -111,7 +114,7 @@ class Shared:
     def rows(self, rows: np.ndarray, train: np.ndarray) -> Any:
         """Real data for a real estimator.
 
-        Rows of X, and only the training columns of a precomputed kernel.
+        Rows of X; for a precomputed kernel, only the training columns.
         """
         X = subset(self.X, rows)
         return subset(X.T, train).T if self.pairwise else X
@@ -144,13 +147,13 @@ def _offers(method: str) -> Any:
 
 
 def stand_in(shared: Shared) -> StandIn:
-    """A `StandIn` under the name of the estimator it stands for, so that messages name that."""
+    """A `StandIn` with the name of the estimator it replaces, so that messages show that name."""
     named: type[StandIn] = type(type(shared.estimator).__name__, (StandIn,), {})
     return named(shared)
 
 
 class StandIn(BaseEstimator):
-    """Fitted on row numbers, it predicts row numbers.
+    """Fitted on row indices, it predicts for row indices.
 
     `fitted()` is the real estimator, fitted when first needed.
     """
@@ -171,8 +174,8 @@ class StandIn(BaseEstimator):
 
     @property
     def _metadata_request(self) -> Any:
-        """Where the default scorer of older scikit-learn versions looks for what
-        `score` asks for.
+        """Where the default scorer of older scikit-learn versions looks up the requests of
+        `score`.
         """
         return self.shared.estimator._metadata_request
 
@@ -192,14 +195,14 @@ class StandIn(BaseEstimator):
         return self
 
     def returned(self) -> Any:
-        """What `cross_validate` hands out.
+        """The estimator that `cross_validate` returns.
 
-        The fitted estimator, or an unfitted one where its fit failed.
+        It is fitted, or unfitted if its fit failed.
         """
         return clone(self.shared.estimator) if self._failed else self.fitted()
 
     def fitted(self) -> Any:
-        """The estimator literally fitted on the training rows."""
+        """The estimator fitted literally on the training rows."""
         if self._real is None:
             shared = self.shared
             real = shared.estimator_of(self._train)
@@ -217,7 +220,7 @@ class StandIn(BaseEstimator):
         return call(fitted, method, shared.rows(rows, self._train), confounds)
 
     def _output(self, method: str, X: np.ndarray) -> Any:
-        """An output that the closed form gives, on the host."""
+        """An output from the closed form, as a NumPy array."""
         if self._model is None:
             return _on_host(self._call(method, X))
         return self._model(X[:, 0], method)
@@ -244,7 +247,7 @@ class StandIn(BaseEstimator):
         return _on_host(self._call("predict_log_proba", X))
 
     def score(self, X: np.ndarray, y: Any, **params: Any) -> float:
-        """The estimator's own default score, on these predictions."""
+        """The default score of the estimator for these predictions."""
         score: float = type(final_step(self.shared.estimator)).score(self, X, y, **params)
         return score
 
@@ -256,7 +259,7 @@ def _on_host(output: Any) -> Any:
 class CheckedSplitter:
     """A splitter that sees the real X and refuses test rows inside their own training set.
 
-    What it has `drawn` it gives again, since some splitters never draw the same twice.
+    It returns the splits that it has `drawn` again, since some splitters never draw the same twice.
     """
 
     def __init__(self, cv: Any, X: Any) -> None:

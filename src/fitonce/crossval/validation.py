@@ -1,4 +1,4 @@
-"""scikit-learn's cross-validation functions by the cheapest route."""
+"""scikit-learn's cross-validation functions, by the fastest route."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
 
 
 class CrossValidation(dict[str, Any]):
-    """The dictionary of scikit-learn's `cross_validate`, with the `route` that was taken as an
-    attribute.
+    """The dictionary returned by scikit-learn's `cross_validate`, with the attribute `route`: how
+    it was computed.
     """
 
     route: Route
@@ -46,11 +46,11 @@ def cross_validate(
     return_indices: bool = False,
     error_score: Any = np.nan,
 ) -> CrossValidation:
-    """`sklearn.model_selection.cross_validate`, by the cheapest route that gives the same numbers.
+    """`sklearn.model_selection.cross_validate`, by the fastest route to the same numbers.
 
-    Parameters and result are scikit-learn's; the dictionary also has an attribute ``route``.
-    `n_jobs` and `pre_dispatch` matter only where folds are fitted one by one. Splits whose test
-    rows are inside their own training set are refused.
+    Parameters and result are those of scikit-learn; the dictionary also has an attribute ``route``.
+    `n_jobs` and `pre_dispatch` matter only if folds are fitted one by one. Splits whose test rows
+    are inside their own training set are refused.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def cross_val_score(
     pre_dispatch: Any = "2*n_jobs",
     error_score: Any = np.nan,
 ) -> np.ndarray:
-    """`sklearn.model_selection.cross_val_score`, by the cheapest route that gives the same numbers.
+    """`sklearn.model_selection.cross_val_score`, by the fastest route to the same numbers.
 
     Examples
     --------
@@ -145,12 +145,11 @@ def cross_val_predict(
     method: str = "predict",
     by_fold: bool = False,
 ) -> Any:
-    """`sklearn.model_selection.cross_val_predict`, by the cheapest route that gives the same
-    numbers.
+    """`sklearn.model_selection.cross_val_predict`, by the fastest route to the same numbers.
 
-    Two things are added: ``method="transform"`` gives the projections of a discriminant, and
+    There are two additions. ``method="transform"`` gives the projections of a discriminant.
     ``by_fold=True`` returns a list of (test rows, outputs) pairs, one per split, for splitters
-    whose test sets overlap or leave rows out (repeated splits, shuffle splits, time series).
+    whose test sets overlap or leave out rows (repeated splits, shuffle splits, time series).
 
     Examples
     --------
@@ -174,7 +173,7 @@ def cross_val_predict(
     if by_fold and pairs is not None:
         outputs: Any = [(test, _returned(output, X)) for test, output in pairs]
     elif pairs is not None:
-        advice = "" if batch else "; use by_fold=True for splits that overlap or leave rows out."
+        advice = "" if batch else "; use by_fold=True for splits that overlap or leave out rows."
         outputs = _returned(_assembled(pairs, n_rows(plan.cv.X), advice), X)
     else:
         arguments = plan.arguments(groups, n_jobs, verbose, pre_dispatch)
@@ -185,9 +184,9 @@ def cross_val_predict(
 
 
 def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
-    """Each split's test rows and their outputs.
+    """The test rows of each split and their outputs.
 
-    The loop that scikit-learn's function does not offer.
+    scikit-learn's function does not offer this.
     """
     shared = plan.shared or Shared(plan.estimator, plan.X, plan.y)
     model = stand_in(shared)
@@ -212,7 +211,7 @@ def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndar
 def _routed(
     model: StandIn, cv: CheckedSplitter, groups: Any, params: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What goes to fit and what to the splitter, as in scikit-learn's function."""
+    """What is passed to fit and what to the splitter, as in scikit-learn's function."""
     if not sklearn.get_config()["enable_metadata_routing"]:
         return params, {"groups": groups}
     router = MetadataRouter(owner="cross_val_predict")
@@ -227,12 +226,12 @@ def _n_values(value: Any) -> int:
 
 
 def is_error_score(given: Any) -> bool:
-    """What scikit-learn allows; it complains of everything else."""
+    """Whether scikit-learn allows this value; it raises its own error otherwise."""
     return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")
 
 
 def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
-    """Scores as `cross_validate` names them, with the time that each split took on average."""
+    """Scores with the names of `cross_validate`, and the average time per split."""
     n_splits = len(next(iter(scores.values())))
     times = {"fit_time": np.zeros(n_splits), "score_time": np.full(n_splits, seconds / n_splits)}
     return {**times, **{f"test_{name}": values for name, values in scores.items()}}

@@ -1,4 +1,4 @@
-"""Permutation tests: thousands of honest refits in one matrix product."""
+"""Permutation tests: thousands of exact refits in one matrix product."""
 
 from .exchange import ValidityWarning
 from .permutation import permutation_test_score

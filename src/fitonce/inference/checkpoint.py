@@ -1,9 +1,9 @@
-"""A long run on file: what is done so far, and the fingerprint of the question, to refuse a file
-that answers another.
+"""Checkpoints of a long run: the results so far, and a fingerprint of the test, so that the file of
+another test is refused.
 
-One NumPy archive without pickled objects. It is written under a name of its own and then takes the
-file's. An interruption or a full disk leaves the last complete block, and two processes that share
-a file do not get into each other's way.
+A checkpoint is one NumPy archive without pickled objects. It is written under a temporary name and
+then renamed. An interruption or a full disk leaves the last complete block, and two processes that
+share a file do not disturb each other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT = "fitonce permutation test 2"
 
 
 def check_place(path: str | Path | None) -> None:
-    """Refuse a file that could not be written, before anything is computed."""
+    """Refuse a file that cannot be written, before anything is computed."""
     if path is None:
         return
     target = Path(path)
@@ -30,7 +30,7 @@ def check_place(path: str | Path | None) -> None:
     if target.is_dir():
         reason = "it is a folder: give the name of a file"
     elif not folder.is_dir():
-        reason = f"there is no folder {folder}: make it first"
+        reason = f"there is no folder {folder}: create it first"
     elif not os.access(folder, os.W_OK | os.X_OK):
         reason = f"permission denied in {folder}"
     else:
@@ -41,7 +41,7 @@ def check_place(path: str | Path | None) -> None:
 def save(
     path: Path, mark: str, done: int, scores: Mapping[str, Any], null: Mapping[str, np.ndarray]
 ) -> None:
-    """Write all of it beside the file, then replace the file."""
+    """Write everything to a temporary file, then replace the file."""
     names = list(null)
     arrays = {f"null_{number}": null[name] for number, name in enumerate(names)}
     arrays |= {f"score_{number}": np.asarray(scores[name]) for number, name in enumerate(names)}
@@ -51,13 +51,13 @@ def save(
 
 
 def load(path: Path, mark: str) -> tuple[int, dict[str, np.ndarray]] | None:
-    """How many labellings are done and their scores, or None where there is no file yet."""
+    """The number of completed labelings and their scores, or None if there is no file yet."""
     if not path.exists():
         return None
     if not path.stat().st_size:
         raise ValueError(
-            f"the checkpoint {path} is empty: no run has written it. Name another file, or remove "
-            "it to start over."
+            f"the checkpoint {path} is empty: it was not written by a run. Use another file, or "
+            "delete it to start over."
         )
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -67,19 +67,18 @@ def load(path: Path, mark: str) -> tuple[int, dict[str, np.ndarray]] | None:
             mine = (header["format"], header["fingerprint"]) == (FORMAT, mark)
     except Exception as error:  # damaged archives raise nearly anything
         raise ValueError(
-            f"the checkpoint {path} cannot be read as one ({error}): it is damaged or some other "
-            "file. Name another file, or remove it to start over."
+            f"{path} cannot be read as a checkpoint ({error}): it is damaged, or another kind of "
+            "file. Use another file, or delete it to start over."
         ) from error
     if not mine:
         raise ValueError(
             f"the checkpoint {path} belongs to another test: data, column names, estimator, "
             "splits, scoring, options or the versions of fitonce, scikit-learn, NumPy and SciPy "
-            "differ from the run that wrote it, and its scores would be mixed with others. Name "
-            "another file, or remove it to start over."
+            "differ from the run that wrote it. Use another file, or delete it to start over."
         )
     if any(len(scores) != done for scores in null.values()):
         raise ValueError(
-            f"the checkpoint {path} is damaged: it does not hold as many scores as it says. Remove "
-            "it to start over."
+            f"the checkpoint {path} is damaged: it does not contain as many scores as it claims. "
+            "Delete it to start over."
         )
     return done, null

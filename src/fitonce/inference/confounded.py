@@ -1,23 +1,23 @@
-r"""Permutations that leave the association of labels and confounds as it is.
+r"""Permutations that keep the association between labels and confounds.
 
-Labels that move freely lose their association with the confounds, and a test of them finds the
-confounds. What may move depends on what the confounds are.
+Labels that are permuted freely lose their association with the confounds, and the test would detect
+the confounds. What may be permuted depends on the confounds.
 
-- Discrete (categories): labels move within their levels. Exact.
-- Numbers, regression: with ŷ the least-squares fit of y on the confounds, y* = ŷ + π(y - ŷ)
-  (Freedman & Lane 1983). Approximate: residuals are exchangeable only nearly.
-- Numbers, classes: labels are drawn given a model q(y | c) of the classes, a logistic regression on
+- Discrete (categories): labels are permuted within their levels. Exact.
+- Numeric, regression: with ŷ the least-squares fit of y on the confounds, y* = ŷ + π(y - ŷ)
+  (Freedman & Lane 1983). Approximate: residuals are only approximately exchangeable.
+- Numeric, classes: labels are drawn given a model q(y | c) of the classes, a logistic regression on
   the confounds (Berrett, Wang, Barber & Samworth 2020). A permutation π has the probability
-  ∝ Π_i q(y_π(i) | c_i); steps of a Markov chain swap labels of random pairs of rows,
+  ∝ Π_i q(y_π(i) | c_i). Steps of a Markov chain swap the labels of random pairs of rows,
 
       P(swap i, j) = w/(1 + w),      w = q(y_j|c_i) q(y_i|c_j) / (q(y_i|c_i) q(y_j|c_j)).
 
-  From the observed labels a chain leads to a hub, and from there one to each drawn labelling, so
-  that the observed one is as good as any of them. Exact if q is right, approximate where it is
-  estimated.
+    One chain leads from the observed labels to a hub, and one from there to each drawn labeling, so
+    the observed labeling is exchangeable with the drawn ones. Exact if q is right, approximate if
+    it is estimated.
 
-Approximate tests keep the folds where they are: fixed ones that ignore y, else labels move within
-the folds.
+Approximate tests keep the folds fixed: either the folds ignore y, or labels are permuted within
+folds.
 """
 
 from __future__ import annotations
@@ -38,28 +38,28 @@ from ..core.doubt import depth_inside_package
 from ..estimators.confounding import coding_of, discrete_levels
 from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
 
-STEPS = 50  # of the Markov chain between the hub and a labelling, as its authors use
-MANY = 10**12  # labellings: never all of them
+STEPS = 50  # of the Markov chain between the hub and a labeling, as its authors use
+MANY = 10**12  # labelings; too many to enumerate
 LEVELS = "within levels of the confounds"
 RESIDUALS = "residuals given the confounds (Freedman-Lane, approximate)"
 CONDITIONAL = "given a model of the classes by the confounds (approximate)"
 ALLOWED = (None, "within", "rows")
-CURVED = 0.01  # level of the test for curves
+CURVED = 0.01  # level of the test for curvature
 
 
 @dataclass(frozen=True)
 class Confounded:
-    """What confounds make of a permutation test.
+    """How confounds change a permutation test.
 
-    `levels` (n,) where they are discrete; else `base` (n, t), to which permuted residuals are
-    added, or the logarithms `log_q` (n, c) of the probabilities of the classes.
+    `levels` (n,) if they are discrete; else `base` (n, t), to which permuted residuals are added,
+    or the logarithms `log_q` (n, c) of the class probabilities.
     """
 
     name: str
     levels: np.ndarray | None = None
     base: np.ndarray | None = None
     log_q: np.ndarray | None = None
-    curved: bool = False  # y follows a confound in a curve, which a straight line misses
+    curved: bool = False  # y depends nonlinearly on a confound, which a straight line misses
 
     @classmethod
     def of(cls, confounds: Any, y: np.ndarray, labels: np.ndarray, classifier: bool) -> Confounded:
@@ -80,33 +80,36 @@ class Confounded:
         return self.levels is None
 
     def check(self, exchange: str | None, permute: str | None) -> None:
-        """Refuse what would tear labels and confounds apart; say what is approximate."""
+        """Refuse permutations that break the link between labels and confounds; warn if
+        approximate.
+        """
         if exchange not in ALLOWED:
             raise ValueError(
-                f"exchange={exchange!r} does not keep the association of labels and confounds: "
-                'with confounds labels move among rows ("rows"), or within groups ("within").'
+                f"exchange={exchange!r} does not keep the association between labels and "
+                "confounds: "
+                'with confounds, use exchange="rows" or, within groups, exchange="within".'
             )
         if not self.approximate:
             return
         if permute == "cosets":
             raise ValueError(
-                'permute="cosets" moves folds and labels of any two rows, got confounds that are '
-                'numbers: use permute=None, "within-folds" or "free", or cut the confounds into '
-                "categories."
+                'permute="cosets" exchanges labels and folds of any two rows, which is not '
+                'possible with numeric confounds: use permute=None, "within-folds" or "free", or '
+                "bin the confounds into categories."
             )
         warnings.warn(
-            "confounds that are numbers make this permutation test approximate: it permutes "
+            "with numeric confounds this permutation test is approximate: it permutes "
             f"{'labels' if self.base is None else ''} {self.name}. Its level depends on how well a "
-            "linear model describes what the confounds do; see the guide on confounds. Categories "
-            "(age groups) make it exact.".replace("  ", " "),
+            "linear model describes the effect of the confounds; see the guide on confounds. "
+            "Categories (such as age groups) make it exact.".replace("  ", " "),
             ValidityWarning,
             stacklevel=depth_inside_package(),
         )
         if self.curved:
             warnings.warn(
-                "y follows a confound in a curve, and a straight line leaves the rest of it in "
-                "place: such tests reject far more often than their level says (40 to 99 % at "
-                "5 % in simulations). Add the square of the confound as a column, or cut it into "
+                "y depends on a confound nonlinearly, and a straight line does not remove this "
+                "dependence: such tests reject far more often than their level (40 to 99 % at 5 % "
+                "in simulations). Add the square of the confound as a column, or bin it into "
                 "categories.",
                 ValidityWarning,
                 stacklevel=depth_inside_package(),
@@ -115,22 +118,22 @@ class Confounded:
     def exchange(
         self, labels: np.ndarray, groups: np.ndarray | None, atoms: np.ndarray | None
     ) -> Exchange | None:
-        """How class labels move; None where the usual exchange serves."""
+        """How class labels are exchanged; None if the usual exchange applies."""
         if self.log_q is None:
             return None
         return ConditionalExchange(labels, blocks_of(len(labels), groups, atoms), self.log_q)
 
 
 def _log_probabilities(C: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """log q (n, c) by a logistic regression with a little shrinkage, on standardised columns."""
+    """log q (n, c) from a logistic regression with slight shrinkage, on standardized columns."""
     Z = StandardScaler().fit_transform(C)
     model = LogisticRegression(C=10.0, max_iter=1000).fit(Z, labels)
     return np.asarray(model.predict_log_proba(Z))
 
 
 def _curved(C: np.ndarray, Y: np.ndarray) -> bool:
-    """Whether squares of the confounds explain more of the targets (n, t) than chance would, by an
-    F test at 1 % over the number of targets.
+    """Whether squares of the confounds explain more of the targets (n, t) than expected by chance,
+    with an F test at 1 % divided by the number of targets.
     """
     Z = C - C.mean(axis=0)
     line = ConfoundRegression.of(C, None)
@@ -148,7 +151,7 @@ def _curved(C: np.ndarray, Y: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class ConditionalExchange(Exchange):
-    """Labels given their probabilities at each row, log q (n, c); they move within blocks."""
+    """Labels drawn given their probabilities at each row, log q (n, c), within blocks."""
 
     labels: np.ndarray
     blocks: Sequence[np.ndarray]
@@ -166,7 +169,7 @@ class ConditionalExchange(Exchange):
         indices, block_of_row, first = start.copy(), self._block_of_row, self._first
         n, log_q = len(indices), self.log_q
         for keys, coins in rng.uniform(size=(STEPS, 2, n)):
-            order = np.argsort(block_of_row + keys)  # rows of a block side by side, at random
+            order = np.argsort(block_of_row + keys)  # the rows of a block together, in random order
             one, other = order[first], order[first + 1]
             mine, theirs = self.labels[indices[one]], self.labels[indices[other]]
             gain = log_q[one, theirs] + log_q[other, mine]
@@ -185,7 +188,7 @@ class ConditionalExchange(Exchange):
 
     @cached_property
     def _first(self) -> np.ndarray:
-        """Where pairs begin among rows that are sorted by their blocks."""
+        """Where pairs begin among rows that are sorted by block."""
         starts = np.cumsum([0, *map(len, self.blocks)])[:-1]
         pairs = [
             start + 2 * np.arange(len(block) // 2)
@@ -199,8 +202,8 @@ class ConditionalExchange(Exchange):
 
     def others(self) -> Iterator[Rearrangement]:
         raise ValueError(
-            "labellings given a model of the confounds have unequal probabilities: they are "
-            "drawn, not listed. Use exact=False."
+            "labelings given a model of the confounds have unequal probabilities: they are drawn, "
+            "not enumerated. Use exact=False."
         )
 
     def keeping(self, atoms: np.ndarray) -> ConditionalExchange:

@@ -1,6 +1,4 @@
-"""Rearrangements of labels by their number: worked out when they are needed, where they are needed,
-and many together.
-"""
+"""Rearrangements of labels by index: computed when and where they are needed, many at a time."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from .keys import Keys
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """A rearrangement by its number: σ∘τ, labels reordered by the τ of an exchange, then moved by
-    σ. Worked out when it is asked for, by itself or with others (`drawn_orders`).
+    """A rearrangement by its index: σ∘τ, labels reordered by the τ of an exchange, then moved by σ.
+    Computed on demand, alone or with others (`drawn_orders`).
     """
 
     exchange: Exchange
@@ -41,7 +39,7 @@ class Draw:
 
 
 def drawn_orders(draws: Sequence[Rearrangement | Draw], like: Array) -> Orders:
-    """All of them together, where `like` lives; signs, where there are any, need no σ."""
+    """All of them together, on the device of `like`; signs, if there are any, need no σ."""
     first = draws[0]
     one_source = isinstance(first, Draw) and all(
         isinstance(draw, Draw) and draw.exchange is first.exchange and draw.keys == first.keys
@@ -60,7 +58,7 @@ def drawn_orders(draws: Sequence[Rearrangement | Draw], like: Array) -> Orders:
 
 
 def _runs(values: Sequence[Any]) -> Iterator[tuple[int, int, Any]]:
-    """Where the same object stands several times in a row."""
+    """Runs of the same object."""
     start = 0
     for number in range(1, len(values) + 1):
         if number == len(values) or values[number] is not values[start]:

@@ -1,14 +1,14 @@
-r"""Held-out outputs of many labellings: everything that does not see labels is factored once,
-labels are right-hand sides.
+r"""Held-out outputs of many labelings: everything that does not depend on labels is factored once,
+and labels are right-hand sides.
 
-Labellings are rows here: targets (B, t, n) of B labellings go through I - H as one matrix product
-(B·t, n) @ (n, n). For a set Te of deleted rows with M = (I - H)_TeTe, held-out residuals and the
-residual scatter of the remaining rows are
+Labelings are rows here: targets (B, t, n) of B labelings are multiplied by I - H in one product
+(B·t, n) @ (n, n). For a set Te of deleted rows with M = (I - H)_TeTe, the held-out residuals and
+the residual scatter of the remaining rows are
 
     ρ = M⁻¹ r_Te                          held-out targets Y_Te - ρ
     E = Yᵀr - r_Teᵀρ                        = Y_Trᵀ(I - H_Tr)Y_Tr, a Schur complement
 
-and for the dual norm, with the coefficients α and the forces ν that hold them at zero, E = Yᵀr -
+and for the dual norm, with the coefficients α and the forces ν that keep them at zero, E = Yᵀr -
 r_Teᵀρ + α_Teᵀν.
 """
 

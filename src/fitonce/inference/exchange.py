@@ -1,10 +1,10 @@
-"""Which rearrangements of the labels the null hypothesis makes equally likely, and how to draw or
-list them.
+"""Which rearrangements of the labels are equally likely under the null hypothesis, and how to draw
+or enumerate them.
 
 A rearrangement is a row of indices (and, for sign flips of numbers, of signs): the permuted targets
 are signs ∘ y[indices]. Each kind of exchange is a group of such rearrangements that contains the
-identity, so that the p-value (1 + b)/(1 + P) is valid for random draws, and exact when every
-distinct labelling is listed.
+identity. So the p-value (1 + b)/(1 + P) is valid for random draws, and exact if every distinct
+labeling is enumerated.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from .keys import BlockShuffle, Keys
 
 
 class ValidityWarning(UserWarning):
-    """The p-value may not mean what it seems to; the message says why and what to do."""
+    """The p-value may not be valid. The message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class Rearrangement:
-    """Permuted targets are signs ∘ y[indices]; `signs` is None where there are none to flip."""
+    """Permuted targets are signs ∘ y[indices]; `signs` is None if there are none to flip."""
 
     indices: np.ndarray
     signs: np.ndarray | None = None

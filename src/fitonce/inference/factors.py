@@ -1,4 +1,4 @@
-"""What a permutation test needs of a decomposition, whatever the labels: maps, and class sizes."""
+"""What a permutation test needs from a decomposition, for any labels: maps and class sizes."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""What a long run is about, as one short text: equal for the same question, different for another.
+"""A short fingerprint of a long run: equal for the same test, different for another.
 
-Everything is identified by what it is, never by where it lies in memory. Arrays and tables by their
+Everything is identified by its content, never by its address in memory. Arrays and tables by their
 values, types and column names; functions by their code, defaults and closures, and by the global
-names that they use; objects by their class and attributes. What belongs to an installed package is
-identified by its name and the package's version. What has nothing of the kind, an open file or a
-generator, is refused: a run could not be told from another.
+names that they use; objects by their class and attributes. Objects of an installed package are
+identified by their name and the version of the package. Objects that have none of these, such as an
+open file or a generator, are refused, since the run could not be identified.
 
-Each thing becomes a hash of its kind and of the hashes of its parts.
+Each object becomes a hash of its kind and of the hashes of its parts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ VERSIONS = (__version__, np.__version__, scipy.__version__, sklearn.__version__)
 def fingerprint(**parts: Any) -> str:
     """A hash of named data and settings, and of the versions of the packages.
 
-    Raises ValueError where one of them cannot be identified.
+    Raises ValueError if one of them cannot be identified.
     """
     found = [_hash(name, _Identity(name).of(part)) for name, part in sorted(parts.items())]
     return _hash("fitonce", repr(VERSIONS).encode(), *found).hex()
@@ -175,10 +175,10 @@ class _Identity:
             made = thing.__reduce_ex__(4)
         except Exception as error:  # each class has its own
             raise ValueError(
-                "checkpoint needs to know a later run of the same test when it sees it, but cannot "
-                f"identify a {_full_name(type(thing))} in {self.name}: it has no code, parameters "
-                "or attributes to go by. Use a function, or an object whose attributes are "
-                "numbers, texts, arrays or functions; or leave checkpoint out."
+                "checkpoint needs to recognize a later run of the same test, but cannot identify a "
+                f"{_full_name(type(thing))} in {self.name}: it has no code, parameters or "
+                "attributes to compare. Use a function, or an object whose attributes are numbers, "
+                "strings, arrays or functions; or do not use checkpoint."
             ) from error
         if isinstance(made, str):
             return _hash("name", made.encode(), self._class(type(thing)))

@@ -1,4 +1,4 @@
-"""Splits as what they delete, laid out so that equal folds lie side by side and can be worked on as
+"""Splits as the rows they delete, arranged so that equal folds are adjacent and can be processed as
 one array.
 """
 

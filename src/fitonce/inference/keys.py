@@ -1,15 +1,15 @@
-r"""Random numbers by their place, not by their turn: the same on every device and in every order.
+r"""Random numbers by position, not by order of use: the same on every device and in every order.
 
-The number at place j of a stream is the j-th of the generator SplitMix64 (Steele, Lea and Flood
-2014), which can be computed by itself, in arithmetic modulo 2⁶⁴:
+The number at position j of a stream is the j-th of the generator SplitMix64 (Steele, Lea and Flood
+2014), which can be computed directly, in arithmetic modulo 2⁶⁴:
 
     z = seed + (j + 1)·γ          γ = 0x9E3779B97F4A7C15
     z = (z ⊕ (z ≫ 30))·0xBF58476D1CE4E5B9
     z = (z ⊕ (z ≫ 27))·0x94D049BB133111EB
     z = z ⊕ (z ≫ 31)
 
-Sorting rows by such keys puts them in a random order, so that labels can be drawn where the data
-live, thousands of orders at a time.
+Sorting rows by such keys puts them in a random order, so labels can be drawn on the device of the
+data, thousands of orders at a time.
 """
 
 from __future__ import annotations

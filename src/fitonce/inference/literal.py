@@ -1,7 +1,7 @@
-"""Labellings one by one, as scikit-learn does it: a model fitted on every training set.
+"""Labelings one by one, as in scikit-learn: a model fitted on every training set.
 
-For what the closed forms do not cover. Where a decomposition of all rows exists it still serves
-every labelling, and only the folds that need it are fitted.
+This is for cases without a closed form. If a decomposition of all rows exists, it is still used for
+every labeling, and only the folds that need it are fitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""scikit-learn's `permutation_test_score`, with the labellings as right-hand sides of one
+"""scikit-learn's `permutation_test_score`, with the labelings as right-hand sides of one
 decomposition.
 """
 
@@ -55,96 +55,99 @@ def permutation_test_score(
     checkpoint: str | Path | None = None,
     max_bytes: int = MAX_BYTES,
 ) -> PermutationTest:
-    """Evaluate the significance of a cross-validated score with permutations: scikit-learn's
-    function, by the cheapest route.
+    """Test the significance of a cross-validated score with permutations: scikit-learn's function,
+    by the fastest route.
 
-    The decomposition of the rows and the factors of the folds do not see labels. They are computed
-    once, and all permuted labellings go through them as the columns of one matrix product. The
-    score is that of ``sklearn.model_selection.permutation_test_score``. The null scores are by
-    default drawn in another way, which is valid where scikit-learn's is not: see `permute`.
+    The decomposition of the rows and the factors of the folds do not depend on the labels. They are
+    computed once, and all permuted labelings are the columns of one matrix product. The score
+    equals that of ``sklearn.model_selection.permutation_test_score``. By default, the null scores
+    are drawn in another way, which is valid in cases where scikit-learn's is not: see `permute`.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's, or a pipeline that ends in one. Any other estimator is refitted, with a
-        warning.
+        An estimator of fitonce, or a pipeline that ends in one. Any other estimator is refitted,
+        with a warning.
     X : array-like, sparse matrix or kernel matrix
-        All rows. torch and CuPy arrays are worked on where they live.
+        All rows. torch and CuPy arrays are processed on their device.
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        For the splitter, and for `exchange`.
+        Groups for the splitter and for `exchange`.
     cv : int, splitter, iterable of splits or None, default=None
         As in scikit-learn: an integer means stratified folds for a classifier.
     n_permutations : int, default=100
-        How many labellings to draw.
+        Number of labelings to draw.
     n_jobs : int, default=None
-        Processes for labellings that have to be fitted one by one; closed forms do not need it.
+        Number of processes for labelings that have to be fitted one by one; closed forms do not use
+        it.
     random_state : int, RandomState or None, default=0
-        Seed of the permutations.
+        Seed for the permutations.
     verbose : int, default=0
-        Above 0, progress on the terminal.
+        If above 0, print progress.
     scoring : str, callable, list, tuple, dict or None, default=None
         One or several scores, all from the same pass; the three returned values are those of the
-        first. Beside scikit-learn's names: "correlation" (Pearson's, regression) and
-        "confusion_matrix" (counts; not first). Accuracy, balanced accuracy, ROC AUC, F1, precision,
-        recall, log-loss without calibration, R², squared and absolute errors, correlation and
-        confusion matrix are computed for all permutations at once; other scorers are called for
-        each.
+        first. In addition to scikit-learn's names: "correlation" (Pearson's, for regression) and
+        "confusion_matrix" (counts; not as the first score). Accuracy, balanced accuracy, ROC AUC,
+        F1, precision, recall, log-loss without calibration, R², squared and absolute errors,
+        correlation and confusion matrix are computed for all permutations at once; other scorers
+        are called for each.
     params : dict, default=None
-        Parameters for `fit`; ``sample_weight`` stays with its row of X: rows and their weights are
-        exchangeable as pairs. ``confounds`` stay with their rows as well, and change what moves:
-        labels within the levels of confounds that are categories (exact); for numbers, residuals
-        of y given the confounds, or class labels drawn given a model of them (both approximate,
-        with a warning).
+        Parameters for `fit`. ``sample_weight`` stays with its row of X: rows and their weights are
+        exchanged as pairs. ``confounds`` also stay with their rows, and change what is permuted:
+        labels within the levels of categorical confounds (exact); for numeric confounds, residuals
+        of y given the confounds, or class labels drawn from a model given the confounds (both
+        approximate, with a warning).
     permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
-        How labels and folds go together. "cosets" permutes each label together with its fold, so
-        that permuted folds are as balanced as the observed ones, whether they were made from y or
-        the rows have a designed order; the folds are laid on the rows in a few ways
-        (`n_placements`), with many labellings in each. "resplit" splits again for every permuted
-        y: for the same `random_state` these are scikit-learn's own draws and scores.
-        "within-folds" keeps the folds and permutes within each test fold. "free" keeps the folds
-        and permutes over all rows, which is valid only if the folds were made without looking at y
-        and the labels have no designed order; it is refused where folds are known to be made from
-        y. None is "cosets", except for splits that follow the order of the rows
-        (`TimeSeriesSplit`: "free", with a warning) and splitters that look at X ("resplit").
+        How labels are permuted relative to the folds. "cosets" permutes each label together with
+        its fold, so that permuted folds are as balanced as the observed ones, also if they depend
+        on y or the rows have a designed order. The folds are placed on the rows in a few ways
+        (`n_placements`), with many labelings in each. "resplit" splits again for every permuted y:
+        with the same `random_state`, these are scikit-learn's draws and scores. "within-folds"
+        keeps the folds and permutes within each test fold. "free" keeps the folds and permutes
+        over all rows, which is valid only if the folds do not depend on y and the labels have no
+        designed order; it is refused if folds are known to depend on y. None is "cosets", except
+        for splits that follow the order of the rows (`TimeSeriesSplit`: "free", with a warning)
+        and splitters that use X ("resplit").
     exchange : {"within", "rows", "whole", "whole-unequal", "sign", "shift"} or None, default=None
-        What the null hypothesis makes interchangeable. "within": labels within each group
+        What can be exchanged under the null hypothesis. "within": labels within each group
         (scikit-learn's meaning of `groups`, and the default); "rows": labels over all rows,
-        whatever the groups; "whole": groups of equal size trade their labels as units;
-        "whole-unequal": groups of one label each trade it whatever their sizes, which is valid if
-        sizes have nothing to do with labels; "sign": the two classes
-        swap names within a pair (`groups`), or numbers change sign; "shift": the labels turn round
-        in a circle, within each group if given, for series.
+        whatever the groups; "whole": groups of equal size exchange their labels as units;
+        "whole-unequal": groups with one label each exchange it whatever their sizes, which is
+        valid if sizes are unrelated to labels; "sign": the two classes are swapped within a pair
+        (`groups`), or numbers change sign; "shift": the labels are shifted circularly, within each
+        group if given, for time series.
     pooled : bool, default=False
-        One score over all held-out predictions instead of the mean over folds.
+        Whether to compute one score over all held-out predictions instead of the mean over folds.
     exact : bool or "auto", default="auto"
-        Try every distinct labelling once instead of drawing: "auto" does so if there are no more
-        than `n_permutations`.
+        Whether to use every distinct labeling once instead of drawing; "auto" does so if there are
+        at most `n_permutations`.
     stop_after : int, default=None
-        Stop once so many null scores have reached the observed one, of every score asked for (Besag
-        & Clifford 1991); the p-value of each is stop_after over the number drawn until it had been
-        reached so often. 10 or 20 saves most of the work where nothing is there.
+        Stop when this many null scores have reached the observed one, for every score (Besag &
+        Clifford 1991). The p-value of each score is stop_after divided by the number of draws
+        needed for it. 10 or 20 saves most of the work if there is no effect.
     checkpoint : path, default=None
-        A file that is brought up to date after every block; a run with the same arguments goes on
-        from it, with the identical result. Needs an integer `random_state`.
+        A file that is updated after every block. A run with the same arguments resumes from it,
+        with the identical result. Needs an integer `random_state`.
     max_bytes : int, default=256 MiB
-        Working memory beside the n×n matrices of the problem, whatever the number of permutations.
+        Working memory in addition to the n×n matrices of the problem, for any number of
+        permutations.
 
     Returns
     -------
     PermutationTest
         A tuple (score, permutation_scores, pvalue) with further attributes. The p-value is (1 +
-        b)/(1 + P) for b of P null scores that reach the observed one, ties (to 1e-10) included.
+        b)/(1 + P) for b of P null scores that reach the observed one, including ties (to 1e-10).
 
     Notes
     -----
-    Exact: scores equal those of literal refits to rounding. Cost on route "one", n rows, P
-    permutations of c classes: one Cholesky factorisation and inverse, O(n³); one product of n×n
+    Exact: scores equal those of literal refits up to rounding. Cost on route "one" with n rows and
+    P permutations of c classes: one Cholesky factorization and inverse, O(n³); one product of n×n
     with n×P(c-1); O(n m) per column for folds of m rows. The fold blocks are factored for every
-    placement of the folds, O(n m²) each: one with fixed folds, twenty or more with "cosets", P with
-    "resplit". Training sets under some permutation without one of the
-    classes are fitted literally, as everything is that has no closed form (`route` says how many).
+    placement of the folds, O(n m²) each: one with fixed folds, twenty or more with "cosets", P
+    with "resplit".
+    Training sets that lack a class under some permutation are fitted literally, like everything
+    without a closed form (`route` says how many).
 
     Examples
     --------
@@ -161,17 +164,16 @@ def permutation_test_score(
     """
     if sklearn.get_config()["enable_metadata_routing"] and params:
         raise ValueError(
-            "params with metadata routing enabled are not supported here: what they mean depends "
-            "on who requests them. Switch routing off, "
-            "or use sklearn.model_selection.permutation_test_score with fitonce's estimator."
+            "params are not supported here with metadata routing enabled: their meaning depends on "
+            "who requests them. Disable routing, or use "
+            "sklearn.model_selection.permutation_test_score with fitonce's estimator."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
     checkpoints.check_place(checkpoint)
     if is_dask(X) or is_rows(X):
         raise ValueError(
-            "permutation_test_score needs the rows in memory: it goes over them many times. "
-            "Gather them (X.compute() of a Dask "
-            "collection), or test a random part of them."
+            "permutation_test_score needs the rows in memory, since it uses them many times. "
+            "Gather them (X.compute() for a Dask collection), or test a random subset."
         )
     estimator = with_shared_landmarks(estimator, X, y, params)
     confounds, params = taken(estimator, params)
@@ -221,7 +223,7 @@ def permutation_test_score(
 
 
 def told(confounds: Any) -> list[Any]:
-    """Confounds as a fingerprint takes them; nothing where there are none."""
+    """Confounds in the form that a fingerprint takes; empty if there are none."""
     if confounds is None:
         return []
     coding, C = coding_of(confounds, n_rows(confounds))
@@ -229,9 +231,9 @@ def told(confounds: Any) -> list[Any]:
 
 
 def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> Any:
-    """The estimator with landmarks that all rows choose, where it shares them.
+    """The estimator with landmarks chosen from all rows, if it shares them.
 
-    They must not be chosen by the labels under test.
+    They must not depend on the labels under test.
     """
     model = final_step(estimator)
     shares = (
@@ -240,12 +242,11 @@ def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, A
     )
     if shares and (model.shared_landmarks == "drop" or model.landmark_method == "greedy"):
         raise ValueError(
-            "a permutation test needs landmarks that are the same for all labellings and folds, "
-            "got shared_landmarks="
-            f"{model.shared_landmarks!r} with landmark_method={model.landmark_method!r}. Use "
-            "shared_landmarks=True with another method "
-            "than 'greedy', which looks at the labels, or shared_landmarks=False, which chooses "
-            "anew on every training set."
+            "a permutation test needs landmarks that are the same for all labelings and folds, got "
+            f"shared_landmarks={model.shared_landmarks!r} with landmark_method="
+            f"{model.landmark_method!r}. Use shared_landmarks=True with a method other than "
+            "'greedy', which uses the labels, or shared_landmarks=False, which chooses landmarks "
+            "in every training set."
         )
     return share_landmarks(estimator, X, y, params)[0]
 
@@ -265,12 +266,12 @@ def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: An
 def is_enumerated(
     count: int, n_permutations: int, exact: bool | str, stop_after: int | None = None
 ) -> bool:
-    """Whether each of `count` labellings is tried once instead of drawing some."""
+    """Whether to use each of `count` labelings once instead of drawing some."""
     if count == 1:
         warnings.warn(
-            "no permutation changes the labels: every group (or fold) holds a single class, so "
-            "the p-value is 1 whatever the data. "
-            'Groups that have one label each are permuted by exchange="whole".',
+            "no permutation changes the labels: every group (or fold) has a single class, so the "
+            "p-value is 1 whatever the data. "
+            'To permute groups with one label each, use exchange="whole".',
             ValidityWarning,
             stacklevel=3,
         )
@@ -278,13 +279,13 @@ def is_enumerated(
     if stop_after is not None:
         if exact is True:
             raise ValueError(
-                f"stop_after={stop_after} cannot go with exact=True: a list of all labellings is "
-                "gone through to its end. Leave out one of the two."
+                f"stop_after={stop_after} cannot be combined with exact=True, which uses all "
+                "labelings. Leave out one of the two."
             )
         return False
     if exact is True and count > 10_000_000:
         raise ValueError(
-            f"exact=True would try {float(count):.3g} labellings, more than 10 million: draw some "
+            f"exact=True would use {float(count):.3g} labelings, more than 10 million: draw some "
             "of them (exact=False)."
         )
     return exact is True or (exact == "auto" and count <= n_permutations)
@@ -293,20 +294,19 @@ def is_enumerated(
 def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
     if not enumerated and not isinstance(random_state, (int, np.integer)):
         raise ValueError(
-            f"checkpoint needs an integer random_state, got {random_state!r} instead: only then "
-            "can the same permutations be drawn again."
+            f"checkpoint needs an integer random_state, got {random_state!r} instead: otherwise "
+            "the same permutations cannot be drawn again."
         )
     if draws_anew(cv) or (getattr(cv, "shuffle", False) and getattr(cv, "random_state", 0) is None):
         raise ValueError(
-            "checkpoint needs folds that can be made again: give the splitter an integer "
-            "random_state."
+            "checkpoint needs reproducible folds: give the splitter an integer random_state."
         )
 
 
 def asked(
     question: Question, X: Any, groups: Any, enumerated: bool, total: int, random_state: Any
 ) -> dict[str, Any]:
-    """What tells the draws of one question from those of another, by name."""
+    """Everything that distinguishes the draws of one test from those of another, by name."""
     return {
         "estimator": question.estimator,
         "X": X,

@@ -1,19 +1,19 @@
-r"""Permutations in cosets: labels and fold numbers move together.
+r"""Permutations in cosets: labels and folds are permuted together.
 
-Under the null hypothesis the rows of X may change places given the pattern (y, F) of labels and
-folds, whatever order the labels were given in and whether or not the folds were made from them. So
-the pair is permuted: (y, F) → (πy, πF), with π from the group of an exchange.
+Under the null hypothesis, the rows of X can be exchanged given the pattern (y, F) of labels and
+folds, whatever the order of the labels and whether or not the folds depend on them. So the pair is
+permuted: (y, F) → (πy, πF), with π from the group of an exchange.
 
-Let the subgroup be the rearrangements τ that keep the set of splits (those inside folds; all of
-them for leave-one-out), and write π = σ∘τ. σ places the folds on rows, and fold factors belong to
-it; τ reorders labels inside the folds, and costs nothing. Of P + 1 labellings, the observed one
-included, J_g have placement g, G placements in all. Placements are drawn independently, and the
-observed labelling belongs to placement g with probability J_g/(P + 1). Then each of the P + 1 is
-equally likely to be the observed one, and p = (1 + #{null ≥ observed})/(P + 1) is exact.
+Let the subgroup contain the rearrangements τ that keep the set of splits (those inside folds; all
+of them for leave-one-out), and write π = σ∘τ. σ places the folds on the rows and determines the
+fold factors; τ reorders labels inside the folds and costs nothing. Of P + 1 labelings, including
+the observed one, J_g have placement g; there are G placements. Placements are drawn independently,
+and the observed labeling belongs to placement g with probability J_g/(P + 1). Then each of the P +
+1 is equally likely to be the observed one, and p = (1 + #{null ≥ observed})/(P + 1) is exact.
 
-Labellings of one placement resemble each other by what τ leaves in place. J is limited so that this
-does not cost precision: with a share c of the labels' variance left in place, J labellings count
-for about J/(1 + (J - 1) c²).
+Labelings of one placement are similar, because τ leaves something in place. J is limited so that
+this does not cost precision: if a share c of the variance of the labels is left in place, J
+labelings count as about J/(1 + (J - 1) c²).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .folds import Layout
 from .keys import Keys
 from .validity import Split
 
-LEAST = 20  # placements, where one does not do
-SPREAD = 0.25  # by how much labellings of one placement may lose in precision: (J - 1) c²
-DISTINCT = 10  # distinct labellings in a placement for each that is drawn
+LEAST = 20  # placements, if one is not enough
+SPREAD = 0.25  # acceptable loss of precision from several labelings per placement: (J - 1) c²
+DISTINCT = 10  # distinct labelings in a placement for each that is drawn
 
 
 def inverse(indices: np.ndarray) -> np.ndarray:

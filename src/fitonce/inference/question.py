@@ -1,6 +1,6 @@
-"""What a permutation test is about.
+"""The subject of a permutation test.
 
-Rows, labels, folds, and what the null hypothesis lets change places.
+Rows, labels, folds, and what can be exchanged under the null hypothesis.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .validity import (
 class Question:
     """What is tested: rows, labels, observed folds, and what may be exchanged.
 
-    `atoms`, where folds move with the labels: inside which sets of rows labels may move while the
-    folds stay.
+    `atoms`, if folds are permuted with the labels: the sets of rows within which labels may be
+    permuted while the folds stay.
     """
 
     estimator: Any

@@ -1,6 +1,6 @@
-"""What a permutation test returns.
+"""The result of a permutation test.
 
-Scikit-learn's three values, and everything else that was worked out on the way.
+scikit-learn's three values, and further results.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..crossval.routes import Route
 
 
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
-    """Which null scores are at least the observed one, ties included.
+    """Which null scores are at least the observed one, including ties.
 
-    An undefined score (NaN) on either side counts: what cannot be compared is no evidence. (Left
-    out, as in scikit-learn, an observed NaN would get the smallest p-value there is.)
+    An undefined score (NaN) on either side counts, since it is no evidence. (If it were left out,
+    as in scikit-learn, an observed NaN would get the smallest possible p-value.)
     """
     with np.errstate(invalid="ignore"):
         return np.asarray(~(null < observed - TIE * np.maximum(1.0, np.abs(observed))))
@@ -30,10 +30,10 @@ def reaches(null: np.ndarray, observed: Any) -> np.ndarray:
 class Sequential:
     """How a p-value follows from null scores, b of which reach the observed one.
 
-    Of n draws, or a complete list of labellings, where it is exact: (1 + b)/(1 + n). With
-    `stop_after` = h, of the draws up to the h-th that reaches it, n of them: h/n (Besag & Clifford
-    1991). A score that has not come so far when the run `stopped` for the sake of others would get
-    h/m or less for some m > n: it is given h/(n + 1), which is never too small.
+    For n draws, or for a complete enumeration (exact): (1 + b)/(1 + n). With `stop_after` = h, for
+    the n draws up to the h-th that reaches it: h/n (Besag & Clifford 1991). A score that was not
+    reached so often when the run `stopped` because of the others would get h/m or less for some m
+    > n; it gets h/(n + 1), which is never too small.
     """
 
     n_done: int
@@ -60,10 +60,10 @@ class Sequential:
         return np.where(reached, self.stop_after, b), np.where(reached, first, n), reached
 
     def interval(self, null: np.ndarray, observed: Any, level: float = 0.95) -> Any:
-        """Monte-Carlo confidence interval of the p-value that all labellings would give.
+        """Monte Carlo confidence interval of the p-value that all labelings would give.
 
-        Clopper and Pearson's for b of n; its counterpart for inverse sampling after early stopping;
-        a point where the list was complete.
+        Clopper and Pearson's for b of n; its counterpart for inverse sampling after early
+        stopping; a point if all labelings were used.
         """
         if self.exact:
             p = self.pvalue(null, observed)
@@ -78,7 +78,7 @@ class Sequential:
 
 
 class Significance(NamedTuple):
-    """What scikit-learn's `permutation_test_score` returns."""
+    """The return value of scikit-learn's `permutation_test_score`."""
 
     score: float
     permutation_scores: np.ndarray
@@ -86,28 +86,28 @@ class Significance(NamedTuple):
 
 
 class PermutationTest(Significance):
-    """(score, permutation_scores, pvalue) as scikit-learn returns them, with attributes.
+    """The tuple (score, permutation_scores, pvalue) of scikit-learn, with attributes.
 
     Attributes
     ----------
     score, permutation_scores, pvalue
-        The three values by name, of the first metric.
+        The three values by name, for the first metric.
     pvalue_interval : tuple of float
-        95 % Monte-Carlo interval of the p-value; a point where every labelling was tried.
+        95 % Monte Carlo interval of the p-value; a point if every labeling was used.
     scores, null, pvalues, pvalue_intervals : dict
         The same for every metric, by name.
     mode : {"cosets", "resplit", "within-folds", "free"}
-        How labels and folds went together.
+        How labels were permuted relative to the folds.
     n_placements : int
-        At how many places the folds lay, the observed one included: 1 where they stayed.
+        Number of placements of the folds, including the observed one; 1 if they stayed the same.
     exchange : str
-        What moved: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
+        What was exchanged: "rows", "within", "whole", "whole-unequal", "sign" or "shift".
     route : Route
-        The way the numbers were computed, and how many labellings had to be fitted one by one.
+        How the scores were computed, and how many labelings had to be fitted one by one.
     n_permutations_done : int
-        Less than asked for after early stopping, or where fewer labellings exist.
+        Fewer than requested after early stopping, or if fewer labelings exist.
     exact : bool
-        Whether every distinct labelling was tried, so that the p-value has no Monte-Carlo error.
+        Whether every distinct labeling was used, so that the p-value has no Monte Carlo error.
     stopped : bool
         Whether early stopping ended the run.
     classes : array or None
@@ -157,7 +157,7 @@ class PermutationTest(Significance):
         return next(iter(self.pvalue_intervals.values()))
 
     def __repr__(self) -> str:
-        how = "every labelling tried" if self.exact else f"95 % interval {self.pvalue_interval}"
+        how = "all labelings used" if self.exact else f"95 % interval {self.pvalue_interval}"
         places = f"{self.n_placements} placement{'s' if self.n_placements > 1 else ''} of the folds"
         return (
             f"PermutationTest(score={self.score}, pvalue={self.pvalue}, {how}, "

@@ -1,6 +1,6 @@
-"""From the first labelling to the last.
+"""The run of a permutation test.
 
-Blocks, early stopping, progress, and a file to go on from.
+Blocks, early stopping, progress, and a file to resume from.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .placements import Cosets, Labelling, Placement, enumerated_cosets
 from .question import Question
 from .result import Sequential, reaches
 
-LONG = 5.0  # seconds; a run expected to take longer says so before it starts
+LONG = 5.0  # seconds; the expected duration of a longer run is printed before it starts
 
 
 def labellings_of(

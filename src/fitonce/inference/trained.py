@@ -1,16 +1,16 @@
-r"""One decomposition per training set, shared by all labellings: for models that depend on their
+r"""One decomposition per training set, shared by all labelings: for models that depend on their
 training rows but not on their labels.
 
-Pipelines of transformers that do not look at y, kernel parameters taken from the training rows, and
-hyper-parameters chosen inside every training set. A model is linear in its targets, so unit targets
-sent through it give the matrices of the maps
+These are pipelines of transformers that do not use y, kernel parameters computed from the training
+rows, and hyper-parameters tuned inside every training set. A model is linear in its targets, so
+unit targets give the matrices of the maps
 
     S: training targets → held-out targets
     R = I - H: training targets → residuals, for the scatter E = YᵀRY
 
-Where something is tuned, each labelling goes through the same `Tuner` as a fit does, in every
-training set. The decompositions it asks for are shared by all labellings; with squared error as the
-criterion so are the products that judge the candidates.
+If something is tuned, each labeling goes through the same `Tuner` as in a fit, in every training
+set. All labelings share the decompositions; with squared error as the criterion, they also share
+the products that evaluate the candidates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Exchanges by name, and the conditions under which groups of rows may be exchanged as units."""
+"""Exchanges by name, and the conditions for exchanging groups of rows as units."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .exchange import (
 
 EXCHANGES = ("within", "rows", "whole", "whole-unequal", "sign", "shift")
 UNITS = {
-    "whole": "move together as one unit",
-    "whole-unequal": "move together as one unit",
-    "sign": "form a pair whose labels swap",
+    "whole": "are exchanged together as one unit",
+    "whole-unequal": "are exchanged together as one unit",
+    "sign": "form a pair whose labels are swapped",
 }
-TIED = 0.05  # sizes that differ between labels at this level are warned of
+TIED = 0.05  # warn if sizes differ between labels at this level
 
 
 def make_exchange(
@@ -35,10 +35,10 @@ def make_exchange(
     classifier: bool,
     n_classes: int,
 ) -> Exchange:
-    """The exchange of that name.
+    """The exchange with that name.
 
-    `labels` numbers the distinct targets, `atoms` numbers the sets of rows that permutations must
-    not leave (the test folds, for permutations within folds; None for no such limit).
+    `labels` numbers the distinct targets, `atoms` the sets of rows that permutations must not
+    leave (the test folds, for permutations within folds; None for no limit).
     """
     n, kind = len(labels), kind or "within"
     if kind not in EXCHANGES:
@@ -52,7 +52,8 @@ def make_exchange(
         return ShiftExchange(n, blocks_of(n, groups, atoms))
     if groups is None and (kind != "sign" or classifier):
         raise ValueError(
-            f"exchange={kind!r} needs groups, got None instead: they say which rows {UNITS[kind]}."
+            f"exchange={kind!r} needs groups, got None instead: they define which rows "
+            f"{UNITS[kind]}."
         )
     unit_of_row = np.arange(n) if groups is None else numbered(groups)
     units = blocks_of(n, unit_of_row)
@@ -60,8 +61,8 @@ def make_exchange(
         if atoms is not None and len(np.unique(atoms[rows])) > 1:
             raise ValueError(
                 f'permute="within-folds" with exchange={kind!r} needs every group inside one test '
-                f"fold, but group number {number} is spread over several: moving its labels would "
-                "change the folds' class counts. Use a splitter that keeps groups together "
+                f"fold, but group number {number} is in several: permuting its labels would change "
+                "the class counts of the folds. Use a splitter that keeps groups together "
                 '(GroupKFold, StratifiedGroupKFold), or permute="resplit".'
             )
     if kind == "whole":
@@ -80,18 +81,18 @@ def _whole(labels: np.ndarray, units: list[np.ndarray], atoms: np.ndarray | None
     where = "" if atoms is None else " in the same fold"
     if alone == len(units):
         raise ValueError(
-            f'exchange="whole" needs groups of equal size that can trade places{where}, got sizes '
-            f"{sorted(sizes.tolist())} instead: a group's size is part of its data, and groups of "
-            "unequal size are not interchangeable. Give all groups equally many rows (drop some at "
-            'random, or average them to one row each); or use exchange="whole-unequal" if every '
-            "group has one label and the number of its rows has nothing to do with it; or "
-            'exchange="within" if labels vary inside groups.'
+            f'exchange="whole" needs groups of equal size that can be exchanged{where}, got sizes '
+            f"{sorted(sizes.tolist())} instead: groups of unequal size are not exchangeable. Give "
+            "all groups the same number of rows (drop some at random, or average them to one row "
+            "each). "
+            'Or use exchange="whole-unequal" if every group has one label and the group sizes are '
+            'unrelated to the labels; or exchange="within" if labels vary inside groups.'
         )
     if alone > len(units) / 4:
         warnings.warn(
             f'exchange="whole": {alone} of {len(units)} groups have a size that no other group has'
-            f"{where}, and keep their labels. The test is valid, but weaker than it could be: give "
-            "groups equally many rows.",
+            f"{where}, and keep their labels. The test is valid, but less powerful than it could "
+            "be: give all groups the same number of rows.",
             ValidityWarning,
             stacklevel=depth_inside_package(),
         )
@@ -104,16 +105,16 @@ def _whole_unequal(
     if any(len(np.unique(labels[rows])) > 1 for rows in units):
         raise ValueError(
             'exchange="whole-unequal" needs groups whose rows all have the same label, got a group '
-            'with several instead. Use exchange="whole" (groups of equal size trade their labels '
-            'in order) or exchange="within".'
+            'with several labels instead. Use exchange="whole" (groups of equal size exchange '
+            'their labels in order) or exchange="within".'
         )
     own = labels[[rows[0] for rows in units]]
     if _tied(np.array([len(rows) for rows in units], dtype=float), own):
         warnings.warn(
             'exchange="whole-unequal": the groups of one label have more rows than those of '
-            "another. The test then finds out about the sizes, too: a small p-value need not mean "
-            'that the features tell anything. Use exchange="whole", which trades labels among '
-            "groups of equal size only.",
+            "another. The test then also detects the sizes: a small p-value need not mean that the "
+            'features are informative. Use exchange="whole", which exchanges labels only among groups '
+            "of equal size.",
             ValidityWarning,
             stacklevel=depth_inside_package(),
         )
@@ -122,7 +123,7 @@ def _whole_unequal(
 
 
 def _tied(sizes: np.ndarray, labels: np.ndarray) -> bool:
-    """Whether sizes differ between labels more than in 95 % of 199 random orders of them."""
+    """Whether sizes differ between labels more than in 95 % of 199 random permutations."""
 
     def between(sizes: np.ndarray) -> float:
         sums, counts = np.bincount(labels, sizes), np.bincount(labels)
@@ -134,20 +135,20 @@ def _tied(sizes: np.ndarray, labels: np.ndarray) -> bool:
 
 
 def _partners(labels: np.ndarray, units: list[np.ndarray], n_classes: int) -> np.ndarray:
-    """For every row the one of its unit whose label it takes when the unit flips."""
+    """For every row, the row of its unit whose label it takes if the unit flips."""
     if n_classes != 2:
         raise ValueError(
             f'exchange="sign" needs two classes, got {n_classes} instead: a flip swaps the two '
-            'names inside a pair. Use exchange="within".'
+            'classes inside a pair. Use exchange="within".'
         )
     partner = np.arange(len(labels))
     for number, rows in enumerate(units):
         first, second = rows[labels[rows] == 0], rows[labels[rows] == 1]
         if len(first) != len(second):
             raise ValueError(
-                'exchange="sign" needs as many rows of one class as of the other in every group, '
+                'exchange="sign" needs the same number of rows of both classes in every group, '
                 f"got {len(first)} and {len(second)} in group number {number}: otherwise a flip "
-                'changes the class sizes. Use exchange="within".'
+                'would change the class sizes. Use exchange="within".'
             )
         partner[first], partner[second] = second, first
     return partner

@@ -1,13 +1,13 @@
-"""Which way of permuting is valid with which splitter, and what a splitter's folds say about how
-they were made.
+"""Which way of permuting is valid with which splitter, and how folds reveal the way they were made.
 
-A permutation test compares the observed score with scores of labellings that the null hypothesis
-makes equally likely, *given the folds*. Folds that are balanced, with the help of y or by a
-designed order of the rows, are part of the observed labelling: under free permutations they are
-unbalanced, the training priors lean away from each test fold, and the null scores are too low. Such
-a test rejects pure noise up to 45 % of the time at a nominal 5 %
-(`benchmarks/permutation_level.py`). Labels and folds that move together (`placements.py`) keep
-their balance; only splits that follow the order of the rows, or look at X, cannot move.
+A permutation test compares the observed score with scores of labelings that are equally likely
+under the null hypothesis, *given the folds*. If folds are balanced, because they depend on y or
+because the rows have a designed order, they belong to the observed labeling: under free
+permutations, they are unbalanced, the priors of the training sets are shifted away from each test
+fold, and the null scores are too low. Such a test rejects pure noise up to 45 % of the time at a
+nominal 5 % (`benchmarks/permutation_level.py`). If labels and folds are permuted together
+(`placements.py`), they stay balanced. Only splits that follow the order of the rows, or use X,
+cannot be permuted.
 """
 
 from __future__ import annotations
@@ -56,51 +56,49 @@ IGNORE_Y = (
 )
 USE_Y = (StratifiedKFold, RepeatedStratifiedKFold, StratifiedShuffleSplit, StratifiedGroupKFold)
 REFUSAL = (
-    'permute="free" is not valid here: {}. Labels permuted freely over all rows are then '
-    "unbalanced in folds where the observed ones are balanced, and the test rejects pure noise far "
-    "more often than its level says (11–45 % at 5 % in simulations). Use "
-    'permute="cosets" (the default), permute="within-folds", permute="resplit" (what scikit-learn '
-    "does), or a splitter that ignores y."
+    'permute="free" is not valid here: {}. Freely permuted labels are unbalanced in the folds, '
+    "while the observed labels are balanced, so the test rejects pure noise far more often than "
+    "its level (11–45 % at 5 % in simulations). Use "
+    'permute="cosets" (the default), permute="within-folds", permute="resplit" (as in '
+    "scikit-learn), or a splitter that ignores y."
 )
 STILL = (
-    'permute="cosets" moves the folds with the labels, which is not valid here: {}. Say '
-    'permute="free" if the splits were made without looking at y (and exchange="shift" if rows '
-    'next to each other are alike), permute="within-folds", or permute="resplit" (what '
-    "scikit-learn does)."
+    'permute="cosets" permutes the folds with the labels, which is not valid here: {}. Use '
+    'permute="free" if the splits do not depend on y (and exchange="shift" if neighboring rows are '
+    'similar), permute="within-folds", or permute="resplit" (as in scikit-learn).'
 )
 ORDERED = (
-    'these splits follow the order of the rows, so the folds stay where they are (permute="{}") '
-    "and only the labels move. That is valid if rows may change places and their labels have no "
-    'designed order. For series, whose neighbouring rows are alike, use exchange="shift".'
+    'these splits follow the order of the rows, so the folds are fixed (permute="{}") and only the '
+    "labels are permuted. This is valid if the rows are exchangeable and their labels have no "
+    'designed order. For time series, whose neighboring rows are similar, use exchange="shift".'
 )
 BALANCED = (
-    "the folds hold the classes more evenly than chance would although the splitter ignores y "
-    "(an alternating or designed order of the rows). Free permutations do not keep that, and their "
-    'p-value can be too small. Use permute="cosets" (the default), which does.'
+    "the classes are spread over the folds more evenly than by chance, although the splitter "
+    "ignores y (an alternating or designed order of the rows). Free permutations do not keep this "
+    "balance, "
+    'and the p-value can be too small. Use permute="cosets" (the default), which does.'
 )
-BALANCE_DRAWS = 999  # labellings that the observed folds are compared with
-BALANCE_LEVEL = 0.01  # folds more even than all but this share of them look as if made from y
+BALANCE_DRAWS = 999  # labelings that the observed folds are compared with
+BALANCE_LEVEL = 0.01  # folds that are more even than all but this share seem to depend on y
 
 Split = tuple[np.ndarray, np.ndarray]
 
 
 def is_list_of_splits(cv: Any) -> bool:
-    """Whether a checked splitter is the wrapper of a list of splits, which has no
-    splitter to ask.
-    """
+    """Whether a checked splitter wraps a list of splits, so that there is no splitter to ask."""
     return type(cv) is type(check_cv([(np.array([0]), np.array([1]))]))
 
 
 def ignores_y(cv: Any) -> bool | None:
-    """True or False where the splitter is a known one, None where it cannot be known."""
+    """True or False if the splitter is known, None otherwise."""
     if type(cv) in IGNORE_Y:
         return True
     return False if isinstance(cv, USE_Y) else None
 
 
 def draws_anew(cv: Any) -> bool:
-    """Whether each call of `split` gives other folds because the splitter shares a generator with
-    its caller.
+    """Whether each call of `split` gives other folds because the splitter shares a random generator
+    with its caller.
     """
     return (
         isinstance(getattr(cv, "random_state", None), np.random.RandomState)
@@ -109,23 +107,23 @@ def draws_anew(cv: Any) -> bool:
 
 
 def follows_order(splits: Sequence[Split]) -> bool:
-    """Whether every test set comes after its training set, as in a series."""
+    """Whether every test set comes after its training set, as in a time series."""
     return all(
         len(train) > 0 and len(test) > 0 and train.max() < test.min() for train, test in splits
     )
 
 
 def looks_at_rows(cv: Any, split: Callable[[Any, bool], list[Split]]) -> bool:
-    """Whether a splitter that is not a known one makes other folds of the same rows in reverse.
+    """Whether an unknown splitter makes other folds if the same rows are reversed.
 
-    `split(cv, reverse)` splits by it. Folds that differ from call to call count as well, and so
-    does a splitter that fails.
+    `split(cv, reverse)` applies it. Folds that differ from call to call also count, and so does a
+    splitter that fails.
     """
     if ignores_y(cv) is not None or is_list_of_splits(cv):
         return False
     try:
         first, second = (split(deepcopy(cv), reverse) for reverse in (False, True))
-    except Exception:  # a splitter of the user's own may raise anything
+    except Exception:  # a user-defined splitter may raise anything
         return True
     return len(first) != len(second) or not all(
         np.array_equal(train, other_train) and np.array_equal(test, other_test)
@@ -140,8 +138,8 @@ def choose_mode(
     split: Callable[[Any, bool], list[Split]],
     exchange: str | None,
 ) -> str:
-    """The way of permuting: the one asked for, or labels and folds together, or what can be done
-    with splits that must stay where they are.
+    """The mode of permuting: the requested one, or labels and folds together, or a mode for splits
+    that must stay fixed.
     """
     if permute is not None and permute not in MODES:
         raise ValueError(
@@ -152,14 +150,14 @@ def choose_mode(
     if permute == "resplit" and listed:
         raise ValueError(
             'permute="resplit" needs a splitter, got a list of splits instead: a list cannot be '
-            "made again for permuted labels. Pass the splitter itself, or leave permute out, "
-            "which moves the splits with the labels."
+            "recomputed for permuted labels. Pass the splitter itself, or leave out permute; the "
+            "splits are then permuted with the labels."
         )
     if permute not in (None, "cosets"):
         return permute
     ordered = follows_order(splits)
     if exchange == "whole-unequal":
-        why = "groups of unequal size cannot take each other's place in a fold"
+        why = "groups of unequal size cannot be exchanged between folds"
     elif ordered:
         why = f"the splits of {type(cv).__name__} follow the order of the rows"
     elif looks_at_rows(cv, split):
@@ -177,18 +175,18 @@ def choose_mode(
 def check_free(
     cv: Any, splits: Sequence[Split], labels: np.ndarray | None, groups: np.ndarray | None
 ) -> None:
-    """Refuse free permutations where the folds are known to be made from y, or look so; warn of
-    folds that are balanced although they ignore y. `labels` are those of a classification.
+    """Refuse free permutations if the folds depend on y, or seem to; warn about folds that are
+    balanced although they ignore y. `labels` are those of a classification.
     """
     free_of_y = ignores_y(cv)
     if free_of_y is False:
-        raise ValueError(REFUSAL.format(f"{type(cv).__name__} makes its folds from y"))
+        raise ValueError(REFUSAL.format(f"the folds of {type(cv).__name__} depend on y"))
     if labels is None or not more_even_than_chance(splits, labels, groups):
         return
     if free_of_y is None:
         made = (
-            "these splits hold the classes more evenly than chance would, as if made with the help "
-            "of y"
+            "the classes are spread over these splits more evenly than by chance, as if they "
+            "depended on y"
         )
         raise ValueError(REFUSAL.format(made))
     warnings.warn(BALANCED, ValidityWarning, stacklevel=depth_inside_package())
@@ -198,11 +196,11 @@ def more_even_than_chance(
     splits: Sequence[Split], labels: np.ndarray, groups: np.ndarray | None
 ) -> bool:
     """Whether the classes are spread over the test folds more evenly than in 99 % of random
-    labellings.
+    labelings.
 
-    The measure is Σ (count - expected)² over folds and classes; labels move within the groups, if
-    given. One honest set of folds in a hundred looks like this by chance; of stratified folds of a
-    few dozen rows and more, nearly all do.
+    The measure is Σ (count - expected)² over folds and classes; labels are permuted within the
+    groups, if given. By chance, this happens for one set of folds in a hundred; for stratified
+    folds with a few dozen rows or more, nearly always.
     """
     n, n_classes = len(labels), int(labels.max()) + 1
     if len(splits) < 2 or len(splits) > n // 2:
@@ -229,8 +227,8 @@ def more_even_than_chance(
 def atoms_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
     """Number the sets of rows that all splits treat alike: for a partition, the test folds.
 
-    Labels that move only inside such a set leave every training and test set with the class counts
-    it had.
+    Labels that are permuted only inside such a set do not change the class counts of any training
+    or test set.
     """
     pattern = np.zeros((n_samples, len(splits)), dtype=np.int8)
     for number, (train, test) in enumerate(splits):
@@ -240,7 +238,7 @@ def atoms_of(splits: Sequence[Split], n_samples: int) -> np.ndarray:
 
 
 def permutable_atoms(splits: Sequence[Split], n_samples: int) -> np.ndarray:
-    """The atoms, refused where no two rows are in one of them."""
+    """The atoms; raises an error if no two rows are in the same atom."""
     atoms = atoms_of(splits, n_samples)
     if len(np.unique(atoms)) == n_samples:
         raise ValueError(
