@@ -323,7 +323,7 @@ def test_predictions_without_their_confounds_say_so():
         model.predict(problem.X, confounds=problem.table[["site", "age"]])
     with pytest.raises(ValueError, match="not offered"):
         model.predict_set(problem.X)
-    with pytest.raises(TypeError, match="fitonce's estimators"):
+    with pytest.raises(TypeError, match="an estimator of fitonce"):
         cross_val_predict(
             LinearRegression(), problem.X, problem.y, params={"confounds": problem.table}
         )

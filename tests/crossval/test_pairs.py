@@ -167,7 +167,7 @@ def test_an_indefinite_kernel_may_leave_a_discriminant_without_an_axis():
 def test_what_cannot_be_asked_for():
     X, y = rows()
     model = LeastSquaresSVC(**FIXED)
-    with pytest.raises(TypeError, match="not a classifier"):
+    with pytest.raises(TypeError, match="needs a classifier"):
         leave_pair_out(KernelRidge(1.0), X, y)
     with pytest.raises(ValueError, match="needs two classes, got 3"):
         leave_pair_out(model, *labelled_rows(20, 3))

@@ -227,8 +227,8 @@ PER_FOLD: dict[str, tuple[Any, dict[str, Any], str]] = {
         {},
         'class_weight="balanced" depends',
     ),
-    "zero weights": (LeastSquaresSVC(gamma=0.2, alpha=0.1), weights_of_zero(20), "weight zero"),
-    "own scorer": (LeastSquaresSVC(gamma=0.2, alpha=0.1), {"scoring": own_scorer}, "user's own"),
+    "zero weights": (LeastSquaresSVC(gamma=0.2, alpha=0.1), weights_of_zero(20), "zero weight"),
+    "own scorer": (LeastSquaresSVC(gamma=0.2, alpha=0.1), {"scoring": own_scorer}, "user-defined"),
     "refused together": (
         LeastSquaresSVC("sigmoid", gamma=0.6, coef0=-1.0, alpha=1.75),
         {"error_score": 0.5},

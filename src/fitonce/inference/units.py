@@ -113,8 +113,8 @@ def _whole_unequal(
         warnings.warn(
             'exchange="whole-unequal": the groups of one label have more rows than those of '
             "another. The test then also detects the sizes: a small p-value need not mean that the "
-            'features are informative. Use exchange="whole", which exchanges labels only among groups '
-            "of equal size.",
+            'features are informative. Use exchange="whole", which exchanges labels only among '
+            "groups of equal size.",
             ValidityWarning,
             stacklevel=depth_inside_package(),
         )
