@@ -40,6 +40,7 @@ __all__ = [
     "Route",
     "Subsampling",
     "TargetTest",
+    "TunedPipeline",
     "ValidityWarning",
     "Verification",
     "assess",

@@ -35,6 +35,7 @@ from .estimators import (
     NumericalWarning,
     PairwiseClassifier,
     Subsampling,
+    TunedPipeline,
     Verification,
 )
 from .inference import PermutationTest, ValidityWarning, permutation_test_score
@@ -68,6 +69,7 @@ __all__ = [
     "Route",
     "Subsampling",
     "TargetTest",
+    "TunedPipeline",
     "ValidityWarning",
     "Verification",
     "assess",

@@ -11,10 +11,12 @@ import pytest
 from helpers_cli import FAST, N, pl, run, says, table
 
 import fitonce
+from fitonce.cli import preprocessing
 from fitonce.cli.columns import design
 from fitonce.cli.errors import UserError
-from fitonce.cli.models import merged_categories, most_levels, pipeline, preprocessing
+from fitonce.cli.models import pipeline
 from fitonce.cli.options import Settings
+from fitonce.cli.preprocessing import MERGED, RARE, about_categories, most_levels
 from fitonce.cli.remarks import Remarks, option, quoted
 from fitonce.cli.tables import Table, _plainest, read_table
 from fitonce.cli.values import as_number
@@ -149,24 +151,50 @@ def test_27_subjects_are_told_apart():
     answer = np.where((subject * 7 % 27 < 13) ^ (rng.random(n) < 0.04), "left", "right")
     frame = pl.DataFrame({"who": [f"s{i:02d}" for i in subject], "x": rng.normal(size=n)})
     parts = design(Table(frame.with_columns(pl.Series("y", answer)), "t.csv"), "y")
-    assert not merged_categories(parts)
+    assert not about_categories(parts)
     estimator, _ = pipeline(parts, Settings(gamma="scale", alpha="0.1"), 0)
     score = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0).accuracy.value
     assert score > 0.93
 
 
-def test_what_is_merged_is_told():
-    """As many columns as said come out of the encoder."""
+def cities(telling):
+    """More than a hundred levels, most of them rare, that say much or nothing."""
     rng = np.random.default_rng(0)
-    city = [f"c{i}" for i in np.minimum(rng.geometric(0.04, 400), 180)]
-    y = np.where(rng.random(400) < 0.5, "a", "b")
-    parts = design(Table(pl.DataFrame({"city": city, "y": y}), "t.csv"), "y")
-    (note,) = merged_categories(parts)
-    encoder = preprocessing(parts.features, 400).fit(parts.X).named_transformers_["categories"]
+    city = np.minimum(rng.geometric(0.02, 300), 180)
+    x = rng.normal(size=300)
+    score = np.where(city % 2, 1.0, -1.0) if telling else x
+    y = np.where(score + 0.3 * rng.normal(size=300) > 0, "a", "b")
+    frame = pl.DataFrame({"city": [f"c{i}" for i in city], "x": x, "y": y})
+    return design(Table(frame, "t.csv"), "y")
+
+
+@pytest.mark.parametrize("telling", [False, True])
+def test_rare_categories_are_merged_by_held_out_score(telling):
+    """The note counts what the encoder would merge; the better of both is kept."""
+    parts = cities(telling)
+    estimator, (note,) = pipeline(parts, Settings(gamma="scale"), 0)
+    estimator.fit(parts.X, parts.y)
+    assert estimator.chosen_ == {
+        MERGED: estimator.candidates[estimator.candidate_scores_.argmax()][MERGED]
+    }
+    merged = estimator.plain({MERGED: RARE})[0].fit(parts.X)
+    rare = merged.named_transformers_["categories"].infrequent_categories_[0]
+    rows = int(parts.X["city"].is_in(rare.tolist()).sum())
+    assert f"of which {len(rare)} have fewer than {RARE} rows ({rows} rows in all)" in note
+    fast, notes = pipeline(parts, Settings(gamma="scale", effort="fast"), 0)
+    assert not hasattr(fast, "candidates") and not notes
+
+
+def test_as_many_categories_as_memory_allows(monkeypatch):
+    assert most_levels(400) == most_levels(10**5) == 1000
+    assert most_levels(10**6) == 100 and most_levels(10**9) == 20
+    monkeypatch.setattr(preprocessing, "MOST_LEVELS", 30)
+    parts = cities(True)
+    estimator, (note,) = pipeline(parts, Settings(gamma="scale"), 0)
+    encoder = estimator[0].fit(parts.X).named_transformers_["categories"]
     rare = encoder.infrequent_categories_[0]
-    rows = sum(value in set(rare) for value in city)
+    rows = int(parts.X["city"].is_in(rare.tolist()).sum())
     assert f"the {len(rare)} rarest ({rows} rows) are merged" in note
-    assert most_levels(400) == 40 and most_levels(60) == 20 and most_levels(10**6) == 500
 
 
 # ---- texts --------------------------------------------------------------------------------------

@@ -25,7 +25,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from ..estimators.fitted import final_step, first_member, is_committee, is_model
+from ..estimators.fitted import (
+    chooses_steps,
+    final_step,
+    first_member,
+    is_committee,
+    is_model,
+    with_first_steps,
+)
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
@@ -75,11 +82,11 @@ def most_rows(data: AssessedRows) -> int:
 
 def quick(estimator: Any) -> Any:
     """The estimator with a kernel width that does not depend on labels and alpha tuned by squared
-    error; for a committee, its first member.
+    error; for a committee, its first member; of several candidates for preprocessing, the first.
 
     The estimator itself if nothing is tuned that way.
     """
-    other = clone(estimator)
+    other = with_first_steps(estimator)
     model = final_step(other)
     if is_committee(model):
         model = clone(first_member(model))
@@ -157,7 +164,7 @@ def ready(
         pooled=True,
         checkpoint=checkpoint,
     )
-    return ReadyTest(run, _described(same, part, data), len(part.y))
+    return ReadyTest(run, _described(same, chooses_steps(estimator), part, data), len(part.y))
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
@@ -173,13 +180,14 @@ def _valid_exchange(data: AssessedRows) -> str | None:
     return "whole" if alone <= len(sizes) / 4 else "whole-unequal"
 
 
-def _described(same: bool, part: AssessedRows, data: AssessedRows) -> str:
+def _described(same: bool, chooses: bool, part: AssessedRows, data: AssessedRows) -> str:
     """The statistic in words."""
+    steps = ", the first candidate for preprocessing" if chooses else ""
     of = (
         "this model, tuned again for every permutation"
         if same
         else "a simpler model of this kind (kernel width from the spread of the features, alpha "
-        "tuned for every permutation)"
+        f"tuned for every permutation{steps})"
     )
     sample = f", on a random sample of {len(part.y):,} of {len(data.y):,} rows"
     return f"held-out {SCORES[data.score_name]} of {of}{'' if part is data else sample}"

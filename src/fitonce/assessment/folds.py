@@ -25,7 +25,7 @@ from ..core.rows import is_rows
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.routes import choose_route
 from ..crossval.stand_in import StandIn
-from ..estimators.fitted import final_step, is_model
+from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
@@ -102,13 +102,16 @@ def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
 
 
 def choice_of(estimator: Any) -> dict[str, Any]:
-    """The settings chosen by a fitted fitonce estimator, or by the last step of a pipeline."""
+    """The settings chosen by a fitted fitonce estimator, or by the last step of a pipeline, and
+    those that the pipeline chose for its other steps.
+    """
     model = final_step(estimator)
-    return {
+    found = {
         name: on_host(getattr(model, f"{name}_")).tolist()
         for name in CHOSEN
         if is_model(model) and hasattr(model, f"{name}_") and _is_open(model, name)
     }
+    return found | chosen_steps(estimator)
 
 
 def _is_open(model: Any, name: str) -> bool:
@@ -118,9 +121,9 @@ def _is_open(model: Any, name: str) -> bool:
 
 def chooses(estimator: Any, X: Any) -> bool:
     """Whether the training rows decide anything about the last step, if it is a fitonce
-    estimator.
+    estimator, or about the steps before it by its score.
     """
-    return choose_route(final_step(estimator), X, None).name != "one"
+    return chooses_steps(estimator) or choose_route(final_step(estimator), X, None).name != "one"
 
 
 def _splits(splitter: Any, data: AssessedRows) -> Splits:

@@ -26,6 +26,7 @@ from ..assessment.words import (
 )
 from ..estimators.fitted import feature_shares, metric_of
 from ..inference import PermutationTest
+from .preprocessing import MERGED, described_choice
 from .screen import Screen
 
 MOST_FEATURES = 6  # of a metric, listed on the screen
@@ -169,13 +170,17 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
     said = ", ".join(
         f"{name} {chosen_value(value)}"
         for name, value in choice.items()
-        if name != "penalty" or name in tuned
+        if (name != "penalty" or name in tuned) and "__" not in name
     )
     lines = [Text.assemble(("Chosen on all rows: ", "bold"), said)]
     for name in tuned:
         values = [fold[name] for fold in answer.choices if name in fold]
         if values and not isinstance(values[0], list):
             lines.append(Text(f"  {name} in the folds: {spread(values)}", style="dim"))
+    if MERGED in choice:
+        lines.append(Text.assemble(("Categories: ", "bold"), described_choice(choice[MERGED])))
+        folds = [described_choice(fold[MERGED]) for fold in answer.choices if MERGED in fold]
+        lines += [Text(f"  in the folds: {spread(folds)}", style="dim")] if folds else []
     return Group(*lines)
 
 

@@ -19,8 +19,9 @@ from ..crossval import RefitWarning
 from . import answers, contest
 from .columns import TableDesign, design
 from .errors import UserError
-from .models import KERNELS, pipeline, pipeline_of
+from .models import KERNELS, pipeline
 from .options import Check, Request, Settings
+from .preprocessing import pipeline_of
 from .screen import Screen
 from .steps import assessed_rows, threads_for
 from .tables import Table, make_folder

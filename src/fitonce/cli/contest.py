@@ -20,8 +20,9 @@ from ..core.doubt import caught_warnings
 from ..core.progress import say
 from ..estimators.fitted import is_model, takes_groups
 from .columns import TableDesign
-from .models import N_LANDMARKS, pipeline, pipeline_of
+from .models import N_LANDMARKS, pipeline
 from .options import Settings
+from .preprocessing import pipeline_of
 
 MOST_ROWS = 10_000  # of a contest: one half for training, the other for testing
 LANDMARKS = f"rbf, {N_LANDMARKS} landmarks"

@@ -9,14 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-import polars as pl
-import sklearn
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
 from ..estimators import (
     KernelCommitteeClassifier,
     KernelCommitteeRegressor,
@@ -28,24 +20,16 @@ from ..estimators.confounding import MEANINGS
 from ..kernels import PARAMETERS, MetricKernels
 from .columns import TableDesign
 from .errors import UserError, one_of
-from .features import Feature
 from .options import Settings
-from .remarks import counted
+from .preprocessing import about_categories, pipeline_of
 
 LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
 N_LANDMARKS = 300
-# categories of one column: at most a share of the rows, within bounds; rarer ones are merged
-CATEGORY_SHARE, FEWEST_LEVELS, MOST_LEVELS = 0.1, 20, 500
-RARE = 3  # rows; categories with fewer rows are merged
 MODELS: dict[str, dict[str, Any]] = {
     "classification": {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC},
     "regression": {"ridge": KernelRidge},
 }
-# older versions of scikit-learn find columns by name only through a protocol that newer polars
-# lacks
-NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels not offered for tables
-FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
 COMMITTEES: dict[str, Any] = {
     "classification": KernelCommitteeClassifier,
     "regression": KernelCommitteeRegressor,
@@ -66,7 +50,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
                 "confounds. Leave out one of the two options."
             )
         if len(design.y) <= LANDMARKS_ABOVE:
-            return pipeline_of(design, COMMITTEES[design.task]()), merged_categories(design)
+            return pipeline_of(design, COMMITTEES[design.task]()), about_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
@@ -97,7 +81,8 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         notes.append(
             f"--effort best needs at most {LANDMARKS_ABOVE:,} rows: one model is used instead"
         )
-    return pipeline_of(design, model), [*notes, *merged_categories(design)]
+    choose = effort != "fast"
+    return pipeline_of(design, model, choose), [*notes, *about_categories(design, choose)]
 
 
 def _usual_kernel(settings: Settings, n_rows: int) -> str:
@@ -137,51 +122,6 @@ def kernel_named(text: str) -> str | list[str]:
             "kernels to choose from, separated by commas."
         )
     return names
-
-
-def pipeline_of(design: TableDesign, model: Any) -> Pipeline:
-    """A pipeline of the preprocessing of a table and a model."""
-    columns = preprocessing(design.features, len(design.y))
-    return Pipeline([("columns", columns), ("model", model)])
-
-
-def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
-    """Numbers: missing values become the median, with an indicator; then unit variance. Categories:
-    one column each; rare and unknown ones share a column.
-    """
-    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    encode = OneHotEncoder(
-        handle_unknown="infrequent_if_exist",
-        min_frequency=RARE,
-        max_categories=most_levels(n_rows),
-        sparse_output=False,
-    )
-    scale = Pipeline([("impute", impute), ("scale", StandardScaler())])
-    called: dict[bool, list[Any]] = {False: [], True: []}
-    for place, feature in enumerate(features):
-        called[feature.is_category].append(feature.name if FINDS_NAMES else place)
-    parts = [("numbers", scale, called[False]), ("categories", encode, called[True])]
-    return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
-
-
-def most_levels(n_rows: int) -> int:
-    """The number of categories kept for one column; all rare ones count as one."""
-    return min(max(FEWEST_LEVELS, int(CATEGORY_SHARE * n_rows)), MOST_LEVELS)
-
-
-def merged_categories(design: TableDesign) -> list[str]:
-    """Remarks about columns in which some categories are merged."""
-    notes = []
-    for feature in (feature for feature in design.features if feature.is_category):
-        counts = np.sort(design.X[feature.name].value_counts()["count"].to_numpy())[::-1]
-        rare = counts[min(int(np.sum(counts >= RARE)), most_levels(len(design.y)) - 1) :]
-        if len(rare) > 1:
-            rows = counted(int(rare.sum()))
-            notes.append(
-                f"{feature.name!r}: {len(counts):,} categories, of which the {len(rare):,} rarest "
-                f"({rows}) are merged"
-            )
-    return notes
 
 
 def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:

@@ -11,9 +11,11 @@ from threadpoolctl import threadpool_limits
 from ..assessment import Assessment, assess
 from ..assessment.assess import warned
 from ..core.doubt import caught_warnings
+from ..estimators.fitted import chooses_steps
 from .columns import TableDesign
 from .contest import fit
 from .options import Check
+from .preprocessing import chosen_categories
 from .tables import make_folder
 
 SMALL = 1000  # rows up to which one BLAS thread is faster than several
@@ -52,7 +54,7 @@ def assessed(estimator: Any, parts: TableDesign, check: Check) -> Assessment:
 
 
 def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[Any, list[str]]:
-    """Fit on all rows, with the kernel chosen on a sample if there is one.
+    """Fit on all rows, with the kernel and encoding chosen on a sample if there is one.
 
     Returns the model of the assessed rows, which is the same model if these are all rows, and the
     warnings.
@@ -65,6 +67,8 @@ def fit_all(estimator: Any, parts: TableDesign, judged: TableDesign) -> tuple[An
             names = ("kernel", "gamma", "degree", "coef0")
             kernel = {n: getattr(shown[-1], f"{n}_") for n in names if hasattr(shown[-1], f"{n}_")}
             estimator.set_params(**{f"model__{name}": value for name, value in kernel.items()})
+            if chooses_steps(shown):
+                estimator.set_params(candidates=[shown.chosen_])
         fit(estimator, fitted_rows(estimator, parts))
     return shown, [message for message, _ in warned(caught)]
 
@@ -97,7 +101,9 @@ def write_page(
         "row_names": judged.row_names,
         "sample_weight": judged.weights,
         "confounds": judged.confounds,
-        "origin": Origin(name, parts.target, [*parts.notes, *parts.hints], total),
+        "origin": Origin(
+            name, parts.target, [*parts.notes, *chosen_categories(estimator), *parts.hints], total
+        ),
         "title": name if total is None else f"{name}: a random sample of its rows",
         **options,
     }

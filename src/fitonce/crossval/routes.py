@@ -19,7 +19,7 @@ import sklearn
 from sklearn.base import clone
 
 from ..core.arrays import namespace, to_numpy
-from ..estimators.fitted import combined, final_step, is_model
+from ..estimators.fitted import chooses_steps, combined, final_step, is_model
 from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
@@ -73,7 +73,8 @@ def choose_route(
         last = final_step(estimator)
         ours = is_model(last) or combined(last) or isinstance(last, ReducedTraining)
         if last is not estimator and ours:
-            return Route("per-fold", "preprocessing is refitted on each training set")
+            how = "chosen" if chooses_steps(estimator) else "refitted"
+            return Route("per-fold", f"preprocessing is {how} on each training set")
         reason = combined(estimator)
         if reason is not None:
             return Route("per-fold", reason)

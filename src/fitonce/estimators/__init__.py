@@ -4,6 +4,7 @@ from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
 from .accumulation import Accumulation
 from .averaging import KernelAveraging
+from .choosing import TunedPipeline
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fisher import KernelFisherDiscriminant
 from .pairwise import PairwiseClassifier
@@ -24,5 +25,6 @@ __all__ = [
     "NumericalWarning",
     "PairwiseClassifier",
     "Subsampling",
+    "TunedPipeline",
     "Verification",
 ]

@@ -18,6 +18,7 @@ from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, metric_of, uncalibrated
 from .by_target import keeps
+from .choosing import TunedPipeline
 from .combining import KernelCommittee
 from .parameters import used
 from .record import honest_record, record_of
@@ -27,6 +28,29 @@ from .ridge import KernelRidge
 def final_step(estimator: Any) -> Any:
     """The last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def chooses_steps(estimator: Any) -> bool:
+    """Whether the steps before the model are chosen by its held-out score."""
+    return isinstance(estimator, TunedPipeline) and estimator.chooses
+
+
+def chosen_steps(estimator: Any) -> dict[str, Any]:
+    """The parameters that a fitted pipeline has chosen for its steps, by name; plain values."""
+    chosen = estimator.chosen_ if isinstance(estimator, TunedPipeline) else {}
+    plain = (str, int, float, type(None))
+    return {n: v if isinstance(v, plain) else f"{v!r:.60}" for n, v in chosen.items()}
+
+
+def settled(estimator: Any) -> Any:
+    """An unfitted copy whose steps before the model are those that a fit has chosen."""
+    tuned = isinstance(estimator, TunedPipeline)
+    return estimator.plain(estimator.chosen_) if tuned else clone(estimator)
+
+
+def with_first_steps(estimator: Any) -> Any:
+    """An unfitted copy without a choice of steps: the first candidate's."""
+    return estimator.plain() if chooses_steps(estimator) else clone(estimator)
 
 
 def is_model(estimator: Any) -> bool:

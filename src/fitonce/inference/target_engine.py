@@ -21,7 +21,7 @@ from ..core.columns import Columns, column_blocks, columns_at_once
 from ..core.held_out_maps import HeldOutMap, held_out_map
 from ..core.target_losses import sums_of
 from ..crossval.stand_in import subset
-from ..estimators.fitted import final_step
+from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.ridge import KernelRidge
 from ..estimators.setup import folds_of, setup_of
 from ..tuning.search import TIE
@@ -216,6 +216,11 @@ def check_estimator(estimator: Any) -> None:
             "estimator must be a KernelRidge, or a Pipeline that ends in one, got "
             f"{type(model).__name__} instead: targets are numbers here. Labels have "
             "fitonce.permutation_test_score."
+        )
+    if chooses_steps(estimator):
+        raise ValueError(
+            "permutation_test_targets needs steps that no target has a say in, got a TunedPipeline "
+            "with several candidates: give it one of them."
         )
     words = [
         f"{name}={value!r}"

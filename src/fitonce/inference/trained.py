@@ -34,7 +34,7 @@ from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.confounding import new_confounds, without_columns
-from ..estimators.fitted import final_step
+from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
 from ..sums import KernelSum
@@ -62,6 +62,8 @@ def label_free(estimator: Any) -> bool:
     the kernel, the row weights.
     """
     model = final_step(estimator)
+    if chooses_steps(estimator):
+        return False
     if model is not estimator:
         return _unsupervised(estimator[:-1]) and label_free(model)
     if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from ..assessment import choice_of
@@ -22,6 +21,7 @@ from ..assessment.data import n_columns
 from ..core.arrays import to_numpy
 from ..crossval.confounds import call, fit_parameters
 from ..crossval.stand_in import subset
+from ..estimators.fitted import settled
 from .subject import Subject
 
 MOST_ROWS = 1000  # larger data are sampled
@@ -125,7 +125,7 @@ def _fitted(subject: Subject, rows: np.ndarray) -> Any:
     settings: dict[str, Any] = {**choice_of(subject.model), "refine": False, "cv": None}
     if hasattr(subject.model, "calibration"):
         settings["calibration"] = None
-    model = clone(subject.estimator)
+    model = settled(subject.estimator)
     prefix = f"{model.steps[-1][0]}__" if subject.in_pipeline else ""
     model.set_params(**{prefix + name: value for name, value in settings.items()})
     weights = subject.sample_weight

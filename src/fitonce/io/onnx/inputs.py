@@ -154,7 +154,7 @@ def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
     width = getattr(first, "n_features_in_", width)
     if isinstance(first, ColumnTransformer):
         roles = [Role.UNUSED] * width
-        for part, numbers in selections(first):
+        for _, part, numbers in selections(first):
             inside = column_roles(steps_of(part), len(numbers))
             for number, role in zip(numbers, inside, strict=True):
                 roles[number] = max(roles[number], role)
@@ -172,15 +172,17 @@ def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
     return roles
 
 
-def selections(transformer: ColumnTransformer) -> list[tuple[Any, list[int]]]:
-    """Each part of a ColumnTransformer that returns columns, with the indices of its columns."""
+def selections(transformer: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
+    """Each part of a ColumnTransformer that returns columns: its name, itself, and the indices of
+    its columns.
+    """
     names, width = getattr(transformer, "feature_names_in_", ()), transformer.n_features_in_
     taken = [
-        (part, _numbers(columns, list(names), width))
-        for _, part, columns in transformer.transformers_
+        (name, part, _numbers(columns, list(names), width))
+        for name, part, columns in transformer.transformers_
         if not (isinstance(part, str) and part == "drop")
     ]
-    return [(part, numbers) for part, numbers in taken if numbers]
+    return [one for one in taken if one[-1]]
 
 
 def _numbers(columns: Any, names: list[Any], width: int) -> list[int]:

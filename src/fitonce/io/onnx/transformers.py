@@ -39,10 +39,12 @@ def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
 
 
 def _column_transformer(step: ColumnTransformer, rows: Rows) -> Rows:
-    parts = [
-        transformed(steps_of(part), rows.select(numbers)) for part, numbers in selections(step)
-    ]
-    return beside(*(part.matrix() for part in parts))
+    weights = step.transformer_weights or {}
+    parts = []
+    for name, part, numbers in selections(step):
+        matrix = transformed(steps_of(part), rows.select(numbers)).matrix()
+        parts.append(matrix * float(weights[name]) if name in weights else matrix)
+    return beside(*parts)
 
 
 def _function(step: FunctionTransformer, rows: Rows) -> Rows:

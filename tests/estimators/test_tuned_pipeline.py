@@ -1,0 +1,163 @@
+"""Pipelines that choose their preprocessing, beside literal refits by scikit-learn."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, StratifiedKFold
+from sklearn.model_selection import cross_val_predict as literal_predict
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import fitonce
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, TunedPipeline
+from fitonce.assessment.chance import quick
+from fitonce.crossval.routes import choose_route
+from fitonce.inference.trained import label_free
+
+N = 90
+RARE = "columns__categories__min_frequency"
+WEIGHT = "columns__transformer_weights"
+MODEL = LeastSquaresSVC(gamma="scale")
+CANDIDATES = [
+    {RARE: rare, WEIGHT: {"categories": weight}} for rare in (1, 4) for weight in (1.0, 0.3)
+]
+
+
+def table(seed=0, telling=True):
+    """Three numbers and a category, of which many levels are rare."""
+    rng = np.random.default_rng(seed)
+    level = np.minimum(rng.geometric(0.12, N), 25)
+    X = pd.DataFrame(rng.normal(size=(N, 3)), columns=list("abc"))
+    effect = np.where(level % 2, 1.5, -1.5) if telling else 0.0
+    score = X["a"].to_numpy() * 2 + effect + 0.3 * rng.normal(size=N)
+    X = X.assign(city=[f"c{k}" for k in level])
+    return X, np.where(score > np.quantile(score, 0.3), "yes", "no"), score
+
+
+def steps(model):
+    one_hot = OneHotEncoder(handle_unknown="infrequent_if_exist", sparse_output=False)
+    parts = [("numbers", StandardScaler(), ["a", "b", "c"]), ("categories", one_hot, ["city"])]
+    columns = ColumnTransformer(parts, sparse_threshold=0.0)
+    return [("columns", columns), ("model", model)]
+
+
+def literally_chosen(model, X, y, **params):
+    """Every candidate fitted by hand; the first of the best."""
+    fitted = [
+        Pipeline([(n, clone(s)) for n, s in steps(model)]).set_params(**one).fit(X, y, **params)
+        for one in CANDIDATES
+    ]
+    scores = [one[-1].best_score_ for one in fitted]
+    return CANDIDATES[int(np.argmax(scores))], fitted[int(np.argmax(scores))], scores
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("telling", [False, True])
+def test_the_best_candidate_is_kept(telling, grouped):
+    """Levels that say nothing are made light, others are not."""
+    X, y, _ = table(1, telling)
+    given = {"model__groups": np.arange(N) // 6} if grouped else {}
+    model = TunedPipeline(steps(MODEL), CANDIDATES).fit(X, y, **given)
+    chosen, fitted, scores = literally_chosen(MODEL, X, y, **given)
+    assert chosen[WEIGHT]["categories"] == (1.0 if telling else 0.3)
+    assert model.chosen_ == chosen
+    np.testing.assert_array_equal(model.candidate_scores_, scores)
+    np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
+    again = clone(model).fit(X, y, **given)  # from the chosen parameters, all are tried again
+    np.testing.assert_array_equal(again.candidate_scores_, scores)
+
+
+@pytest.mark.parametrize(
+    "model", [KernelFisherDiscriminant(gamma="scale"), KernelRidge(gamma="scale")], ids=repr
+)
+def test_the_choice_is_made_anew_in_every_training_set(model):
+    X, y, score = table(3)
+    y = score if isinstance(model, KernelRidge) else y
+    groups = np.arange(N) // 5 if isinstance(model, KernelRidge) else None
+    cv = StratifiedKFold(4) if groups is None else GroupKFold(4)
+    tuned = TunedPipeline(steps(model), CANDIDATES)
+    assert choose_route(tuned, X, None).reason == "preprocessing is chosen on each training set"
+    ours = fitonce.cross_val_predict(tuned, X, y, cv=cv, groups=groups)
+    np.testing.assert_array_equal(ours, literal_predict(tuned, X, y, cv=cv, groups=groups))
+    by_hand = np.empty(N, dtype=ours.dtype)
+    for train, test in cv.split(X, y, groups):
+        by_hand[test] = literally_chosen(model, X.iloc[train], y[train])[1].predict(X.iloc[test])
+    np.testing.assert_array_equal(ours, by_hand)
+
+
+def test_a_permutation_test_chooses_again():
+    """Scores of permuted labels are those of the whole search, refitted."""
+    X, y, _ = table(2)
+    cv = StratifiedKFold(3)
+    tuned = TunedPipeline(steps(LeastSquaresSVC(gamma="scale", alpha=0.1)), CANDIDATES)
+    assert not label_free(tuned) and label_free(tuned.plain())
+    given = {"cv": cv, "n_permutations": 4, "random_state": 0, "permute": "within-folds"}
+    with pytest.warns(fitonce.RefitWarning, match="preprocessing is chosen"):
+        test = fitonce.permutation_test_score(tuned, X, y, **given)
+    same = literal_predict(tuned, X, y, cv=cv)
+    folds = [np.mean(same[rows] == y[rows]) for _, rows in cv.split(X, y)]
+    assert test.score == pytest.approx(np.mean(folds), abs=1e-12)
+    first = fitonce.permutation_test_score(tuned.plain(), X, y, **given)
+    assert len(set(test.permutation_scores) ^ set(first.permutation_scores)) > 0
+
+
+def test_an_assessment_tells_what_was_chosen_and_tests_the_first_candidate():
+    X, y, _ = table(0)
+    tuned = TunedPipeline(steps(MODEL), CANDIDATES)
+    assert isinstance(quick(tuned), Pipeline) and not isinstance(quick(tuned), TunedPipeline)
+    answer = fitonce.assess(tuned, X, y, cv=3, permutations=19)
+    assert {one[RARE] for one in answer.choices} <= {1, 4}
+    assert "the first candidate for preprocessing" in answer.permutation_statistic
+
+
+def test_a_failed_fit_leaves_the_model_whole():
+    X, y, _ = table(0)
+    model = TunedPipeline(steps(MODEL), CANDIDATES).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(X.assign(a=np.inf), y)
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "said"),
+    [
+        ([], "at least one"),
+        ([{RARE: 1}, {WEIGHT: None}], "the same parameters"),
+        ({RARE: 1}, "a list of dicts"),
+        ([{"model__gamma": 0.1}], "tunes its own"),
+    ],
+)
+def test_candidates_that_mean_nothing_are_refused(candidates, said):
+    X, y, _ = table(0)
+    with pytest.raises(ValueError, match=said):
+        TunedPipeline(steps(MODEL), candidates).fit(X, y)
+
+
+def test_models_that_do_not_judge_themselves_are_refused():
+    X, y, score = table(0)
+    with pytest.raises(TypeError, match="GridSearchCV"):
+        TunedPipeline(steps(LogisticRegression()), CANDIDATES).fit(X, y)
+    ridge = TunedPipeline(steps(KernelRidge("linear")), CANDIDATES)
+    with pytest.raises(ValueError, match="no target has a say"):
+        fitonce.permutation_test_targets(ridge, X, np.c_[score, score], n_permutations=3)
+
+
+def test_saved_and_exported_as_chosen(tmp_path):
+    """Levels merged and weighed in the file as in memory; unknown ones too."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    X, y, _ = table(0)
+    model = TunedPipeline(steps(MODEL), CANDIDATES[3:]).fit(X, y)
+    new = X.assign(city=["never seen", *X["city"][1:]])
+    loaded = fitonce.load(fitonce.save(model, tmp_path / "model.skops"))
+    assert loaded.chosen_ == model.chosen_
+    np.testing.assert_array_equal(loaded.predict_proba(new), model.predict_proba(new))
+    graph = fitonce.to_onnx(model, new, dtype="float64")
+    session = onnxruntime.InferenceSession(graph.SerializeToString())
+    feeds = {name: new[name].to_numpy()[:, None] for name in "abc"}
+    cities = new["city"].to_numpy(object)[:, None]
+    found = session.run(["probabilities"], feeds | {"city": cities})[0]
+    np.testing.assert_allclose(found, model.predict_proba(new), atol=1e-8)
