@@ -532,6 +532,24 @@ def newcomers() -> str:
     return made_by(table(header, rows), "newcomer")
 
 
+def mixed_tables() -> str:
+    """Losses relative to a column for each level as it is, over the tables."""
+    found = result("mixed_tables")
+    rows = [
+        [
+            name,
+            f"{one['relative']:.3f}",
+            f"{one['worst']:.2f}",
+            f"{one['better']} / {one['worse']}",
+            f"{one['rank']:.1f}",
+        ]
+        for name, one in found["summary"].items()
+        if not re.match(r"w = (0.5|8), |chosen: (merged$|weight 2)", name)
+    ]
+    header = ["encoding", "loss, relative", "on the worst table", "better / worse on", "mean rank"]
+    return made_by(table(header, rows), "mixed_tables")
+
+
 CONFOUNDS = {
     "ignored": "none, labels move freely",
     "levels": "categories",
@@ -586,6 +604,7 @@ TABLES: dict[str, Callable[[], str]] = {
         score_intervals,
         report_pages,
         newcomers,
+        mixed_tables,
     )
 } | accuracy_tables(result, made_by, duration)
 

@@ -27,7 +27,7 @@ from .columns import TableDesign
 from .features import Feature
 from .remarks import counted
 
-RARE = 3  # rows; levels of fewer are taken together, where that is better
+RARE = 10  # rows; levels of fewer are taken together, where that is better: mixed_tables.py
 # levels of one column that are told apart: their number, and that of the entries of their columns
 MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
 MERGED = "columns__categories__min_frequency"  # the parameter that is chosen
