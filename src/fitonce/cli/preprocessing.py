@@ -4,7 +4,7 @@ Numbers: median for what is missing, with a mark, and unit variance. Categories:
 level, 0 or 1, so that two rows that differ in a category are at a squared distance of 2 there,
 however rare their levels are: as far as two rows are in a standardised number, on average.
 
-Levels of few rows are told apart or taken together, whichever gives the better held-out score on
+Categories with few rows are kept separate or merged, whichever gives the better held-out score on
 the training rows.
 """
 
@@ -27,8 +27,8 @@ from .columns import TableDesign
 from .features import Feature
 from .remarks import counted
 
-RARE = 10  # rows; levels of fewer are taken together, where that is better: mixed_tables.py
-# levels of one column that are told apart: their number, and that of the entries of their columns
+RARE = 10  # rows; categories with fewer are merged if that scores better: mixed_tables.py
+# categories of one column that are kept: their number, and the number of values in their columns
 MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
 MERGED = "columns__categories__min_frequency"  # the parameter that is chosen
 # older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
@@ -63,14 +63,14 @@ def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
 
 
 def most_levels(n_rows: int) -> int:
-    """How many categories of one column are told apart, the rarest together counting as one: as
-    many as their columns can be held in memory.
+    """The number of categories kept for one column, as memory allows; the merged ones count as
+    one.
     """
     return max(FEWEST_LEVELS, min(MOST_LEVELS, MOST_ENTRIES // n_rows))
 
 
 def about_categories(design: TableDesign, choose: bool = True) -> list[str]:
-    """A word about columns of which some categories are taken together, or may be."""
+    """Remarks about columns in which some categories are merged, or may be."""
     most, notes = most_levels(len(design.y)), []
     for name, counts, rare, rows in _rare_levels(design):
         if len(counts) > most:
@@ -88,7 +88,7 @@ def about_categories(design: TableDesign, choose: bool = True) -> list[str]:
 
 
 def chosen_categories(estimator: Any) -> list[str]:
-    """A word about what a fitted pipeline has chosen for rare categories, if it had a choice."""
+    """A remark about what a fitted pipeline chose for rare categories, if it had a choice."""
     chosen = chosen_steps(estimator).get(MERGED)
     return [] if chosen is None else [f"categories: {described_choice(chosen)}, by held-out score"]
 

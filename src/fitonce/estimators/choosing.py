@@ -42,7 +42,7 @@ class TunedPipeline(Pipeline):
 
     Examples
     --------
-    Rare categories are told apart, or taken together:
+    Rare categories are kept separate, or merged:
 
     >>> import numpy as np
     >>> from fitonce import LeastSquaresSVC, TunedPipeline
