@@ -560,6 +560,45 @@ def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
     assert "the model file does not contain its splits" in text_of(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "file", "assessed"])
+def test_a_committee_has_a_page(kind, tmp_path):
+    """Weights of the members, held-out scores, calibration and confusions; nothing of one model."""
+    X, y = load_wine(return_X_y=True)
+    X, y = StandardScaler().fit_transform(X)[30:, :4], y[30:]
+    if kind == "two classes":
+        X, y = X[y < 2], y[y < 2]
+    fisher, ridge = fitonce.KernelFisherDiscriminant, fitonce.KernelRidge
+    if kind == "numbers":
+        members = [ridge(0.1, gamma=0.2), ridge(1.0, kernel="linear")]
+        y = X[:, 0] * X[:, 1]
+        model = fitonce.KernelCommitteeRegressor(members).fit(X, y)
+    else:
+        members = [fisher(gamma=0.2, alpha=0.1), fisher("linear", alpha=1.0), fisher(gamma=2.0)]
+        model = fitonce.KernelCommitteeClassifier(members).fit(X, y)
+    answer = assess(model, X, y, cv=2, permutations=0) if kind == "assessed" else None
+    if kind == "file":
+        model = fitonce.load(fitonce.save(model, tmp_path / "model.skops"))
+    page = write_report(tmp_path / "a.html", model, X, y, assessment=answer).read_text("utf-8")
+    text = text_of(page)
+    assert f"A committee of {len(model.members_)} member" in text
+    assert "every member of the committee has settings of its own" in text
+    for weight, name in zip(model.weights_, model.names_, strict=True):
+        assert f"{name} ({100 * weight:.1f} %)" in text
+    assert 'id="members-' in page and ('id="calibration-' in page) == (kind != "numbers")
+    assert "leverage" not in text and "degrees of freedom" not in text
+    if kind == "numbers":
+        r2 = r2_score(y, model.held_out_prediction_)
+        assert f"{r2:.3f}" in text
+        return
+    predicted = model.classes_[np.argmax(model.held_out_proba_, axis=1)]
+    if kind != "assessed":
+        assert f"{100 * np.mean(predicted == y):.1f} %" in text
+        subject = Subject.of(model, X, y)
+        np.testing.assert_array_equal(subject.predictions, predicted)
+    with pytest.raises(ValueError, match="fitted on"):
+        write_report(tmp_path / "b.html", model, X[1:], y[1:])
+
+
 @pytest.mark.parametrize(
     "kind",
     [

@@ -125,9 +125,7 @@ def fit_table(
     }
     make_folder(model_file)
     files = {"model": str(save(estimator, model_file, metadata=metadata))}
-    if results.page and committee:
-        screen.aside("no report: it describes a single model, and a committee has several")
-    elif results.page:
+    if results.page:
         try:
             with screen.bars() as bars:
                 bars(0, 0, "writing the report")

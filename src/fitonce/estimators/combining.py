@@ -33,6 +33,7 @@ class KernelCommittee(SeveralModels):
     __fitonce_route__ = "members and their weights are found on each training set"
     takes: ClassVar[tuple[type, ...]] = ()  # what members may be
     default: ClassVar[type] = KernelModel
+    multi_output: ClassVar[bool] = False
     members_: list[Any]
     weights_: np.ndarray
     candidates_: dict[str, Any]
@@ -76,7 +77,9 @@ class KernelCommittee(SeveralModels):
             delayed(candidates_of)(number, estimator, judging)
             for number, estimator in enumerate(given)
         )
-        pool = [one for found in Parallel(n_jobs=self.n_jobs)(jobs) for one in found]
+        found = [one for several in Parallel(n_jobs=self.n_jobs)(jobs) for one in several]
+        # a metric that did not pay leaves the plain kernel, which others bring as well
+        pool = [one for one in found if one.parameters.get("metric") != "none"] or found
         weights, scores = self._weigh(pool, given, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
 

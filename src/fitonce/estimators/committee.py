@@ -140,6 +140,11 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
         self.held_out_proba_ = as_came(held_out, training)
         return found, np.asarray(np.log(own) @ share)
 
+    @property
+    def held_out_decision_(self) -> Array:
+        """`held_out_proba_` as decisions: log(p_1/p_0), or log p for more than two classes."""
+        return self._decisions(self.held_out_proba_)
+
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities (n, n_classes): the mixture of the members', at its temperature."""
         check_is_fitted(self)
@@ -201,6 +206,7 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
 
     takes = (KernelRidge,)
     default = KernelRidge
+    multi_output = True
 
     def _weigh(
         self,

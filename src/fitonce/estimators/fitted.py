@@ -91,6 +91,20 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
     return model
 
 
+def model_or_committee(estimator: Any, why: str) -> Any:
+    """The fitted fitonce model or committee: the estimator, or the last step of a pipeline."""
+    last = final_step(estimator)
+    if not is_committee(last):
+        return model_of(estimator, why)
+    check_is_fitted(last)
+    return last
+
+
+def members_of(model: Any) -> list[Any]:
+    """The single models in an estimator: the members of a committee, or the model alone."""
+    return list(model.members_) if is_committee(model) else [model]
+
+
 def learns_metric(model: Any) -> bool:
     """Whether a fitted model goes by a metric that has seen the labels of its rows."""
     return isinstance(used(model, "metric"), str) and getattr(model, "metric_", None) is not None
@@ -196,8 +210,10 @@ __all__ = [
     "is_regressor",
     "keeping_coefficients",
     "learns_metric",
+    "members_of",
     "metric_of",
     "model_of",
+    "model_or_committee",
     "n_axes",
     "record_of",
     "rows_for",

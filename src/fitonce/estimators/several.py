@@ -119,12 +119,14 @@ class ByProbabilities(ClassifierMixin):
 
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of `predict_proba`."""
-        p = self.predict_proba(X)
-        return namespace(p).log(namespace(p).clip(p, TINY, None))
+        return _logarithms(self.predict_proba(X))
 
     def decision_function(self, X: Any) -> Array:
         """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
-        log_p = self.predict_log_proba(X)
+        return self._decisions(self.predict_proba(X))
+
+    def _decisions(self, p: Array) -> Array:
+        log_p = _logarithms(p)
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
     def predict(self, X: Any) -> Any:
@@ -137,3 +139,7 @@ class ByProbabilities(ClassifierMixin):
         if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
             return labels
         return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
+
+
+def _logarithms(p: Array) -> Array:
+    return namespace(p).log(namespace(p).clip(p, TINY, None))

@@ -17,9 +17,11 @@ import numpy as np
 
 from ..assessment.data import n_columns
 from ..assessment.words import score_name, shortened
-from ..estimators.fitted import learns_metric, metric_of
+from ..core.arrays import to_numpy
+from ..estimators.fitted import learns_metric, members_of, metric_of
 from ..plotting import (
     CalibrationDisplay,
+    CommitteeDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
     IntervalDisplay,
@@ -74,7 +76,7 @@ def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
     single = subject.y.ndim == 1 and subject.predicted_rows.sum() > 1
     fit = _fit(subject) if include_data and single and not subject.classification else None
     calibration = _calibration(subject) if subject.classification else None
-    spread = _spread(subject) if include_data and single else None
+    spread = _spread(subject) if include_data and single and not subject.committee else None
     band = _band(subject) if include_data and single else None
     every = calibration, fit, band, spread, _null(subject)
     return [found for found in every if found is not None]
@@ -85,10 +87,10 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
     rows = include_data and subject.n_samples > 2 and subject.y.ndim == 1
     every = [
         _projection(subject, include_data) if subject.classification else None,
-        _search(subject),
+        _members(subject) if subject.committee else _search(subject),
         _influence(subject) if rows and np.isfinite(subject.leverage).all() else None,
         _weights(subject) if hasattr(subject.model, "coef_") else None,
-        _metric(subject) if metric_of(subject.model) is not None else None,
+        _metric(subject),
     ]
     return [found for found in every if found is not None]
 
@@ -180,6 +182,10 @@ def _calibration(subject: Subject) -> Figure | None:
         rows, source = assessment.tested, "nested cross-validation"
         given = subject.y[rows], assessment.probabilities[rows]
         draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
+    elif subject.committee:
+        rows, p = subject.predicted_rows, to_numpy(model.held_out_proba_)
+        given = subject.y[rows], p[rows]
+        draw = partial(CalibrationDisplay.from_predictions, *given, classes=subject.classes)
     elif hasattr(model, "temperature_") and model.calibration in ("temperature", None):
         draw = partial(CalibrationDisplay.from_estimator, model, subject.y)
     else:
@@ -248,11 +254,24 @@ def _weights(subject: Subject) -> Figure:
     )
 
 
-def _metric(subject: Subject) -> Figure:
+def _members(subject: Subject) -> Figure:
+    return figure(
+        "members",
+        lambda: CommitteeDisplay.from_estimator(subject.model),
+        "Bars of the weights of the members, largest first.",
+        "The members of the committee and their weights, found from held-out predictions.",
+    )
+
+
+def _metric(subject: Subject) -> Figure | None:
+    """Of the model, or of the heaviest member of a committee that has a metric."""
+    found = [one for one in members_of(subject.model) if metric_of(one) is not None]
+    if not found:
+        return None
     return figure(
         "metric",
         lambda: MetricDisplay.from_estimator(
-            subject.model, feature_names=model_feature_names(subject), n_features=15
+            found[0], feature_names=model_feature_names(subject), n_features=15
         ),
         "Bars of the share of each feature in the metric of the kernel, largest first.",
         "The features that the model uses: the share of each in the metric that measures "

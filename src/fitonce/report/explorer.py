@@ -89,6 +89,8 @@ def build_explorer(
         return "There is no explorer for models with confounds."
     if n > NO_EXPLORER_ABOVE:
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
+    if subject.committee:
+        return "There is no explorer: every member of the committee has settings of its own."
     if learns_metric(subject.model):
         return (
             "There is no explorer: the learned metric depends on the labels of all rows and would "

@@ -62,7 +62,13 @@ class Importance:
 def importance(subject: Subject) -> Importance | None:
     """The losses; None if there are no meaningful columns, or shuffling would take too long."""
     X, names = subject.X, subject.feature_names
-    if subject.precomputed or subject.y.ndim > 1 or len(names) < 2 or not _shufflable(X):
+    if (
+        subject.committee
+        or subject.precomputed
+        or subject.y.ndim > 1
+        or len(names) < 2
+        or not _shufflable(X)
+    ):
         return None
     rng = np.random.default_rng(0)
     rows = _rows(subject, rng)

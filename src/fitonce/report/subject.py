@@ -18,7 +18,15 @@ from ..assessment.words import shortened
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows
 from ..estimators.confounding import new_confounds
-from ..estimators.fitted import alpha_of, held_out_output, is_regressor, model_of, record_of
+from ..estimators.fitted import (
+    alpha_of,
+    held_out_output,
+    is_committee,
+    is_regressor,
+    members_of,
+    model_or_committee,
+    record_of,
+)
 from ..plotting.rows import margins
 from ..plotting.style import rounded
 
@@ -82,7 +90,8 @@ class Subject:
         """Validate what can be checked without fitting; weights and groups are taken from the
         model if it keeps them.
         """
-        model = model_of(estimator)
+        model = model_or_committee(estimator, "a report shows their held-out values")
+        first = members_of(model)[0]
         origin = origin or Origin()
         if origin.target is None:
             origin = replace(origin, target=_name(y))
@@ -97,7 +106,7 @@ class Subject:
         _check_assessment(assessment, y)
         record = None
         with suppress(ValueError):
-            record = record_of(model, "a report")
+            record = record_of(first, "a report")
         if record is not None:
             sample_weight, groups = record.training.weights, record.training.groups
         if sample_weight is not None:
@@ -105,11 +114,11 @@ class Subject:
         classes = [shortened(label) for label in getattr(model, "classes_", [])]
         names = feature_names(X, features), row_names(X, rows), classes
         given = X, y, sample_weight, groups, assessment
-        new_confounds(model, confounds, n, "write_report")
+        new_confounds(first, confounds, n, "write_report")
         subject = cls(estimator, model, record, *given, *names, origin, confounds)
-        if record is not None and model.confounding != "columns":
+        if record is not None and first.confounding != "columns":
             _check_training(record.training, subject.model_features, y)
-        return subject
+        return replace(subject, record=None) if subject.committee else subject
 
     # ---- the model and its rows ------------------------------------------------------------------
 
@@ -140,9 +149,14 @@ class Subject:
         return len(self.steps) > 1
 
     @property
+    def committee(self) -> bool:
+        """Whether the model is a committee, which has neither one kernel nor one decomposition."""
+        return is_committee(self.model)
+
+    @property
     def precomputed(self) -> bool:
         """Whether the columns of X are those of a kernel matrix, not features."""
-        return bool(self.model.kernel == "precomputed") and not self.in_pipeline
+        return bool(members_of(self.model)[0].kernel == "precomputed") and not self.in_pipeline
 
     @cached_property
     def model_features(self) -> Any:
@@ -160,7 +174,8 @@ class Subject:
     @property
     def leave_one_out(self) -> bool:
         """Whether the model's own held-out values leave out single rows, not groups or folds."""
-        return self.model.cv is None and self.groups is None
+        by_folds = any(isinstance(one.metric, str) for one in members_of(self.model))
+        return self.model.cv is None and self.groups is None and not (self.committee and by_folds)
 
     @cached_property
     def held_out(self) -> np.ndarray:
@@ -228,8 +243,10 @@ class Subject:
     @cached_property
     def leverage(self) -> np.ndarray:
         """Diagonal of the hat matrix; NaN for rows with zero weight."""
-        leverage = to_numpy(self.model.leverage_)
         result = np.full(self.n_samples, np.nan)
+        if self.committee:
+            return result
+        leverage = to_numpy(self.model.leverage_)
         if len(leverage) == len(self.active):
             result[self.active] = leverage
         return result
@@ -239,6 +256,8 @@ class Subject:
         """How far the fitted value of a row moves if the row is left out, in standard deviations
         of the held-out values: in-sample minus held-out; the largest if there are several outputs.
         """
+        if self.committee:
+            return np.full(self.n_samples, np.nan)
         output = self.model.decision_function if self.classification else self.model.predict
         given = {} if self.confounds is None else {"confounds": self.confounds}
         fitted = to_numpy(output(self.model_features, **given)).astype(float)

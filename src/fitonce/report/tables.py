@@ -55,7 +55,7 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
     class exceeds in 90 % of the rows. All margins come from models that were not trained on the
     row.
     """
-    if not subject.classification:
+    if not subject.classification or subject.committee:  # which has no predict_set
         return None
     decisions = subject.held_out if subject.assessment is None else subject.assessment.decisions
     if decisions is None:
@@ -209,18 +209,23 @@ def _shown(subject: Subject, n_rows: int) -> np.ndarray:
 def _result_columns(subject: Subject) -> list[Column]:
     numbers, observed = not subject.classification, subject.first_target
     predicted = subject.predictions.reshape(subject.n_samples, -1)[:, 0]
+    first = [
+        Column("row", "name or number of the row", subject.row_names, number=False),
+        Column("observed", "the target as given", observed, numbers),
+        Column("predicted", "held-out prediction", predicted, numbers),
+    ]
     if numbers:
         residual = observed.astype(float) - predicted.astype(float)
         error = Column("residual", "observed minus held-out prediction", residual)
     else:
         what = "decision of the model that predicted it: own class minus the best other"
         error = Column("margin", what, subject.margins)
+    if subject.committee:
+        return [*first, error]
     share = "model of all rows: share of the row's fitted value that comes from the row itself"
     moves = "model of all rows: how far the row's fitted value moves if the row is left out"
     return [
-        Column("row", "name or number of the row", subject.row_names, number=False),
-        Column("observed", "the target as given", observed, numbers),
-        Column("predicted", "held-out prediction", predicted, numbers),
+        *first,
         error,
         Column("leverage", share, subject.leverage),
         Column("influence", moves, subject.influence),
