@@ -72,6 +72,7 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
     - above (c - 1)/(e C) the derivative is positive, since Σ_j p_j |s_j| ≤ (c - 1)/(e β);
     - below `FLAT`/U all probabilities are equal. Scores that are worse than useless end there.
 
+    A candidate that has arrived is left alone: a few that come slowly do not keep the others.
     Both bounds scale with the scores: their unit does not matter.
     """
     n_classes = scores.shape[2]
@@ -88,26 +89,38 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
     targets = soft_targets(labels, weights, n_classes).T[:, None, :]
     targets = _of_present(targets, centred, axis=0)
     constant = np.sum(targets * finite, axis=0) @ weight
+
+    def derivatives(log_beta: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Slope and curvature of some candidates, with their β at those values."""
+        scores, values = centred[:, which], finite[:, which]
+        p = np.exp(np.exp(log_beta)[:, None] * scores)
+        p /= np.sum(p, axis=0)
+        mean = np.sum(p * values, axis=0)
+        spread = np.sum(p * values**2, axis=0) - mean**2
+        return mean @ weight - constant[which], np.exp(log_beta) * (spread @ weight)
+
     lower = np.full(len(scores), np.log(FLAT))
     upper = np.log((n_classes - 1.0) / np.e / np.maximum(-constant, TINY))
     log_beta = np.clip(np.zeros(len(scores)), lower, upper)
+    rising = derivatives(lower, np.arange(len(scores)))[0] >= 0  # the least is at the lower bound
+    log_beta = np.where(rising, lower, log_beta)
+    active = np.flatnonzero(~rising)
     for _ in range(NEWTON_STEPS):
-        p = np.exp(np.exp(log_beta)[:, None] * centred)
-        p /= np.sum(p, axis=0)
-        mean = np.sum(p * finite, axis=0)
-        slope = mean @ weight - constant
-        curvature = np.exp(log_beta) * ((np.sum(p * finite**2, axis=0) - mean**2) @ weight)
-        upper, lower = np.where(slope > 0, log_beta, upper), np.where(slope > 0, lower, log_beta)
+        if not len(active):
+            break
+        at = log_beta[active]
+        slope, curvature = derivatives(at, active)
+        upper[active] = np.where(slope > 0, at, upper[active])
+        lower[active] = np.where(slope > 0, lower[active], at)
+        low, high = lower[active], upper[active]
         with np.errstate(
             over="ignore"
         ):  # a step that long is outside the bracket, and halves it instead
-            step = log_beta - slope / np.where(curvature > 0, curvature, 1.0)
-        inside = (curvature > 0) & (step > lower) & (step < upper)
-        before, log_beta = log_beta, np.where(inside, step, 0.5 * (lower + upper))
-        if (
-            np.max(np.abs(log_beta - before)) < 1e-12
-        ):  # candidates that tie must not be told apart by what is left
-            break
+            step = at - slope / np.where(curvature > 0, curvature, 1.0)
+        inside = (curvature > 0) & (step >= low) & (step <= high)
+        log_beta[active] = np.where(inside, step, 0.5 * (low + high))
+        # candidates that tie must not be told apart by what is left
+        active = active[np.abs(log_beta[active] - at) >= 1e-12]
     return np.asarray(np.exp(log_beta) / unit)
 
 
