@@ -175,3 +175,26 @@ def test_probabilities_are_a_softmax_of_the_class_scores():
     np.testing.assert_allclose(P.sum(axis=1), 1.0, rtol=1e-12)
     assert P[0, 1] == 0.0
     np.testing.assert_array_equal(P.argmax(axis=1), scores.argmax(axis=1))
+
+
+def test_temperatures_of_many_candidates_are_those_of_each_alone():
+    """Good, useless, misleading and separable scores side by side, one class without a score."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(3, size=40)
+    own = np.eye(3)[labels]
+    candidates = np.stack(
+        [
+            2.0 * own + rng.normal(size=(40, 3)),
+            rng.normal(size=(40, 3)),
+            -own,
+            1e6 * own,
+            np.where(labels[:, None] == 2, 1.0, [1.0, 1.0, -np.inf]) * (own + 0.1),
+        ]
+    )
+    weights = rng.exponential(size=40)
+    together = inverse_temperatures(candidates, labels, weights)
+    alone = [inverse_temperatures(one[None], labels, weights)[0] for one in candidates]
+    np.testing.assert_allclose(together, alone, rtol=1e-11)
+    for scores, beta in zip(candidates[:2], together[:2], strict=True):
+        loss = [log_loss(scores, labels, b * beta, weights, floored=False) for b in (0.99, 1, 1.01)]
+        assert loss[1] < min(loss[0], loss[2])

@@ -15,6 +15,8 @@ import scipy.special
 from .arrays import asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
 
+AS_MANY_ROWS = 50.0  # that the squared error counts for beside the Brier score
+
 
 @dataclass(frozen=True)
 class HeldOutScores:
@@ -221,11 +223,30 @@ def brier(scores: HeldOutScores) -> np.ndarray:
     return scores.mean(np.sum(p**2, axis=2) - 2.0 * own + 1.0)
 
 
+def both_squared_errors(scores: HeldOutScores) -> np.ndarray:
+    """The Brier score of n rows and the squared error of the targets of `AS_MANY_ROWS` more, each
+    over what the class frequencies alone have: (n B + 50 S)/(n + 50), n the sum of the weights.
+
+    Where rows are few, probabilities can be next to perfect by chance at an extreme candidate; the
+    squared error, which has no temperature to fit, objects. Where they are many, the squared error
+    shies away from strong regularisation, since it shrinks predictions; the Brier score does not.
+    """
+    _, labels = scores.classes
+    total = float(scores.weights.sum())
+    w = scores.weights / total
+    spread = float(np.mean(w @ (scores.targets - w @ scores.targets) ** 2))
+    uncertainty = 1.0 - float(np.sum(np.bincount(labels, weights=w) ** 2))
+    if len(np.unique(labels)) < 2:  # a fold of one class, whose frequencies leave no error
+        spread = uncertainty = 1.0
+    summed = total * brier(scores) / uncertainty + AS_MANY_ROWS * squared_error(scores) / spread
+    return np.asarray(summed / (total + AS_MANY_ROWS))
+
+
 Loss = Callable[[HeldOutScores], np.ndarray]
 LOSSES: dict[str, Loss] = {
     loss.__name__: loss
     for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2, correlation)
-}
+} | {"squared_error+brier": both_squared_errors}
 NUMBERS_ONLY = ("r2", "correlation")
 CLASSIFICATION = (*(name for name in LOSSES if name not in NUMBERS_ONLY), "smoothed_error")
 ANYWHERE = ("squared_error",)  # that are computed where the predictions live

@@ -177,7 +177,7 @@ class KernelAveraging(ReducedTraining):
     >>> model.n_averages_
     49
     >>> print(f"{model.score(X[300:], y[300:]):.2f}")
-    0.95
+    0.96
     """
 
     def __init__(

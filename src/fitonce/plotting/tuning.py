@@ -10,7 +10,14 @@ import numpy as np
 from ..estimators.fitted import alpha_of, criterion_of, model_of
 from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
-NAMES = {"auc": "AUC", "r2": "R²", "correlation": "r", "brier": "Brier loss", "error": "error rate"}
+NAMES = {
+    "auc": "AUC",
+    "r2": "R²",
+    "correlation": "r",
+    "brier": "Brier loss",
+    "squared_error+brier": "squared error and Brier loss",
+    "error": "error rate",
+}
 
 
 def _tried(model: Any) -> tuple[dict[str, Any], float]:

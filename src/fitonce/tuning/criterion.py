@@ -18,9 +18,10 @@ AUTO = "auto"
 # the score at a loss of zero; 0 for all others
 PERFECT = {"auc": 1.0, "r2": 1.0, "correlation": 1.0}
 
-CALIBRATED = ("log_loss", "brier", "smoothed_error")
+BOTH = "squared_error+brier"
+CALIBRATED = ("log_loss", "brier", BOTH, "smoothed_error")
 # in every output
-SMOOTH = ("log_loss", "brier", "squared_error", "r2", "correlation", "smoothed_error")
+SMOOTH = ("log_loss", "brier", "squared_error", BOTH, "r2", "correlation", "smoothed_error")
 
 
 @dataclass(frozen=True)
@@ -96,12 +97,12 @@ def _number(score: Any) -> float:
 
 
 def resolved(given: Any, n_classes: int) -> Any:
-    """The criterion that "auto" stands for: squared error of the targets of two classes, the Brier
-    score of more; any other as it is.
+    """The criterion that "auto" stands for: of two classes the squared error of the targets and the
+    Brier score together, of more the Brier score; any other as it is.
     """
     if not (isinstance(given, str) and given == AUTO):
         return given
-    return "squared_error" if n_classes == 2 else "brier"
+    return BOTH if n_classes == 2 else "brier"
 
 
 def is_scorer_name(name: Any) -> bool:
