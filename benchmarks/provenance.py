@@ -21,6 +21,7 @@ import ast
 import hashlib
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def _is_docstring(node: Any) -> bool:
     )
 
 
+@cache  # every result asks for every room of the package
 def digest(*texts: str) -> str:
     return hashlib.sha256("\n".join(map(code, texts)).encode()).hexdigest()[:16]
 
@@ -77,8 +79,13 @@ def modules(script: str, read: Read = read) -> list[str]:
     return sorted(found)
 
 
-def _imported(text: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(text)):
+@cache
+def _imported(text: str) -> tuple[str, ...]:
+    return tuple(_import_statements(ast.parse(text)))
+
+
+def _import_statements(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
