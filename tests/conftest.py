@@ -8,6 +8,7 @@ keeps three cases of every parametrized test.
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import pytest
@@ -45,6 +46,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             for cases in by_function(items)
         )
         leave_out(config, items, set().union(*repeats))
+
+
+def pytest_collection_finish() -> None:
+    """What is here now stays: tests that collect garbage need not look through all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item], these: set[pytest.Item]) -> None:

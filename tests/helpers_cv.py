@@ -305,13 +305,20 @@ def refits(case: Case) -> Iterator[tuple[Any, Any, np.ndarray]]:
     """For every split: the estimator fitted on the training rows, the test rows as it takes them,
     and their numbers.
     """
-    pairwise = case.estimator.__sklearn_tags__().input_tags.pairwise
-    for train, test in case.splits:
-        X_train, X_test = (
-            case.X[rows][:, train] if pairwise else case.X[rows] for rows in (train, test)
-        )
+    for (train, test), X_test in zip(case.splits, held_out_rows(case), strict=True):
         params = {name: value[train] for name, value in (case.params or {}).items()}
-        yield clone(case.estimator).fit(X_train, case.y[train], **params), X_test, test
+        model = clone(case.estimator).fit(rows_beside(case, train, train), case.y[train], **params)
+        yield model, X_test, test
+
+
+def held_out_rows(case: Case) -> list[Any]:
+    """The test rows of every split as the model of that split takes them."""
+    return [rows_beside(case, test, train) for train, test in case.splits]
+
+
+def rows_beside(case: Case, rows: np.ndarray, train: np.ndarray) -> Any:
+    pairwise = case.estimator.__sklearn_tags__().input_tags.pairwise
+    return case.X[rows][:, train] if pairwise else case.X[rows]
 
 
 # ---- agreement -----------------------------------------------------------------------------------

@@ -5,6 +5,12 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def few_stops(monkeypatch):
+    """Pages with three values of gamma and five of alpha; tests/report has pages with all."""
+    monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     from helpers_cli import table

@@ -16,7 +16,7 @@ def place(tmp_path_factory):
     table(1).write_csv(folder / "new.csv")
     for target, other in (("price", "label"), ("label", "price")):
         (folder / target).mkdir()
-        given = ("--target", target, "--drop", other, *FAST, "--out", folder / target)
+        given = ("--target", target, "--drop", other, *FAST, "--no-page", "--out", folder / target)
         result = run("fit", folder / "good.csv", *given)
         assert result.exit_code == 0, result.output
     return folder

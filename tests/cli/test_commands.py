@@ -183,12 +183,9 @@ def test_regression(folder):
         "--drop",
         "label",
         "--no-page",
-        "--folds",
-        3,
+        *FAST,
         "--permutations",
         19,
-        "--alpha",
-        1,
     )
     assert (
         result.exit_code == 0

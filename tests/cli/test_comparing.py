@@ -6,7 +6,7 @@ import json
 import warnings
 
 import pytest
-from helpers_cli import run, says
+from helpers_cli import run, says, table
 
 import fitonce
 from fitonce.cli.columns import design
@@ -16,17 +16,19 @@ from fitonce.cli.tables import read_table
 ASKED = ("compare", "good.csv", "-t", "label", "--drop", "price", "--folds", 3, "--repeats", 2)
 
 
-@pytest.fixture
-def expected(folder):
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
     """The same by the library."""
-    parts = design(read_table("good.csv"), "label", drop=["price"])
+    path = tmp_path_factory.mktemp("compared") / "good.csv"
+    table().write_csv(path)
+    parts = design(read_table(str(path)), "label", drop=["price"])
     models = {name: model_of(name, parts, 0) for name in ("linear", "baseline", "forest")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fitonce.RefitWarning)
         return fitonce.compare(models, None, parts.X, parts.y, cv=3, repeats=2)
 
 
-def test_it_tells_what_the_library_finds(expected):
+def test_it_tells_what_the_library_finds(expected, folder):
     pytest.importorskip("matplotlib")
     result = run(*ASKED, "--models", "linear, baseline,forest", "--out", "new/models.svg")
     assert result.exit_code == 0, result.output
@@ -40,7 +42,7 @@ def test_it_tells_what_the_library_finds(expected):
         assert "<svg" in file.read()
 
 
-def test_as_json(expected):
+def test_as_json(expected, folder):
     answer = json.loads(run(*ASKED, "--models", "linear,baseline,forest", "--json").stdout)
     assert answer["command"] == "compare" and answer["files"] == {}
     assert answer["comparison"] == json.loads(json.dumps(expected.to_dict()))

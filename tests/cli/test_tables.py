@@ -200,7 +200,7 @@ def lowered(monkeypatch):
 def test_many_rows_use_landmarks_and_say_so(folder, monkeypatch):
     """The thresholds are lowered here; `test_two_hundred_thousand_rows` has the real ones."""
     lowered(monkeypatch)
-    options = ["--kernel", "rbf", "--folds", 3, "--permutations", 0]
+    options = ["--kernel", "rbf", "--folds", 3, "--permutations", 0, "--no-page"]
     result = run("fit", "good.csv", "-t", "label", *options)
     assert result.exit_code == 0, result.output
     assert "the model uses 20 landmarks" in result.stdout and "random sample of 40" in result.stdout

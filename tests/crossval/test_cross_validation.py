@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +53,7 @@ from helpers_cv import (
     assert_same_outcome,
     assert_same_value,
     covering_array,
+    held_out_rows,
     make_case,
     pairs_of,
     refits,
@@ -127,51 +129,8 @@ def test_every_pair_of_settings_is_covered():
 
 @pytest.mark.parametrize("levels", [*CASES, *LARGE_CASES], ids=identifier)
 def test_outputs_and_scores_equal_refitting(levels):
+    """scikit-learn refits once: its scores, and every output of the models that it has fitted."""
     case = make_case(**levels)
-    tied = _check_partition(case) if levels["splitter"] in PARTITIONS else _check_by_fold(case)
-    _check_scores(case, tied)
-
-
-def _check_partition(case: Case) -> np.ndarray:
-    ours, theirs = (
-        {
-            method: module.cross_val_predict(
-                case.estimator, case.X, case.y, method=method, **case.arguments
-            )
-            for method in case.methods
-        }
-        for module in (fitonce, sklearn.model_selection)
-    )
-    if hasattr(case.estimator, "transform"):  # scikit-learn's function does not offer it
-        order = np.argsort(np.concatenate([test for _, test in case.splits]))
-        theirs["transform"] = np.concatenate([model.transform(X) for model, X, _ in refits(case)])[
-            order
-        ]
-        ours["transform"] = fitonce.cross_val_predict(
-            case.estimator, case.X, case.y, method="transform", **case.arguments
-        )
-    return assert_outputs(ours, theirs, case.tolerance)
-
-
-def _check_by_fold(case: Case) -> np.ndarray:
-    methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
-    fitted = list(refits(case))
-    theirs = {
-        method: np.concatenate([getattr(model, method)(X) for model, X, _ in fitted])
-        for method in methods
-    }
-    ours = {}
-    for method in methods:
-        pairs = fitonce.cross_val_predict(
-            case.estimator, case.X, case.y, method=method, by_fold=True, **case.arguments
-        )
-        for (got, _), (_, _, test) in zip(pairs, fitted, strict=True):
-            np.testing.assert_array_equal(got, test)
-        ours[method] = np.concatenate([outputs for _, outputs in pairs])
-    return assert_outputs(ours, theirs, case.tolerance)
-
-
-def _check_scores(case: Case, tied: np.ndarray) -> None:
     several_rows = len(case.splits[0][1]) > 1  # one row has no R², and so many rounds are slow
     scoring = (
         ["accuracy", "f1_macro"] if len(case.methods) == 2 else ["neg_mean_squared_error", "r2"]
@@ -181,12 +140,37 @@ def _check_scores(case: Case, tied: np.ndarray) -> None:
         "return_train_score": several_rows,
         **case.arguments,
     }
-    theirs = sklearn.model_selection.cross_validate(case.estimator, case.X, case.y, **options)
+    theirs = sklearn.model_selection.cross_validate(
+        case.estimator, case.X, case.y, return_estimator=True, **options
+    )
+    tied = _check_outputs(case, theirs.pop("estimator"), levels["splitter"] in PARTITIONS)
     ours = fitonce.cross_validate(case.estimator, case.X, case.y, **options)
     assert ours.route.name == "one"
     if not tied.any():
         # an R² is a difference of numbers that may nearly cancel
         assert_same_value(ours, theirs, 100 * case.tolerance)
+
+
+def _check_outputs(case: Case, models: Sequence[Any], partition: bool) -> np.ndarray:
+    """Every output for the test rows, fold after fold; where asked for, of a partition at once."""
+    methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
+    tests = [test for _, test in case.splits]
+    fitted = list(zip(models, held_out_rows(case), strict=True))
+    theirs = {
+        method: np.concatenate([getattr(model, method)(X) for model, X in fitted])
+        for method in methods
+    }
+    ours = {}
+    for method in methods:
+        options = {"method": method, "by_fold": not partition, **case.arguments}
+        outputs = fitonce.cross_val_predict(case.estimator, case.X, case.y, **options)
+        if partition:
+            ours[method] = outputs[np.concatenate(tests)]
+            continue
+        for (got, _), test in zip(outputs, tests, strict=True):
+            np.testing.assert_array_equal(got, test)
+        ours[method] = np.concatenate([output for _, output in outputs])
+    return assert_outputs(ours, theirs, case.tolerance)
 
 
 @pytest.mark.parametrize("splitter", OTHER_SPLITS)
@@ -243,7 +227,7 @@ def test_probabilities(estimator_class, method, n_classes):
 )
 def test_given_priors_and_components(estimator):
     case = replace(make_case(), estimator=estimator)
-    _check_partition(case)
+    _check_outputs(case, [model for model, *_ in refits(case)], partition=True)
     assert_same_outcome(
         "cross_val_predict", estimator, case.X, case.y, method="predict_proba", cv=case.cv
     )

@@ -19,7 +19,7 @@ from fitonce.core.progress import listening
 from fitonce.estimators import by_target
 from optional import require
 
-ALPHAS = np.logspace(-2, 4, 7)
+ALPHAS = np.logspace(-2, 4, 4)
 
 
 def data(n=24, p=5, t=90, seed=0):
@@ -79,10 +79,9 @@ def literal(model, X, Y, splits, criterion, weights, pooled=True):
     return np.array(scores), np.array(predictions)
 
 
-def check(model, X, Y, splits, criterion, weights, pooled=True):
-    scores, predictions = literal(model, X, Y, splits, criterion, weights, pooled)
+def check(model, scores, predictions):
     position = np.searchsorted(ALPHAS, model.alpha_)
-    targets = np.arange(Y.shape[1])
+    targets = np.arange(scores.shape[1])
     np.testing.assert_allclose(model.best_score_, scores.max(axis=0), atol=1e-9)
     np.testing.assert_allclose(model.best_score_, scores[position, targets], atol=1e-9)
     own = predictions[position, :, targets].T
@@ -101,43 +100,47 @@ SPLITTERS = {
 }
 
 
-@pytest.mark.parametrize("maps", [False, True], ids=["formulas", "maps"])
+RBF = {"kernel": "rbf", "gamma": 0.1}
+
+
 @pytest.mark.parametrize(
-    ("cv", "criterion", "options"),
+    ("cv", "criterion", "options", "weighted"),
     [
-        ("leave-one-out", "squared_error", {"kernel": "rbf", "gamma": 0.1}),
-        ("leave-one-out", "r2", {"kernel": "linear", "fit_intercept": False}),
-        ("folds", "r2", {"kernel": "rbf", "gamma": 0.1, "penalty": "dual"}),
-        ("folds", "correlation", {"kernel": "linear"}),
-        ("repeated", "correlation", {"kernel": "rbf", "gamma": 0.1, "fit_intercept": "penalized"}),
-        ("groups", "squared_error", {"kernel": "poly", "gamma": 0.2, "degree": 2}),
-        ("runs", "r2", {"kernel": "rbf", "gamma": 0.3, "pooled": False}),
+        ("leave-one-out", "squared_error", RBF, False),
+        ("leave-one-out", "squared_error", RBF, True),
+        ("leave-one-out", "r2", {"kernel": "linear", "fit_intercept": False}, True),
+        ("folds", "r2", {**RBF, "penalty": "dual"}, True),
+        ("folds", "correlation", {"kernel": "linear"}, False),
+        ("folds", "correlation", {"kernel": "linear"}, True),
+        ("repeated", "correlation", {**RBF, "fit_intercept": "penalized"}, True),
+        ("groups", "squared_error", {"kernel": "poly", "gamma": 0.2, "degree": 2}, True),
+        ("runs", "r2", {"kernel": "rbf", "gamma": 0.3, "pooled": False}, False),
+        ("runs", "r2", {"kernel": "rbf", "gamma": 0.3, "pooled": False}, True),
     ],
 )
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_equal_to_refits(cv, criterion, options, weighted, maps, monkeypatch):
+def test_equal_to_refits(cv, criterion, options, weighted, monkeypatch):
+    """By formulas and by maps, which are the same for all targets."""
     X, Y = data()
     random = np.random.default_rng(1)
     weights = random.integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
     if weighted:
         weights[[0, 7]] = 0.0  # do not train, are predicted
-    groups = np.repeat(np.arange(6), 4)
+    given = weights if weighted else None
+    groups = np.repeat(np.arange(6), 4) if cv in ("groups", "runs") else None
     splitter = SPLITTERS[cv]
-    monkeypatch.setattr(fitonce.core.smoothers.FunctionNorm, "maps_pay", lambda *_: maps)
-    monkeypatch.setattr(fitonce.core.holdout.Smoother, "maps_pay", lambda *_: maps)
+    splits = list((splitter or LeaveOneOut()).split(X, Y, groups))
     monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 20_000)  # several blocks
-    model = KernelRidge(
-        ALPHAS, alpha_per_target=True, criterion=criterion, cv=splitter, **options
-    ).fit(X, Y, sample_weight=weights if weighted else None,
-          groups=groups if cv in ("groups", "runs") else None)  # fmt: skip
-    grouped = groups if cv in ("groups", "runs") else None
-    splits = list((splitter or LeaveOneOut()).split(X, Y, grouped))
-    check(model, X, Y, splits, criterion, weights, options.get("pooled", True))
-    assert model.alpha_.shape == model.best_score_.shape == model.effective_dof_.shape == (90,)
-    assert model.alpha_[0] == model.alpha_[2]
-    assert model.verify(n_refits=2).passed
-    plain = KernelRidge(float(model.alpha_[0]), **options)
-    plain.fit(X, Y[:, 0], sample_weight=weights if weighted else None)
+    model = KernelRidge(ALPHAS, alpha_per_target=True, criterion=criterion, cv=splitter, **options)
+    refits = literal(model, X, Y, splits, criterion, weights, options.get("pooled", True))
+    for maps in (False, True):
+        monkeypatch.setattr(fitonce.core.smoothers.FunctionNorm, "maps_pay", lambda *_, m=maps: m)
+        monkeypatch.setattr(fitonce.core.holdout.Smoother, "maps_pay", lambda *_, m=maps: m)
+        model.fit(X, Y, sample_weight=given, groups=groups)
+        check(model, *refits)
+        assert model.alpha_.shape == model.best_score_.shape == model.effective_dof_.shape == (90,)
+        assert model.alpha_[0] == model.alpha_[2]
+        assert model.verify(n_refits=2).passed
+    plain = KernelRidge(float(model.alpha_[0]), **options).fit(X, Y[:, 0], sample_weight=given)
     np.testing.assert_allclose(model.predict(X)[:, 0], plain.predict(X), atol=1e-9)
     np.testing.assert_allclose(model.effective_dof_[0], plain.effective_dof_, rtol=1e-9)
 
@@ -197,7 +200,7 @@ def test_files_blocks_and_single_precision(tmp_path, monkeypatch):
     X, Y = data(t=300)
     mapped = np.memmap(tmp_path / "targets", np.float32, "w+", shape=Y.shape)
     mapped[:] = Y
-    monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 30_000)
+    monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 18_000)
     heard = []
     asked = {"alpha_per_target": True, "kernel": "rbf", "gamma": 0.1, "cv": KFold(4)}
     with listening(lambda done, total, what: heard.append((done, total, what))):
