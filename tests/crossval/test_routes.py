@@ -54,24 +54,29 @@ def compare(
     options = {"cv": StratifiedKFold(3), **options}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        expected = sklearn.model_selection.cross_validate(
-            estimator, X, y, return_train_score=True, **options
-        )
+        expected, fitted = refitted(estimator, X, y, **options)
         warnings.simplefilter("ignore", RefitWarning)
         got = fitonce.cross_validate(estimator, X, y, return_train_score=True, **options)
         assert_same_value(got, expected, 1e-8)
         for method in methods:
-            outputs = sklearn.model_selection.cross_val_predict(
-                estimator, X, y, method=method, **options
-            )
-            assert_same_value(
-                fitonce.cross_val_predict(estimator, X, y, method=method, **options), outputs, 1e-8
-            )
-            for test, values in fitonce.cross_val_predict(
+            together = fitonce.cross_val_predict(estimator, X, y, method=method, **options)
+            by_fold = fitonce.cross_val_predict(
                 estimator, X, y, method=method, by_fold=True, **options
-            ):
-                assert_same_value(values, outputs[test], 1e-8)
+            )
+            for (test, values), (model, rows) in zip(by_fold, fitted, strict=True):
+                np.testing.assert_array_equal(test, rows)
+                outputs = getattr(model, method)(X.iloc[test] if hasattr(X, "iloc") else X[test])
+                assert_same_value(values, outputs, 1e-8)
+                assert_same_value(together[test], outputs, 1e-8)
     return got.route
+
+
+def refitted(estimator: Any, X: Any, y: Any, **options: Any) -> tuple[dict[str, Any], list[Any]]:
+    """scikit-learn's scores, and the models that it has fitted with their test rows."""
+    asked = {"return_train_score": True, "return_estimator": True, "return_indices": True}
+    scores = sklearn.model_selection.cross_validate(estimator, X, y, **asked, **options)
+    models, tests = scores.pop("estimator"), scores.pop("indices")["test"]
+    return scores, list(zip(models, tests, strict=True))
 
 
 # ---- one -----------------------------------------------------------------------------------------
@@ -241,9 +246,7 @@ PER_FOLD: dict[str, tuple[Any, dict[str, Any], str]] = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
 def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, options, reason):
     options = {"cv": StratifiedKFold(3), **options}
-    theirs = sklearn.model_selection.cross_validate(
-        estimator, case.X, case.y, return_train_score=True, **options
-    )
+    theirs, fitted = refitted(estimator, case.X, case.y, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error", RefitWarning)
         ours = fitonce.cross_validate(estimator, case.X, case.y, return_train_score=True, **options)
@@ -255,14 +258,9 @@ def test_what_depends_on_the_training_rows_goes_fold_by_fold(case, estimator, op
     )
     if not {"scoring", "error_score"} & set(options):
         for method in ("predict", "decision_function", "predict_proba"):
-            expected = sklearn.model_selection.cross_val_predict(
-                estimator, case.X, case.y, method=method, **options
-            )
-            assert_same_value(
-                fitonce.cross_val_predict(estimator, case.X, case.y, method=method, **options),
-                expected,
-                1e-8,
-            )
+            got = fitonce.cross_val_predict(estimator, case.X, case.y, method=method, **options)
+            for model, test in fitted:
+                assert_same_value(got[test], getattr(model, method)(case.X[test]), 1e-8)
 
 
 def test_tuned_regression():

@@ -259,7 +259,7 @@ def test_the_family_wise_error_is_the_level(alternative):
 
     Continuous ones reject at exactly the level, rounded ones no more often.
     """
-    n_sets, P = 800, 39
+    n_sets, P = 400, 39
     rng = np.random.default_rng(0)
     for decimals in (None, 0):
         smallest: dict[str, list[float]] = {"max": [], "cluster": [], "none": []}
@@ -289,7 +289,7 @@ def noise_epochs(seed: int, n: int = 24, p: int = 3, q: int = 12) -> tuple[np.nd
 @pytest.mark.slow
 def test_the_whole_test_keeps_its_level():
     """Simulated epochs without any effect, smooth in time, through the estimator and its folds."""
-    n_sets = 250
+    n_sets = 100
     smallest: dict[str, list[float]] = {"pvalue_max": [], "pvalue_cluster": [], "pvalue_fdr": []}
     for number in range(n_sets):
         X, y = noise_epochs(number)
@@ -488,7 +488,7 @@ def test_equal_scores_of_a_group():
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_the_group_test_keeps_its_level(alternative):
-    n_sets = 600
+    n_sets = 300
     rng = np.random.default_rng(1)
     found = {"pvalue_max": [], "pvalue_cluster": []}
     for _ in range(n_sets):
