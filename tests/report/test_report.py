@@ -59,12 +59,16 @@ FIGURES_ONLY = {"kind", "alphas", "gammas", "factors", "chosen", "errors"}
 
 @pytest.fixture(autouse=True)
 def few_stops(request, monkeypatch):
-    """Three values of gamma and five of alpha: what is tested is what they show.
+    """Three values of gamma and five of alpha, columns shuffled once: what is tested is what they
+    show.
 
-    `assessed` and the tests named here have pages with all stops.
+    `assessed` and the tests named here have pages with all stops; those of the columns that matter
+    shuffle as often as a page does.
     """
     if request.node.name not in WITH_ALL_STOPS:
         monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
+    if "columns" not in request.node.name:
+        monkeypatch.setattr("fitonce.report.importance.SHUFFLES", 1)
 
 
 @pytest.fixture(scope="module")

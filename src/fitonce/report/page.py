@@ -10,6 +10,7 @@ import importlib.resources
 import os
 import platform
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +227,12 @@ def _check_extra() -> None:
 
 
 def _rendered(values: dict[str, Any]) -> str:
+    page = _template().render(**values)
+    return page.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
+
+
+@cache
+def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
@@ -233,8 +240,7 @@ def _rendered(values: dict[str, Any]) -> str:
     )
     environment.filters |= {function.__name__: function for function in FILTERS}
     environment.globals |= {function.__name__: function for function in FUNCTIONS}
-    page = environment.from_string(_resource("page.html")).render(**values)
-    return page.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
+    return environment.from_string(_resource("page.html"))
 
 
 def _resource(name: str) -> str:
