@@ -27,6 +27,8 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.inference import permutation_test_score
 from fitonce.inference.validity import MODES
 
+pytestmark = pytest.mark.slow  # many data sets each
+
 LEVELS = (0.05, 0.1, 0.2, 0.5)
 P = 49
 Simulation = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray, Any]]
@@ -177,7 +179,7 @@ def test_designed_orders(n: int) -> None:
 
     rejected = {}
     for mode in ("cosets", "free"):
-        p = pvalues(HEAVY, alternating, 60, "accuracy", cv=KFold(5), permute=mode, exact=False)
+        p = pvalues(HEAVY, alternating, 80, "accuracy", cv=KFold(5), permute=mode, exact=False)
         rejected[mode] = np.mean(p["accuracy"] <= 0.05)
         if mode == "cosets":
             assert_level(p["accuracy"])
@@ -395,7 +397,9 @@ def test_exact_enumeration(exchange: str, simulate: Simulation) -> None:
 
 
 @pytest.mark.parametrize("mode", ["cosets", "within-folds"])
-def test_tuning_inside(mode: str) -> None:
+def test_tuning_inside(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few placements of the folds: alpha is chosen again in each."""
+    monkeypatch.setattr("fitonce.inference.placements.LEAST", 5)
     model = KernelFisherDiscriminant("linear", alpha=[0.1, 10.0, 1000.0], criterion="squared_error")
     p = pvalues(
         model,

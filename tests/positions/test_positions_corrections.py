@@ -253,6 +253,7 @@ def share_below(pvalues: list[float], level: float = 0.05) -> float:
     return float(np.mean(np.array(pvalues) <= level + 1e-12))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_the_family_wise_error_is_the_level(alternative):
     """Exchangeable rows with dependent positions.
@@ -486,6 +487,7 @@ def test_equal_scores_of_a_group():
     assert test.t[0] == 0 and test.pvalue[0] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 def test_the_group_test_keeps_its_level(alternative):
     n_sets = 300

@@ -724,7 +724,9 @@ def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
     kind = KFold if isinstance(model, KernelRidge) else StratifiedKFold
     cv = kind(2, shuffle=True, random_state=0)
     got = fitonce.cross_validate(model, X, y, cv=cv, return_estimator=True)
-    expected = sklearn.model_selection.cross_validate(model, X, y, cv=cv, return_estimator=True)
+    expected = sklearn.model_selection.cross_validate(
+        model, X, y, cv=cv, return_estimator=True, return_indices=True
+    )
     np.testing.assert_allclose(got["test_score"], expected["test_score"], rtol=1e-9)
     for one, other in zip(got["estimator"], expected["estimator"], strict=True):
         assert (one.alpha_, one.penalty_) == (other.alpha_, other.penalty_)
@@ -734,14 +736,13 @@ def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
             fitonce.cross_val_score(model, X, y, cv=cv), expected["test_score"], rtol=1e-9
         )
     for method in ("predict",) if isinstance(model, KernelRidge) else ("predict", "predict_proba"):
-        values = [
-            f(model, X, y, cv=cv, method=method)
-            for f in (fitonce.cross_val_predict, sklearn.model_selection.cross_val_predict)
-        ]
-        if values[0].dtype.kind == "f":
-            np.testing.assert_allclose(*values, rtol=1e-9, atol=1e-11)
-        else:
-            np.testing.assert_array_equal(*values)
+        values = fitonce.cross_val_predict(model, X, y, cv=cv, method=method)
+        for fitted, test in zip(expected["estimator"], expected["indices"]["test"], strict=True):
+            outputs = getattr(fitted, method)(X[test])
+            if outputs.dtype.kind == "f":
+                np.testing.assert_allclose(values[test], outputs, rtol=1e-9, atol=1e-11)
+            else:
+                np.testing.assert_array_equal(values[test], outputs)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
