@@ -227,7 +227,7 @@ def _check_extra() -> None:
 
 
 def _rendered(values: dict[str, Any]) -> str:
-    page = _template().render(**values)
+    page: str = _template().render(**values)
     return page.encode("utf-8", "replace").decode("utf-8")  # lone surrogates cannot be written
 
 
