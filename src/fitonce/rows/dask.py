@@ -28,7 +28,7 @@ STEADY_PARTITIONS = (
 
 
 @dataclass(frozen=True)
-class Found:
+class Gathered:
     """Results of some partitions, and the checksums of their rows by partition index."""
 
     results: list[Any]
@@ -81,7 +81,7 @@ class DaskRows(SteppedRows):
         per_row: tuple[Array | None, ...],
         merge: Callable[[Any, Any], Any] | None = None,
     ) -> list[Any]:
-        """The `Found` of each partition, delayed; merged on the workers if `merge` is given."""
+        """The `Gathered` of each partition, delayed; merged on the workers if `merge` is given."""
         job = _dask().delayed(partial(_in_steps, function, merge), pure=False)
         tasks, start = [], 0
         for number, (block, size) in enumerate(
@@ -110,7 +110,7 @@ class DaskRows(SteppedRows):
         results = self._as_before(level[0].compute())
         return results[0] if results else None
 
-    def _as_before(self, found: Found) -> list[Any]:
+    def _as_before(self, found: Gathered) -> list[Any]:
         """The results; raises an error if a partition has other rows than in an earlier pass."""
         for number, total in found.sums.items():
             self.same.compare(number, total, f"in partition {number}")
@@ -137,7 +137,7 @@ def _in_steps(
     shape: tuple[int, int],
     number: int,
     start: int,
-) -> Found:
+) -> Gathered:
     """The results of a partition, `step` rows at a time, so that its features need no more memory
     than those of a block.
     """
@@ -151,19 +151,19 @@ def _in_steps(
         )
     sums = {number: checksum(to_numpy(X))}
     if len(X) == 0:
-        return Found([], sums)
+        return Gathered([], sums)
     step = step if is_numpy(X) else step * (DEVICE_ELEMENTS // HOST_ELEMENTS)
     results = mapped(sent(function, X), rechunked([X], step), [sent(part, X) for part in parts])
     if merge is None:
-        return Found([brought(result) for result in results], sums)
-    return Found([brought(reduce(merge, results))], sums)
+        return Gathered([brought(result) for result in results], sums)
+    return Gathered([brought(reduce(merge, results))], sums)
 
 
-def _merged(merge: Callable[[Any, Any], Any], parts: list[Found]) -> Found:
+def _merged(merge: Callable[[Any, Any], Any], parts: list[Gathered]) -> Gathered:
     """Several partitions merged: one result, or none if none of them has rows."""
     results = [result for part in parts for result in part.results if result is not None]
     sums = {number: total for part in parts for number, total in part.sums.items()}
-    return Found([reduce(merge, results)] if results else [], sums)
+    return Gathered([reduce(merge, results)] if results else [], sums)
 
 
 def apply_lazily(model: Any, method: str, X: Any) -> Any:

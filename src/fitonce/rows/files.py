@@ -15,7 +15,7 @@ import numpy as np
 
 from ..core.rows import Rows
 from .blocks import STEADY_BLOCKS, ArrayRows, BlockRows, SameRows, checked_block, checksum
-from .table import OPEN_AGAIN, Table
+from .table import OPEN_AGAIN, TableFile
 
 BATCH_ROWS = 65_536  # rows read from a file at a time
 
@@ -186,7 +186,7 @@ def _file_rows(
 ) -> BlockRows:
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}.")
-    table = Table(path, batch_rows)
+    table = TableFile(path, batch_rows)
     names = table.names()
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -215,7 +215,7 @@ def _file_rows(
     return rows
 
 
-def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
+def _columns(table: TableFile, names: list[str]) -> tuple[dict[str | None, np.ndarray], int]:
     """Some columns of all rows, and the number of rows: one pass over these columns."""
     parts: dict[str | None, list[np.ndarray]] = {name: [] for name in names}
     n = 0
@@ -233,7 +233,7 @@ def _columns(table: Table, names: list[str]) -> tuple[dict[str | None, np.ndarra
 
 
 def _features(
-    table: Table, names: list[str], values: dict[str | None, np.ndarray]
+    table: TableFile, names: list[str], values: dict[str | None, np.ndarray]
 ) -> Iterator[np.ndarray]:
     """Blocks of the named columns; targets and weights must be the same as when the file was
     opened.

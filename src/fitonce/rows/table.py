@@ -31,7 +31,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-class Table:
+class TableFile:
     """A file that can be read repeatedly, in record batches."""
 
     def __init__(self, path: Path, batch_rows: int) -> None:

@@ -64,7 +64,7 @@ class Inputs:
         for number, name, _ in self.columns:
             value = graph.input(_input_name(name), object if number in texts else self.dtype, 1)
             values[number] = value if number in texts else value.cast()
-        return Columns(values, texts)
+        return ColumnValues(values, texts)
 
     def rows(self, X: Any) -> Any:
         """A data frame if the model knows the names of its columns, else a dense array."""
@@ -108,7 +108,7 @@ def _input_name(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnValues:
     """A table: a value (n, 1) for every column that is used, numbers or strings."""
 
     values: dict[int, Value]
@@ -127,10 +127,10 @@ class Columns:
         chosen = {place: self.values[number] for place, number in enumerate(numbers)}
         texts = {place for place, number in enumerate(numbers) if number in self.texts}
         nonempty = {place for place, number in enumerate(numbers) if number in self.nonempty}
-        return Columns(chosen, texts, nonempty) if texts else beside(*chosen.values())
+        return ColumnValues(chosen, texts, nonempty) if texts else beside(*chosen.values())
 
 
-Rows = Value | Columns
+Rows = Value | ColumnValues
 
 
 # ---- how the steps of a pipeline use their columns -----------------------------------------------

@@ -19,7 +19,7 @@ from sklearn.preprocessing import (
 )
 
 from .graph import Graph, Value, beside
-from .inputs import Columns, Rows, selections, steps_of
+from .inputs import ColumnValues, Rows, selections, steps_of
 
 
 def transformed(steps: Sequence[Any], rows: Rows) -> Rows:
@@ -86,7 +86,7 @@ def _pca(step: PCA, rows: Rows) -> Rows:
 
 
 def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
-    if isinstance(rows, Columns):
+    if isinstance(rows, ColumnValues):
         return _text_imputer(step, rows)
     x, mark = rows, step.missing_values
     if mark is None or mark != mark:
@@ -102,7 +102,7 @@ def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
     return beside(filled, missing.cast().select(step.indicator_.features_))
 
 
-def _text_imputer(step: SimpleImputer, rows: Columns) -> Rows:
+def _text_imputer(step: SimpleImputer, rows: ColumnValues) -> Rows:
     """Strings column by column; a missing one is the empty string."""
     if step.add_indicator or len(rows.texts) < len(rows.values):
         raise ValueError(
@@ -116,7 +116,7 @@ def _text_imputer(step: SimpleImputer, rows: Columns) -> Rows:
             missing = filled[place].op("Equal", _texts(mark))
             filled[place] = missing.op("Where", _texts(fill), filled[place])
     nonempty = {place for place, fill in enumerate(step.statistics_) if fill != ""}
-    return Columns(filled, rows.texts, nonempty)
+    return ColumnValues(filled, rows.texts, nonempty)
 
 
 def _texts(*texts: str) -> np.ndarray:
@@ -160,7 +160,7 @@ def _among(value: Any, values: Sequence[Any]) -> bool:
 
 def _equals(column: Rows, values: Sequence[Any]) -> Value:
     """Ones where the column has the value, one column for each value."""
-    if isinstance(column, Columns):
+    if isinstance(column, ColumnValues):
         return column.values[0].op("Equal", _texts(*map(_text, values))).cast()
     numbers = _rounded(values, column.graph)
     equal = column.op("Equal", numbers)
@@ -182,7 +182,7 @@ def _rounded(values: Sequence[Any], graph: Graph) -> np.ndarray:
 
 def _check_categories(column: Rows, categories: Sequence[Any]) -> None:
     """Refuse categories that differ for the model but not for the graph."""
-    if not isinstance(column, Columns):
+    if not isinstance(column, ColumnValues):
         _check_numbers(column.graph, categories, "the categories of OneHotEncoder")
     elif list(map(_text, categories)).count("") > 1 or (column.nonempty and "" in categories):
         raise ValueError(
