@@ -129,7 +129,9 @@ def compare(case: Promised) -> Outcome:
 def _compared(case: Promised) -> Outcome:
     weights = None if case.params is None else case.params["sample_weight"]
     decomposed = Decomposed.of(case.estimator, case.X, case.y, weights)
-    conditioning = conditioning_of(decomposed.problem, case.estimator.alpha)
+    conditioning = conditioning_of(
+        decomposed.problem, case.estimator.alpha, readout=decomposed.readout
+    )
     tolerance = max(1e-8, 1e3 * conditioning)
     arguments: Any = {"cv": case.cv, "scoring": case.scoring, "params": case.params}
     ours = fitonce.cross_validate(case.estimator, case.X, case.y, **arguments)

@@ -1,5 +1,7 @@
 """The promise on random problems: decisions, and scores that rank and threshold them."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -32,3 +34,17 @@ def test_held_out_values_that_are_rounding_of_the_targets_are_told():
     quiet = fitonce.LeastSquaresSVC(**case.estimator.get_params() | {"gamma": 1.0})
     assert quiet.fit(case.X, case.y).verify().passed
     assert np.isfinite(quiet.held_out_decision_).all()
+
+
+def test_a_discriminant_that_explains_almost_nothing_is_told():
+    """A smooth kernel and a huge alpha: decisions are what is left of targets less 1 - 1e-9."""
+    case = problem(1427)
+    with pytest.warns(NumericalWarning, match=r"explains only 1e-09.*smaller alpha"):
+        case.estimator.fit(case.X, case.y)
+    with pytest.warns(NumericalWarning, match="explains only"):
+        fitonce.cross_val_score(case.estimator, case.X, case.y)
+    assert compare(case).doubtful
+    quiet = fitonce.KernelFisherDiscriminant(**case.estimator.get_params() | {"alpha": 1e-3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", NumericalWarning)
+        quiet.fit(case.X, case.y)

@@ -100,6 +100,10 @@ class Readout(ABC):
         """
         return None
 
+    def explained(self, E: Array, sizes: Array) -> float:
+        """The part of a target that outputs are made of; one where they are the targets."""
+        return 1.0
+
     @abstractmethod
     def class_scores(self, P: Array, rule: Rule | None) -> tuple[Array, Array] | None:
         """Scores (m, k, c) and separations (m, c, c) for criteria; None for numbers."""
@@ -260,6 +264,18 @@ class Indicators(Readout):
             solved = self.axes(E, sizes, dof)
             gain, unit = solved.gain, solved.unit
         return lda_rule(gain, unit, sizes, dof, self.log_priors(sizes))
+
+    def explained(self, E: Array, sizes: Array) -> float:
+        """The largest share of the variance of a class's indicator that the fit explains,
+        1 - E_jj n/(n_j (n - n_j)): a Rayleigh quotient of a², and no larger than the first one.
+        """
+        xp = namespace(E)
+        total = xp.sum(sizes)
+        variance = sizes * (total - sizes) / total
+        residual = xp.linalg.diagonal(completed_scatter(E, self.n_classes))
+        present = variance > 0
+        share = 1.0 - residual / xp.where(present, variance, xp.ones_like(variance))
+        return float(xp.max(xp.where(present, share, xp.zeros_like(share))))
 
     def read(self, P: Array, rule: Rule | None) -> Array:
         assert rule is not None

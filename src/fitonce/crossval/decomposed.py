@@ -47,7 +47,7 @@ class Decomposed:
         mu = float(estimator.alpha)
         problem = setup.tuner().problem({}, mu)
         problem.check(np.asarray([mu]))
-        warn_if_doubtful(problem, mu)
+        warn_if_doubtful(problem, mu, readout=setup.readout)
         n_classes = setup.readout.n_classes
         n_axes = getattr(estimator, "n_components", None) or max(n_classes - 1, 0)
         return cls(setup, problem, mu, int(n_axes))

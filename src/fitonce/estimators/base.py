@@ -256,7 +256,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if problem.X is not None:
             self.X_fit_ = problem.X
         path = problem.path(np.asarray([mu])) if path is None else path
-        warn_if_doubtful(problem, mu, path)
+        warn_if_doubtful(problem, mu, path, record.readout)
         fitted: Fitted = record.fitted(path)
         self.leverage_ = problem.leverage(path)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))

@@ -1,9 +1,10 @@
 r"""How many digits float64 leaves of held-out values, and warnings where they are few.
 
-Three things take digits. Solving takes eps·λ_max/μ. Landmarks with a very smooth kernel have
+Four things take digits. Solving takes eps·λ_max/μ. Landmarks with a very smooth kernel have
 directions that rounding hides, which are left out. And a held-out value is y - ρ, with the rounding
 of y: where kernels are so narrow that no row sees another, and nothing but them makes the value
-(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding.
+(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding. A discriminant is made of the
+share a² of the classes' indicators that the fit explains: eps/a² of its decisions is rounding.
 """
 
 from __future__ import annotations
@@ -15,22 +16,31 @@ import numpy as np
 from ..core.arrays import namespace
 from ..core.doubt import depth_inside_package, warn_numerical
 from ..core.holdout import Path
+from ..core.readout import Readout
 from ..core.ties import EPSILON
 from ..tuning.problem import Data, Problem
 
 DOUBTFUL = 1e-4  # relative error of held-out values, 1e3·conditioning, above which a fit warns
 
 
-def conditioning_of(problem: Problem, mu: float, path: Path | None = None) -> float:
+def conditioning_of(
+    problem: Problem, mu: float, path: Path | None = None, readout: Readout | None = None
+) -> float:
     """The relative error of held-out values that a rounding in the last digit makes.
 
-    Cost: without a bias one path, unless it is given.
+    Cost: without a bias one path, unless it is given; with a readout one fit.
     """
-    return max(problem.smoother.conditioning / mu, EPSILON / _share(problem, mu, path))
+    return max(
+        problem.smoother.conditioning / mu,
+        EPSILON / _share(problem, mu, path),
+        EPSILON / _explained(problem, mu, path, readout),
+    )
 
 
-def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> None:
-    """Tell where float64 leaves few digits of held-out values."""
+def warn_if_doubtful(
+    problem: Problem, mu: float, path: Path | None = None, readout: Readout | None = None
+) -> None:
+    """Warn if float64 leaves few digits of held-out values."""
     error = 1e3 * problem.smoother.conditioning / mu
     if error > DOUBTFUL:
         enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
@@ -53,6 +63,15 @@ def warn_if_doubtful(problem: Problem, mu: float, path: Path | None = None) -> N
             "the kernel sees no row from another: without a bias, held-out values are at most "
             f"{share:.1g} of the targets, and may be wrong by {min(error, 1.0):.1g} relative to "
             "their size. Use a smaller gamma, or fit_intercept=True."
+        )
+    explained = _explained(problem, mu, path, readout)
+    error = 1e3 * EPSILON / explained
+    if error > DOUBTFUL:
+        warn_numerical(
+            f"the discriminant explains only {explained:.1g} of the variance between the classes, "
+            "so its decisions are nearly the same for all rows, and may be wrong by "
+            f"{min(error, 1.0):.1g} relative to their size. Use a smaller alpha than {mu:.3g}, or "
+            "a kernel that changes more between rows (a larger gamma)."
         )
 
 
@@ -85,3 +104,13 @@ def _share(problem: Problem, mu: float, path: Path | None) -> float:
     if largest == 0.0 or not np.isfinite(held_out):
         return 1.0
     return min(max(held_out / largest, EPSILON), 1.0)
+
+
+def _explained(
+    problem: Problem, mu: float, path: Path | None, readout: Readout | None
+) -> float:
+    """The share of the targets that a readout works with; at least the rounding of one."""
+    if readout is None or not problem.reads_path:
+        return 1.0
+    fitted = problem.fit(mu) if path is None else problem.smoother.fitted(problem.projected, path)
+    return max(readout.explained(problem.scatter(fitted), problem.sizes), EPSILON)

@@ -114,7 +114,7 @@ def compare_with_refits(
                 np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0)
             )
     smallest = float(np.min(estimator.alpha_))
-    conditioning = conditioning_of(problem, smallest)
+    conditioning = conditioning_of(problem, smallest, readout=kept.readout)
     one_minus_h = problem.smoother.path(problem.projected, np.asarray([smallest])).one_minus_h
     stored = 4.0 * float(np.finfo(held_out.dtype).eps)  # predictions kept in float32
     return Verification(
