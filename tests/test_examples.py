@@ -31,7 +31,7 @@ def test_it_runs(example, tmp_path):
         command,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         cwd=tmp_path,
         env=environment,
         check=False,

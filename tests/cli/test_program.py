@@ -38,7 +38,7 @@ def test_exit_codes_of_the_program(folder):
 
 def test_piped_output_is_plain(folder):
     process = start("evaluate", "good.csv", "-t", "label", *FAST)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0 and "\x1b" not in out + err
     assert "| accuracy" in out
 
@@ -76,7 +76,7 @@ def test_no_color_is_respected(folder):
         capture_output=True,
         text=True,
         env=environment,
-        timeout=100,
+        timeout=600,
         stdin=subprocess.DEVNULL,
     )
     shown = done.stdout.split("NEXT")
@@ -92,7 +92,7 @@ def test_an_interruption_leaves_nothing_half_written(folder):
     assert process.stdout.readline().startswith("fitonce fit")  # the work has begun
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 130 and "stopped" in err and "Traceback" not in err
     assert sorted(os.listdir()) == before
 
@@ -101,7 +101,7 @@ def test_an_interruption_leaves_nothing_half_written(folder):
 def test_a_full_disk_is_named(folder):
     with open("/dev/full", "w") as full:
         process = start("datasets", "torus", "--rows", 5000, stdout=full)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=600)
     assert process.returncode == 1 and "disk is full" in err and "Traceback" not in err
 
 
@@ -125,7 +125,7 @@ def test_a_reader_that_stops_early_is_no_error(folder):
     process.stdout.readline()
     process.stdout.close()
     err = process.stderr.read()
-    process.wait(timeout=60)
+    process.wait(timeout=600)
     assert process.returncode == 0 and not err
 
 
@@ -215,7 +215,7 @@ def test_columns_complete_in_the_shell(folder):
     }
     code = "import sys; sys.argv = ['fitonce']; from fitonce.cli import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=600
     )
     assert done.stdout.split() == ["price"]
 
@@ -227,7 +227,7 @@ def test_help_does_not_wait_for_scikit_learn():
         [sys.executable, "-c", f"{code}; from fitonce.cli import main; main()"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
     )
     assert done.stdout.splitlines() == [f"fitonce {fitonce.__version__}", "[]"]
     assert fitonce._public.__all__ == fitonce.__all__

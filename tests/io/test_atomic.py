@@ -113,7 +113,7 @@ def test_a_reader_never_sees_a_part(target):
     )
     writer = subprocess.Popen([sys.executable, "-c", code, str(target)])
     try:
-        seen, end = set(), time.monotonic() + 60
+        seen, end = set(), time.monotonic() + 300
         while len(seen) < 2 and time.monotonic() < end:
             content = target.read_bytes()
             assert len(content) == size and len(set(content)) == 1

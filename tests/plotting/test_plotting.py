@@ -377,7 +377,7 @@ assert all(callable(getattr(plotting, name)) for name in plotting.__all__)
 print(sorted(dir(plotting)) == sorted(plotting.__all__))
 """
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
     )
     assert result.stdout.strip() == "True"
     with pytest.raises(AttributeError, match="PieChart"):
@@ -396,6 +396,6 @@ except ImportError as error:
     print(error)
 """
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
     )
     assert "pip install 'fitonce[plot]'" in result.stdout

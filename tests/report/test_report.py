@@ -898,7 +898,7 @@ except ImportError as error:
     print(error)
 """
     result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=600, check=True
     )
     assert "pip install 'fitonce[report]'" in result.stdout
     assert not list(Path(tmp_path).iterdir())

@@ -3,7 +3,7 @@ r"""How many digits float64 leaves of held-out values, and warnings where they a
 Four things take digits. Solving takes eps·λ_max/μ. Landmarks with a very smooth kernel have
 directions that rounding hides, which are left out. And a held-out value is y - ρ, with the rounding
 of y: where kernels are so narrow that no row sees another, and nothing but them makes the value
-(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding. A discriminant is made of the
+(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding. A discriminant uses only the
 share a² of the classes' indicators that the fit explains: eps/a² of its decisions is rounding.
 """
 
@@ -106,9 +106,7 @@ def _share(problem: Problem, mu: float, path: Path | None) -> float:
     return min(max(held_out / largest, EPSILON), 1.0)
 
 
-def _explained(
-    problem: Problem, mu: float, path: Path | None, readout: Readout | None
-) -> float:
+def _explained(problem: Problem, mu: float, path: Path | None, readout: Readout | None) -> float:
     """The share of the targets that a readout works with; at least the rounding of one."""
     if readout is None or not problem.reads_path:
         return 1.0
