@@ -23,6 +23,7 @@ from ..estimators.fitted import (
     held_out_output,
     is_committee,
     is_regressor,
+    learns_metric,
     members_of,
     model_or_committee,
     record_of,
@@ -174,8 +175,8 @@ class Subject:
     @property
     def leave_one_out(self) -> bool:
         """Whether the model's own held-out values leave out single rows, not groups or folds."""
-        by_folds = any(isinstance(one.metric, str) for one in members_of(self.model))
-        return self.model.cv is None and self.groups is None and not (self.committee and by_folds)
+        by_folds = any(map(learns_metric, members_of(self.model)))
+        return self.model.cv is None and self.groups is None and not by_folds
 
     @cached_property
     def held_out(self) -> np.ndarray:
@@ -309,7 +310,9 @@ def model_feature_names(subject: Subject) -> list[str]:
         return subject.feature_names
     if not hasattr(subject.model_features, "columns"):
         with suppress(AttributeError, ValueError, TypeError):  # steps that cannot name their output
-            return [shortened(name) for name in subject.estimator[:-1].get_feature_names_out()]
+            names = [str(name) for name in subject.estimator[:-1].get_feature_names_out()]
+            short = [name.partition("__")[2] or name for name in names]  # without their transformer
+            return [shortened(name) for name in (short if len(set(short)) == len(short) else names)]
     return feature_names(subject.model_features)
 
 
@@ -358,14 +361,13 @@ def own_score(subject: Subject) -> float:
 
 
 def chosen_values(model: Any) -> list[str]:
-    """The chosen kernel, if there were several, gamma, if there is one, and alpha."""
+    """Gamma, if there is one, and alpha."""
     alpha, gamma = f"alpha = {rounded(alpha_of(model))}", getattr(model, "gamma_", None)
-    kernel = [f"kernel = {model.kernel_}"] if "kernel" in model.best_params_ else []
     if gamma is None:
-        return [*kernel, alpha]
+        return [alpha]
     several = np.ndim(gamma) > 0
     width = "one gamma per feature" if several else f"gamma = {rounded(float(gamma))}"
-    return [*kernel, width, alpha]
+    return [width, alpha]
 
 
 def _check_assessment(assessment: Any, y: np.ndarray) -> None:
