@@ -663,6 +663,19 @@ def resplit_slower() -> str:
     return f"{seconds['resplit'] / seconds['cosets']:.0f}"
 
 
+def metric_times() -> str:
+    """Processor time of a fit that learns a metric over that of a plain one: least and most over
+    sets and metrics.
+    """
+    learned = ("full", "diagonal", "learn")
+    ratios = [
+        one[way]["seconds"] / one["plain"]["seconds"]
+        for one in result("metric")["sets"].values()
+        for way in learned
+    ]
+    return f"{min(ratios):.0f} to {max(ratios):.0f}"
+
+
 def interval_shortfall(n: int) -> str:
     """By how many percentage points intervals of nominally 95 % fall short, least and most."""
     rows = [row for row in result("score_intervals")["rows"] if row["n"] == n]
@@ -684,6 +697,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     "tuned_shortfall": tuned_shortfall,
     "fit_over_eigh": lambda: f"{result('fit_vs_eigh')['ratios']['LeastSquaresSVC']:.2f}",
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
+    "kernels_400": lambda: f"{result('kernels')['costs']['400']['times']:.1f}",
+    "kernels_2000": lambda: f"{result('kernels')['costs']['2000']['times']:.1f}",
+    "metric_times": metric_times,
     "default_fit_2000": lambda: f"{result('search')['rows']['2000']['auto / eigh']:.1f}",
     "default_fit_4000": lambda: f"{result('search')['rows']['4000']['auto / eigh']:.1f}",
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),

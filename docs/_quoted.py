@@ -2,9 +2,9 @@
 
     python docs/_quoted.py    # lists them
 
-Times, memory, shares and speed-ups count as measured. They belong between marks, which
-_figures.py and benchmarks/headline.py fill from benchmarks/results (see _marked.py). Figures that
-are no measurements, such as a definition, a size by arithmetic or a setting, are listed in
+Times, memory, shares and ratios ("8 times", "12 ×") count as measured. They belong between marks,
+which _figures.py and benchmarks/headline.py fill from benchmarks/results (see _marked.py). Figures
+that are no measurements, such as a definition, a size by arithmetic or a setting, are listed in
 _quoted.json, page by page, with what they are.
 """
 
@@ -29,10 +29,11 @@ CODE = re.compile(r"`[^`\n]*`")
 NUMBER = r"(?<![\w.])[\d][\d.,]*(?:⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
 WORDS = r"(?:two|three|four|five|six|seven|eight|nine|ten|twenty|hundred|thousand)"
 UNIT = (
-    r"(?:ms|s|min|h|seconds?|minutes?|hours?|[KMGT]i?B|%|percentage points?|× (?:faster|its)"
-    r"|times (?:faster|slower|as))"
+    r"(?:ms|s|min|h|seconds?|minutes?|hours?|[KMGT]i?B|%|percentage points?|times"
+    r"|×(?!\s?[\w(]|\s<!--))"  # a ratio, not the sizes of a table: 400 × 10, n × p
 )
-MEASURED = re.compile(rf"(?:{NUMBER}|\b{WORDS})\s{UNIT}(?![\w/])")
+RATIO = r"× (?:faster|slower|its|as|the)"
+MEASURED = re.compile(rf"(?:{NUMBER}|\b{WORDS})\s(?:{UNIT}(?![\w/])|{RATIO}\b)")
 
 
 def pages() -> list[Path]:

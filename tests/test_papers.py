@@ -599,16 +599,21 @@ class TestAnova:
                 (squared_error(effect) - full) / df / (full / df_error)
             )
 
-    def test_the_retrained_discriminant_is_the_same_classifier(self, quick):
-        assert quick("treder2019_anova")["smallest_agreement_of_labels"] == 1.0
+    @pytest.mark.parametrize("source", ["quick", "committed"])
+    def test_all_ways_of_the_figure_are_one_classifier(self, source, request):
+        found = request.getfixturevalue(source)("treder2019_figure1")
+        assert found["smallest_agreement_of_labels"] == 1.0
+
+    def test_labellings_may_be_multiplied(self, committed):
+        found = committed("treder2019_figure1")
+        assert 0.7 < found["literal_over_extrapolated"] < 1.4
 
     def test_features_matter_where_retraining_works_on_features(self, committed):
-        found = committed("treder2019_anova")
-        assert found["smallest_agreement_of_labels"] == 1.0
-        on_features = found["analyses"]["cross-validation, retraining on the features"]
+        analyses = committed("treder2019_anova")["analyses"]
+        on_features = analyses["cross-validation; features, bare"]
         assert on_features["features"]["F"] > 10 * on_features["classes"]["F"]
         assert on_features["features"]["p"] < 0.001
-        kernel = found["analyses"]["cross-validation, same kernel matrix"]
+        kernel = analyses["cross-validation; kernel, fitonce"]
         assert kernel["n"]["F"] > 10 * kernel["features"]["F"]
 
 

@@ -226,6 +226,8 @@ def test_the_size_of_the_data_alone_decides_what_is_tested():
     literal = make_pipeline(StandardScaler(), KernelFisherDiscriminant(criterion="brier"))
     assert affordable(literal, rows[0], 999) == QUICK
     assert affordable(shared, AssessedRows.of(shared, *few, np.arange(60) // 2), 999) == QUICK
+    fixed = KernelFisherDiscriminant("linear", alpha=1.0)  # a width that is not used is not tuned
+    assert repr(quick(fixed)) == repr(fixed)
 
 
 def test_the_observed_score_under_test_is_the_headline_where_nothing_is_tuned():

@@ -36,7 +36,7 @@ from ..estimators.fitted import (
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
-from ..kernels import families
+from ..kernels import PARAMETERS, families
 from ..sums import KernelSum
 from .data import AssessedRows
 from .folds import chooses
@@ -98,10 +98,12 @@ def quick(estimator: Any) -> Any:
         return other
     tuned: dict[str, Any] = {"gamma": "scale", "degree": 3, "coef0": 1, "penalty": "function"}
     given = model.get_params(deep=False)
+    kernel = families(given.get("kernel"))
+    used = {*PARAMETERS.get(kernel, ()), "penalty"} if isinstance(kernel, str) else set(tuned)
     changes = {
         name: value
         for name, value in tuned.items()
-        if isinstance(given.get(name), str) and given[name] == "tune"
+        if name in used and isinstance(given.get(name), str) and given[name] == "tune"
     }
     if isinstance(families(given.get("kernel")), tuple):
         changes |= {"kernel": families(given["kernel"])[0]}
