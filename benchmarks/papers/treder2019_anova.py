@@ -1,4 +1,4 @@
-"""The analyses of variance of Treder (2019), section 2.5, on the logarithm of the speed-up: of every
+"""The analyses of variance of Treder (2019), section 2.5, on the logarithm of the speed-up of every
 repeat of our figure 1 (``treder2019_figure1.py``), for each of its three comparisons.
 
 Full factorial models, all factors as categories; F against the scatter of repeats within cells.

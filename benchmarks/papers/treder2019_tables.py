@@ -6,7 +6,6 @@ from statistics import median
 
 from tables import number, result, table
 
-
 COMPARISONS = {
     "features, bare": "on features, both in bare NumPy",
     "features, fitonce": "on features, one call of fitonce",
@@ -86,7 +85,14 @@ def treder2019_growth() -> str:
         "c": "discriminant step of one fold",
         "m": "Nyström features and their decomposition",
     }
-    printed = {"n": "n³", "p": "n²·p", "n_Te": "n_Te³ + n·n_Te²", "k": "k", "c": "c²·n + c³", "m": "n·m² + m³"}
+    printed = {
+        "n": "n³",
+        "p": "n²·p",
+        "n_Te": "n_Te³ + n·n_Te²",
+        "k": "k",
+        "c": "c²·n + c³",
+        "m": "n·m² + m³",
+    }
     rows = []
     for part, row in found["growth"].items():
         values = found["settings"][part]
