@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, TunedPipeline
+from fitonce.assessment import significance
 from fitonce.assessment.chance import quick
 from fitonce.crossval.routes import choose_route
 from fitonce.inference.trained import label_free
@@ -111,6 +112,22 @@ def test_an_assessment_tells_what_was_chosen_and_tests_the_first_candidate():
     answer = fitonce.assess(tuned, X, y, cv=3, permutations=19)
     assert {one[RARE] for one in answer.choices} <= {1, 4}
     assert "the first candidate for preprocessing" in answer.permutation_statistic
+
+
+def test_groups_stay_together_in_a_choice_under_permutations():
+    """The city of a group tells its label, of no use for other groups: only groups show that."""
+    X, _, _ = table(0)
+    groups = np.arange(N) // 5
+    kind = groups % 2
+    X = X.assign(city=[f"c{k}" for k in groups], a=X["a"] + 1.5 * kind)
+    weights = [{WEIGHT: {"categories": weight}} for weight in (2.0, 0.1)]
+    tuned = TunedPipeline(steps(LeastSquaresSVC(gamma=0.1, alpha=0.1)), weights)
+    assert tuned.fit(X, kind).chosen_ != tuned.fit(X, kind, model__groups=groups).chosen_
+    given = {"groups": groups, "cv": GroupKFold(3), "random_state": 0}
+    with pytest.warns(fitonce.RefitWarning):
+        test, _ = significance(tuned, X, kind, **given, permutations=2, statistic="same")
+    answer = fitonce.assess(tuned, X, kind, **given, permutations=0)
+    assert test.score == pytest.approx(answer.accuracy.value, abs=1e-12)
 
 
 def test_a_failed_fit_leaves_the_model_whole():
