@@ -18,6 +18,7 @@ from fitonce import (
     cross_val_score,
     cross_validate,
     held_out,
+    held_out_discriminant,
 )
 from problems import labelled_rows, numbered_rows, rows_for
 
@@ -320,6 +321,17 @@ def test_held_out_of_a_hat_matrix(xp):
         strict=True,
     ):
         same(got, expected, xp)
+
+
+def test_discriminant_of_a_hat_matrix(xp):
+    """Without a free bias, so that an axis is left out."""
+    X, y = labelled_rows(N)
+    H = X @ np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T)
+    H = 0.5 * (H + H.T)
+    (ours,), (theirs,) = (held_out_discriminant(A, y, [[0, 3, 5]]) for A in (xp.asarray(H), H))
+    for name in ("projections", "axes", "centroids", "eigenvalues", "decision"):
+        same(getattr(ours, name), getattr(theirs, name), xp)
+    np.testing.assert_array_equal(ours.predicted, theirs.predicted)
 
 
 @pytest.mark.skipif(
