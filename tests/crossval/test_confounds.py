@@ -298,7 +298,7 @@ def test_rows_of_weight_zero_do_not_train_and_are_predicted():
         ({"criterion": "gcv"}, "table", "fit of all rows"),
         ({"confounding": "erase"}, "table", "confounding must be one of"),
         ({}, np.full(N, np.nan), "NaN"),
-        ({}, np.array([None, *["a"] * (N - 1)], dtype=object), "no value in row 0"),
+        ({}, np.array([None, *["a"] * (N - 1)], dtype=object), "missing in row 0"),
         ({}, np.zeros((N - 1, 2)), "one row for each row"),
     ],
 )

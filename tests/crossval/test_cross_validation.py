@@ -547,7 +547,7 @@ def test_too_few_training_rows_for_the_discriminant(error_score):
         "cross_val_score", estimator, X, y, cv=TimeSeriesSplit(3), error_score=error_score
     )
     if error_score == "raise":
-        assert "must be more than the number of classes, got 3 and 3" in expected.error[1]
+        assert "must be greater than the number of classes, got 3 and 3" in expected.error[1]
     assert_same_outcome(
         "cross_val_predict",
         estimator,

@@ -428,7 +428,7 @@ def test_transform_and_copies():
         (
             KernelAveraging(LeastSquaresSVC(landmarks=5)),
             ValueError,
-            "both stand for the training rows",
+            "both replace the training rows",
         ),
         (KernelAveraging(LeastSquaresSVC(refine=True)), ValueError, "refine=False"),
         (

@@ -167,7 +167,7 @@ def test_routes_and_permutations_say_what_they_do() -> None:
     X, y = classes(2)
     model = KernelCommitteeClassifier(classifiers()[:2])
     result = fitonce.cross_validate(model, X, y, cv=3)
-    assert "members and their weights are found on each training set" in str(result.route)
+    assert "members and their weights are chosen on each training set" in str(result.route)
     expected = plain.cross_validate(model, X, y, cv=3)["test_score"]
     np.testing.assert_allclose(result["test_score"], expected)
     options = {"cv": StratifiedKFold(3), "n_permutations": 3, "random_state": 0}

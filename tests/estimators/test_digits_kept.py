@@ -110,7 +110,7 @@ def test_precomputed_kernel_with_an_offset(data):
 
 def test_precomputed_kernel_that_has_lost_its_digits_is_warned_of(data):
     X, y = data
-    with pytest.warns(NumericalWarning, match="may be wrong by"):
+    with pytest.warns(NumericalWarning, match="may have a relative error of"):
         LeastSquaresSVC("precomputed", alpha=1.0).fit((X + 1e7) @ (X + 1e7).T, y)
 
 

@@ -183,7 +183,7 @@ def test_accumulation_leaves_its_estimator_alone():
     healthy = job.accumulate(X.to_numpy()[Y == "healthy"], Y[Y == "healthy"])
     fitted = job.fit(part)
     first = fitted.predict(X.to_numpy())
-    with pytest.raises(ValueError, match="no row of positive weight"):
+    with pytest.raises(ValueError, match="no row with positive weight"):
         job.fit(healthy)
     assert vars(job.model) == before and vars(model).keys() == before.keys()
     np.testing.assert_array_equal(fitted.predict(X.to_numpy()), first)

@@ -317,7 +317,7 @@ def test_a_basis_of_alphas_makes_all_of_them():
     ("options", "message"),
     [
         ({"refine": True}, "chooses among candidates"),
-        ({"criterion": "gcv"}, "judges every target by its held-out values"),
+        ({"criterion": "gcv"}, "needs a criterion of held-out values"),
         ({"landmarks": 5}, "needs landmarks=None"),
         ({"alpha_per_target": "yes"}, "alpha_per_target must be one of"),
     ],

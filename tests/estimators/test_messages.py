@@ -122,7 +122,7 @@ def test_nothing_that_could_be_verified(kind):
     model = kind(gamma=0.5, alpha=1.0, cv=[(ALL[2:], ALL[:2])], calibration=None).fit(X, few)
     found = model.verify()
     assert not found.passed and found.n_refits == 0
-    assert str(found).startswith("No literal refit was possible, and nothing was compared")
+    assert str(found).startswith("No literal refit was possible, so nothing was compared")
     assert "DISAGREE" not in str(found) and "Not compared" in found._repr_html_()
 
 
@@ -137,7 +137,7 @@ def test_splits_that_cannot_be_refitted_are_passed_over():
 @pytest.mark.parametrize("n_refits", [0, -1, 1.5, "all"])
 def test_refits_that_are_no_number(n_refits):
     model = LeastSquaresSVC(gamma=0.5, alpha=1.0).fit(X, Y)
-    with pytest.raises(ValueError, match="n_refits must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="n_refits must be an integer of at least 1"):
         model.verify(n_refits)
 
 

@@ -90,7 +90,7 @@ def test_weighted_landmarks_of_the_dual_norm_are_told_to_be_another_model():
     X, y, weights = data()
     exact_model = KernelRidge(0.3, gamma=0.5, penalty="dual").fit(X, y, weights).predict(X)
     landmarks = KernelRidge(0.3, gamma=0.5, penalty="dual", landmarks=len(y))
-    with pytest.warns(UserWarning, match="whatever the weights of their rows"):
+    with pytest.warns(UserWarning, match="these are different models"):
         found = landmarks.fit(X, y, weights).predict(X)
     assert np.abs(found - exact_model).max() > 1e-3
     with warnings.catch_warnings():

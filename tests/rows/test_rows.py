@@ -368,12 +368,12 @@ def test_unknown_columns_and_files(tmp_path):
 
 
 def test_landmarks_are_proposed_for_rows_in_blocks():
-    with pytest.raises(ValueError, match="needs landmarks to learn from rows in files"):
+    with pytest.raises(ValueError, match="needs landmarks for rows in files"):
         KernelFisherDiscriminant().fit(open_rows([X]), LABELS)
 
 
 def test_rows_of_weight_zero_in_a_source():
-    with pytest.raises(ValueError, match="1 rows have weight zero: leave them out of the source"):
+    with pytest.raises(ValueError, match="1 rows have zero weight: leave them out of the source"):
         fitted(ESTIMATORS[0][0], open_rows([X]), LABELS, np.r_[0.0, WEIGHTS[1:]])
 
 
@@ -563,12 +563,12 @@ BAD_PARTS = [
     ({"sample_weight": WEIGHTS * np.nan}, "finite and not negative"),
     (
         {"sample_weight": WEIGHTS[:7]},
-        r"one weight for each of the block's 400 rows, got shape \(7,\)",
+        r"one weight for each of the 400 rows of the block, got shape \(7,\)",
     ),
     ({"sample_weight": WEIGHTS[:, None]}, "one weight for each"),
-    ({"fold": np.linspace(0, 3, N)}, "fold must be a whole number"),
-    ({"fold": [0, 1]}, "fold must be a whole number"),
-    ({"y": np.where(np.arange(N) == 3, np.nan, NUMBERS)}, "y contains NaN"),
+    ({"fold": np.linspace(0, 3, N)}, "fold must be an integer"),
+    ({"fold": [0, 1]}, "fold must be an integer"),
+    ({"y": np.where(np.arange(N) == 3, np.nan, NUMBERS)}, "y of the block contains NaN"),
 ]
 
 
@@ -604,7 +604,7 @@ def test_accumulation_refuses_classes_without_rows(kind, classes):
     for missing in classes:
         weights = np.where(LABELS[inside] == missing, 0.0, WEIGHTS[inside])
         with pytest.raises(
-            ValueError, match=rf"no row of positive weight has the labels \['{missing}'\]"
+            ValueError, match=rf"labels \['{missing}'\] that no row with positive weight has"
         ):
             job.fit(job.accumulate(X[inside], LABELS[inside], weights))
 

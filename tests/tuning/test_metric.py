@@ -329,7 +329,7 @@ def test_what_leaves_rows_out_refuses_a_learned_metric():
         lambda: model.predict_interval(X),
         lambda: model.influence(),
     ):
-        with pytest.raises(ValueError, match="has seen their labels"):
+        with pytest.raises(ValueError, match="depends on their labels"):
             ask()
     with pytest.raises(ValueError, match="averages"):
         KernelAveraging(LeastSquaresSVC(metric="learn"), n_average=2).fit(X, y > 0)

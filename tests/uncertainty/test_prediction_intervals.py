@@ -260,7 +260,7 @@ def test_what_cannot_be_asked_for():
         model.predict_interval(X_new, method="bootstrap")
     with pytest.raises(ValueError, match='cv is for method="cv'):
         model.predict_interval(X_new, cv=5)
-    with pytest.raises(ValueError, match='union is for method="full"'):
+    with pytest.raises(ValueError, match='union is only for method="full"'):
         model.predict_interval(X_new, union=True)
     with pytest.raises(ValueError, match="every row exactly once"):
         model.predict_interval(X_new, method="cv+", cv=ShuffleSplit(3, random_state=0))

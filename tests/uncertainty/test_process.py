@@ -174,7 +174,7 @@ def test_refinement_goes_to_the_bottom(criterion):
 def test_what_cannot_be_asked_for():
     X, y = numbered_rows(30)
     model = ours().fit(X, y)
-    with pytest.raises(ValueError, match="cannot both"):
+    with pytest.raises(ValueError, match="cannot be combined"):
         model.predict(X, return_std=True, return_cov=True)
     for given in (0.0, -1, "unit", True):
         with pytest.raises(ValueError, match="signal_variance must be"):

@@ -1,4 +1,4 @@
-"""The scikit-learn classes: validate, call the core, set attributes."""
+"""The scikit-learn estimators: validate, call the core, set attributes."""
 
 from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess

@@ -1,6 +1,6 @@
-"""A model from sums over blocks of rows that anyone may make, anywhere.
+"""A model from sums over blocks of rows, which can be computed anywhere.
 
-On a queue, in Spark, over MPI, one file a night.
+For example on a queue, in Spark, over MPI, or from one file per night.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .validation import check_landmarks
 
 @dataclass(frozen=True)
 class Part:
-    """What is known of some rows: their moments, fold by fold.
+    """The moments of some rows, fold by fold.
 
-    Parts are small (p×p numbers a fold), picklable, and add up in any order.
+    Parts are small (p×p numbers per fold), can be pickled, and can be added in any order.
     """
 
     folds: Mapping[int, Moments]
 
     def merge(self, other: Part) -> Part:
-        """Both sets of rows together."""
+        """The part of both sets of rows together."""
         return Part(merge_folds(self.folds, other.folds))
 
     @property
@@ -49,24 +49,24 @@ class Part:
 
 
 class Accumulation:
-    """Fit an estimator from sums over blocks, without ever having the rows together.
+    """Fit an estimator from sums over blocks, without having all rows in one place.
 
-    Every block is reduced to a `Part` by `accumulate`, wherever it is; parts are merged in any
-    order; `fit` makes the model. One pass over the rows, p×p numbers of traffic for each block.
-    Candidates for alpha are judged by the k-fold squared error of the targets, which the parts of
-    the folds give exactly, without another look at the rows. What needs a second pass is not to be
-    had this way: leave-one-out values, other criteria, calibration (use ``fit`` of the estimator on
-    `fitonce.rows.open_rows` for those).
+    `accumulate` reduces every block to a `Part`, wherever the block is. Parts can be merged in any
+    order, and `fit` builds the model. This takes one pass over the rows and p×p numbers of traffic
+    for each block. Candidates for alpha are compared by the k-fold squared error of the targets,
+    which follows exactly from the parts of the folds, without another pass. Results that need a
+    second pass are not available: leave-one-out values, other criteria, calibration. For these,
+    use ``fit`` of the estimator on `fitonce.rows.open_rows`.
 
     Parameters
     ----------
     estimator : KernelFisherDiscriminant, LeastSquaresSVC or KernelRidge
-        With fixed kernel parameters, ``calibration=None``, and alpha a number, candidates or "tune"
-        (which need folds); its `landmarks` are ignored.
+        The estimator, with fixed kernel parameters, ``calibration=None``, and alpha a number,
+        candidates or "tune" (the last two need folds). Its `landmarks` are ignored.
     landmarks : array of shape (n_landmarks, n_features)
-        The points, the same for all blocks.
+        The landmarks, the same for all blocks.
     classes : array-like, optional
-        The labels that occur, for classifiers: a block may lack some of them.
+        All labels, for classifiers: a single block may lack some of them.
 
     Examples
     --------
@@ -93,13 +93,13 @@ class Accumulation:
         if is_classifier(self.model):
             if classes is None:
                 raise ValueError(
-                    "classes must be given for a classifier: a single block may not contain all "
-                    "of them."
+                    "classes must be given for a classifier: a single block may not contain all of "
+                    "them."
                 )
             self.classes = np.unique(np.asarray(classes))
             if len(self.classes) < 2:
                 raise ValueError(
-                    f"classes must name at least two labels, got {self.classes.tolist()} instead."
+                    f"classes must have at least two labels, got {self.classes.tolist()} instead."
                 )
         points = np.array(as_numbers("landmarks", landmarks))
         points = check_landmarks(points, points if points.ndim == 2 else np.empty((0, 0)))
@@ -109,13 +109,13 @@ class Accumulation:
         model = self.model
         if isinstance(model.metric, str):
             raise ValueError(
-                f"metric must be given as an array here, got {model.metric!r}: learning it needs "
-                "the rows themselves."
+                f"metric must be an array here, got {model.metric!r}: learning a metric needs all "
+                "rows."
             )
         if self.specification.chooses_kernel:
             raise ValueError(
-                f"kernel must be a single one here, got {model.kernel!r}: choosing it needs the "
-                "rows themselves."
+                f"kernel must be a single kernel here, got {model.kernel!r}: choosing one needs "
+                "all rows."
             )
         tuned = [
             name
@@ -124,8 +124,8 @@ class Accumulation:
         ]
         if tuned:
             raise ValueError(
-                f"{', '.join(tuned)} must be fixed here, got {getattr(model, tuned[0])!r}: "
-                "choosing it needs the rows themselves."
+                f"{', '.join(tuned)} must be fixed here, got {getattr(model, tuned[0])!r}: tuning "
+                "needs all rows."
             )
         if getattr(model, "calibration", None) is not None:
             raise ValueError(
@@ -139,7 +139,7 @@ class Accumulation:
             )
         if getattr(model, "class_weight", None) is not None:
             raise ValueError(
-                "class_weight is not used here: give the weights of the rows as sample_weight."
+                "class_weight cannot be used here: pass the weights of the rows as sample_weight."
             )
 
     def _feature_map(self, points: np.ndarray) -> LandmarkMap:
@@ -149,7 +149,7 @@ class Accumulation:
         return landmark_map(kernel, points, specification.penalty, specification.fit_intercept)
 
     def _labels(self, y: np.ndarray) -> Labels:
-        """How the estimator reads y; for classes, of one row each and a few more."""
+        """How the estimator reads y; for classes, from one row each and a few more."""
         if self.classes is not None:
             n = len(self.classes)
             y = self.classes[np.arange(2 * n + 2) % n]
@@ -157,10 +157,11 @@ class Accumulation:
         return labels
 
     def accumulate(self, X: Any, y: Any, sample_weight: Any = None, fold: Any = 0) -> Part:
-        """The part of a block.
+        """Compute the part of a block.
 
-        Rows X (k, n_features), targets y, weights, and the fold of its rows (one number, or one per
-        row). The work happens where X lives, on a GPU for instance; the part comes to the host.
+        The block has rows X (k, n_features), targets y, weights, and the fold of its rows (one
+        number, or one per row). The work happens on the device of X, such as a GPU; the part is
+        copied to the host.
         """
         X = checked_block(X, "the block", self.features.landmarks.shape[1])
         Y = self._targets(to_numpy(y))
@@ -186,32 +187,29 @@ class Accumulation:
         if self.classes is None:
             numbers = as_numbers("y", y)
             if not np.all(np.isfinite(numbers)):
-                raise ValueError(
-                    "the block's y contains NaN or infinity: no model fits such a target. Leave "
-                    "out those rows."
-                )
+                raise ValueError("y of the block contains NaN or infinity: leave out those rows.")
             return self._labels(numbers).readout.targets(numbers)
         unknown = np.setdiff1d(y, self.classes)
         if len(unknown):
             raise ValueError(
-                f"the block has labels {unknown.tolist()[:5]} that are not among "
+                f"the block has labels {unknown.tolist()[:5]} that are not in "
                 f"classes={self.classes.tolist()[:20]}."
             )
         return self._labels(y).readout.targets(np.searchsorted(self.classes, y))
 
     def fit(self, parts: Part | Iterable[Part]) -> Any:
-        """The fitted estimator of all rows behind the parts.
+        """Fit the estimator to all rows behind the parts.
 
-        Alpha chosen by k-fold squared error where it is not one number.
+        If alpha is not a single number, it is chosen by k-fold squared error.
         """
         part = parts if isinstance(parts, Part) else reduce(Part.merge, parts, Part({}))
         if not part.folds:
             raise ValueError(
-                "there are no parts to fit: accumulate at least one block of rows first."
+                "there are no parts to fit: call accumulate for at least one block of rows first."
             )
         total = merge(part.folds.values())
         if not total.weight > 0:
-            raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+            raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
         labels = self._labels(np.zeros((2, total.sum_Y.shape[0])))
         if self.classes is None and total.sum_Y.shape[0] == 1:
             labels = self._labels(np.zeros(2))
@@ -229,9 +227,9 @@ class Accumulation:
         return model
 
     def _check_classes(self, readout: Readout, total: Moments) -> None:
-        """Every class must have rows.
+        """Check that every class has rows.
 
-        Its size follows from Σw and the sums of the targets, which are linear in the sizes.
+        The class sizes follow from Σw and the sums of the targets, which are linear in the sizes.
         """
         if self.classes is None:
             return
@@ -241,8 +239,8 @@ class Accumulation:
         missing = self.classes[sizes <= 1e-13 * total.weight]
         if len(missing):
             raise ValueError(
-                f"no row of positive weight has the labels {missing.tolist()[:5]}, which classes "
-                "names: leave them out there."
+                f"classes contains labels {missing.tolist()[:5]} that no row with positive weight "
+                "has: remove them from classes."
             )
 
     def _choose(self, model: Any, part: Part, total: Moments, solved: MomentFit) -> None:
@@ -252,8 +250,8 @@ class Accumulation:
             return
         if len(part.folds) < 2:
             raise ValueError(
-                "choosing alpha needs parts of at least two folds: say in accumulate which fold "
-                "each row belongs to."
+                "choosing alpha needs parts of at least two folds: pass the fold of each row to "
+                "accumulate."
             )
         alphas = alpha_lattice(solved, total.weight) if given is None else np.unique(given)
         errors = np.zeros(len(alphas))
@@ -267,12 +265,12 @@ class Accumulation:
 
 
 def _block_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Weights of a block, all of which may be zero: other blocks can have others."""
+    """Weights of a block, which may all be zero, since other blocks can have positive weights."""
     weights = as_numbers("sample_weight", sample_weight)
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight must have one weight for each of the block's {n_rows} rows, got shape "
-            f"{weights.shape} instead."
+            f"sample_weight must have one weight for each of the {n_rows} rows of the block, got "
+            f"shape {weights.shape} instead."
         )
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError(
@@ -286,7 +284,7 @@ def _block_folds(fold: Any, n_rows: int) -> np.ndarray:
     numbers = np.asarray(fold) if n_rows else np.empty(0, dtype=int)
     if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (n_rows,)):
         raise ValueError(
-            f"fold must be a whole number, or one for each of the block's {n_rows} rows, got "
+            f"fold must be an integer, or one for each of the {n_rows} rows of the block, got "
             f"{fold!r} instead."
         )
     return np.broadcast_to(numbers, (n_rows,))

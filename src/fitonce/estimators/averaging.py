@@ -1,4 +1,4 @@
-"""Fewer rows for training: means of rows in kernel space."""
+"""Training on fewer rows: averages of rows in kernel space."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from .verification import Verification
 
 
 def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) -> np.ndarray:
-    """Blocks of at least `size` rows, less where a stratum has fewer: the number (n,) of each row's
-    block.
+    """Blocks of at least `size` rows, or fewer if a stratum has fewer: the block (n,) of each row.
 
-    A stratum of k rows becomes max(1, k // size) blocks drawn at random, whose sizes differ by at
-    most one.
+    A stratum of k rows becomes max(1, k // size) random blocks, whose sizes differ by at most one.
     """
     block = np.empty(len(strata), dtype=int)
     start = 0
@@ -36,20 +34,20 @@ def draw_blocks(strata: np.ndarray, size: int, random: np.random.RandomState) ->
 
 
 def _strata(columns: np.ndarray) -> np.ndarray:
-    """Numbers (n,) of the distinct rows of columns (n, k)."""
+    """Indices (n,) of the distinct rows of columns (n, k)."""
     return np.unique(columns, axis=0, return_inverse=True)[1].ravel()
 
 
 @dataclass(frozen=True)
 class BlockDraw:
-    """How blocks are drawn: so many rows each, within classes, or within groups as well."""
+    """How blocks are drawn: their size, and whether within classes or also within groups."""
 
     n_average: int
     by: str
     random_state: Any
 
     def blocks(self, training: Training, folds: Folds | None) -> np.ndarray:
-        """The block of each active row; never across a split of `cv`."""
+        """The block of each active row; blocks do not cross the splits of `cv`."""
         active = training.active
         strata = [np.unique(training.y, return_inverse=True)[1].ravel()]
         if self.by == "group":
@@ -71,19 +69,19 @@ class BlockDraw:
         n, n_blocks = len(block), int(block.max()) + 1
         if n_blocks == n and len(np.unique(together)) < n and self.n_average > 1:
             raise ValueError(
-                "no two rows can be averaged: blocks never straddle a split, and these splits "
-                "part all rows of a class. Use cv=None, which leaves out one block at a time, or "
-                "fewer splits."
+                "no two rows can be averaged: blocks do not cross splits, and these splits "
+                "separate all rows of a class. Use cv=None, which leaves out one block at a time, "
+                "or fewer splits."
             )
         if n_blocks <= n_classes and n_classes > 1:
             raise ValueError(
-                f"n_average={self.n_average} leaves {n_blocks} averages of {n_classes} classes: "
+                f"n_average={self.n_average} gives {n_blocks} averages of {n_classes} classes: "
                 "there must be more averages than classes. Use a smaller n_average."
             )
 
 
 class _Averaged:
-    """What an estimator does otherwise when blocks of its rows are averaged."""
+    """The changes to an estimator that is fitted on averages of its rows."""
 
     draw: BlockDraw  # set before fit
 
@@ -94,15 +92,15 @@ class _Averaged:
     def verify(
         self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
     ) -> Verification:
-        """Not for averages: a refit on fewer rows would draw other blocks."""
+        """Not available for averages: a refit on fewer rows would draw other blocks."""
         raise ValueError(
-            "verify() compares with refits on fewer rows, which would draw other blocks to "
-            "average: it has nothing to compare."
+            "verify() is not available for averages: a refit on fewer rows would average other "
+            "blocks."
         )
 
 
 class AveragedFisher(_Averaged, KernelFisherDiscriminant):
-    """The kernel Fisher discriminant of averages, placed for single rows."""
+    """The kernel Fisher discriminant of averages, with its threshold placed for single rows."""
 
 
 class AveragedSVC(_Averaged, LeastSquaresSVC):
@@ -116,51 +114,52 @@ _AVERAGED: dict[type, Any] = {
 
 
 class KernelAveraging(ReducedTraining):
-    """Train a classifier on means of rows in kernel space instead of the rows (Treder 2018).
+    """Train a classifier on averages of rows in kernel space (Treder 2018).
 
-    Blocks of `n_average` rows of one class are drawn at random and replaced by their mean in the
-    feature space of the kernel, which is their mean itself for the linear kernel. The estimator is
-    fitted to these averages, weighted by the number of their rows (the sum of their weights); its
-    decomposition is of n/`n_average` instead of n. Averaging also raises the ratio of signal to
-    noise of what it trains on. Rows that are predicted are single rows, never averaged.
+    Random blocks of `n_average` rows of one class are replaced by their mean in the feature space
+    of the kernel; for the linear kernel, this is the mean of the rows. The estimator is fitted to
+    these averages, weighted by their number of rows (or sum of weights). Its decomposition has size
+    n/`n_average` instead of n. Averaging also increases the signal-to-noise ratio of the training
+    data.
+    Predictions are for single rows, which are never averaged.
 
-    Tuning, calibration and `held_out_decision_` test single rows too: each by the model without the
-    block it belongs to, in closed form.
+    Tuning, calibration and `held_out_decision_` also test single rows, each with the model without
+    its block, in closed form.
 
     Parameters
     ----------
     estimator : KernelFisherDiscriminant or LeastSquaresSVC
-        With any kernel and penalty; not with `landmarks` or ``refine=True``.
+        Any kernel and penalty can be used, but not `landmarks` or ``refine=True``.
     n_average : int, default=5
-        Rows in a block, at least. A class of k rows becomes max(1, k // n_average) blocks whose
-        sizes differ by at most one, so that no row is thrown away.
+        Smallest number of rows in a block. A class of k rows becomes max(1, k // n_average) blocks
+        whose sizes differ by at most one, so that no row is discarded.
     by : {"class", "group"}, default="class"
-        Whether blocks are drawn within each class, or within each class of each group. Blocks never
-        straddle a split by which `fit` tests: with groups and ``cv=None``, which leaves out whole
-        groups, or with a splitter as the estimator's `cv`, they lie within its parts.
+        Whether to draw blocks within each class, or within each class of each group. Blocks do not
+        cross the splits that `fit` uses for testing: with groups and ``cv=None``, which leaves out
+        whole groups, or with a splitter as `cv` of the estimator, blocks lie within its parts.
     random_state : int, RandomState instance or None, default=None
-        Draws the blocks.
+        Seed for drawing the blocks.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted classifier. Its `dual_coef_` belongs to the training rows; its `leverage_` and
-        `effective_dof_` are the averages'.
+        The fitted classifier. Its `dual_coef_` refers to the training rows; its `leverage_` and
+        `effective_dof_` to the averages.
     blocks_ : array of shape (n_samples,)
-        The block of each row, -1 for rows of weight zero, which are in none.
+        The block of each row; -1 for rows with zero weight, which are in none.
     n_averages_ : int
-        How many there are.
+        Number of averages.
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
-        Decision values of every row by the model without its block (by `cv`, if the estimator has
-        one).
+        Decision values of every row from the model without its block (or from `cv`, if the
+        estimator has one).
     classes_ : array of shape (n_classes,)
 
     Notes
     -----
-    In cross-validation every training set draws and averages its own rows. The kernel of all rows
-    is computed once for every gamma tried, a part at a time, and prediction needs all training
-    rows: what averaging saves is the decomposition, from n³ to (n/g)³, and the memory, from n² to
-    n²/g. For regression use `landmarks`, or `Subsampling`.
+    In cross-validation, every training set draws and averages its own rows. The kernel of all rows
+    is computed once for every gamma, in parts, and prediction needs all training rows. Averaging
+    reduces the time of the decomposition from n³ to (n/g)³, and the memory from n² to n²/g. For
+    regression, use `landmarks` or `Subsampling`.
 
     References
     ----------
@@ -189,8 +188,8 @@ class KernelAveraging(ReducedTraining):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Draw blocks, average them and fit the estimator, choosing what is to be tuned by held-out
-        predictions of single rows.
+        """Draw blocks, average them and fit the estimator, tuning by held-out predictions of single
+        rows.
 
         Parameters
         ----------
@@ -199,10 +198,11 @@ class KernelAveraging(ReducedTraining):
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Means are weighted, and the weight of a mean is the sum; rows of weight 0 do not train.
+            Averages are weighted, and the weight of an average is the sum of its weights; rows with
+            zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
-            For ``by="group"`` and for the estimator's `cv`; with ``cv=None``, whole groups are left
-            out together.
+            Groups for ``by="group"`` and for `cv` of the estimator; with ``cv=None``, whole groups
+            are left out together.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class KernelAveraging(ReducedTraining):
 
     @property
     def held_out_decision_(self) -> Array:
-        """Decision values of every row by the model without its block."""
+        """Decision values of every row from the model without its block."""
         return self.estimator_.held_out_decision_
 
     def _check_parameters(self) -> None:
@@ -229,8 +229,8 @@ class KernelAveraging(ReducedTraining):
         if type(inner) not in _AVERAGED:
             raise TypeError(
                 "estimator must be a KernelFisherDiscriminant or a LeastSquaresSVC, got "
-                f"{type(inner).__name__} instead: averages are taken within classes. Regression "
-                "has landmarks= and Subsampling."
+                f"{type(inner).__name__} instead: averages are formed within classes. For "
+                "regression, use landmarks= or Subsampling."
             )
         check_options(self, by=("class", "group"))
         if (
@@ -243,8 +243,8 @@ class KernelAveraging(ReducedTraining):
             )
         if inner.landmarks is not None:
             raise ValueError(
-                "landmarks and averages both stand for the training rows: use one of them "
-                "(landmarks=None, or no averaging)."
+                "landmarks and averages cannot be combined, since both replace the training rows: "
+                "use landmarks=None, or no averaging."
             )
         if getattr(inner, "fit_intercept", True) == "coefficient":
             raise ValueError(

@@ -1,4 +1,4 @@
-"""The flow that all three estimators share: validate, tune, solve, hold out."""
+"""The workflow that all three estimators share: validate, tune, solve, hold out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .uncertain import influences
 from .validation import check_new_data, namespace_name
 from .verification import Verification, compare_with_refits
 
-OPTIONAL_ATTRIBUTES = (  # that not every fit sets
+OPTIONAL_ATTRIBUTES = (  # not set by every fit
     "feature_names_in_",
     "refinement_",
     "isotonic_",
@@ -75,36 +75,36 @@ OPTIONAL_ATTRIBUTES = (  # that not every fit sets
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
-    """Shared flow and parameters of the kernel least-squares estimators; not for direct use."""
+    """Workflow and parameters of the kernel least-squares estimators; not for direct use."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"confounds": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"confounds": True}
     multi_output: ClassVar[bool] = False
     _kept: FitRecord | None = None
-    _used: Mapping[str, Any] = MappingProxyType({})  # parameters that the fitted model goes by
-    _shift: Any = 0.0  # that calibration has added to held-out outputs
+    _used: Mapping[str, Any] = MappingProxyType({})  # parameters as they were in the fit
+    _shift: Any = 0.0  # added to held-out outputs by calibration
 
-    # ---- what the subclasses say ---------------------------------------------------------------
+    # ---- defined by the subclasses -------------------------------------------------------------
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
-        """How y of the active rows is read; errors where it cannot be."""
+        """How y of the active rows is read; raises errors if it is invalid."""
         raise NotImplementedError
 
     def _set_model(
         self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
     ) -> None:
-        """The attributes of a model of targets, given their residual scatter, class sizes and
+        """Set the attributes of a model of targets, given their residual scatter, class sizes and
         degrees of freedom (None for the usual ones).
         """
         self._set_solution(solution, readout)
 
     def _set_held_out(self, held_out: Array) -> None:
-        """The held-out outputs, and what is made of them."""
+        """Set the held-out outputs, and what follows from them."""
         raise NotImplementedError
 
     def __fitonce_check__(self) -> None:
-        """Refuse parameters that mean nothing."""
+        """Refuse invalid parameters."""
         check_kernel_parameters(self)
         check_metric(self)
         check_alpha(self.alpha)
@@ -126,14 +126,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     # ---- fit -----------------------------------------------------------------------------------
 
     def _prepare(self, setup: Setup, folds: Folds | None) -> Setup:
-        """What is done to validated rows before anything is tuned: nothing."""
+        """Process validated rows before tuning; by default, nothing."""
         return setup
 
     def _fit(self, X: Any, y: Any, *given: Any) -> None:
-        """Validate, tune, solve; on a copy, whose attributes are taken over when all is done.
-        `given` are the weights, groups and confounds of the rows.
+        """Validate, tune and solve on a copy, whose attributes are copied back at the end. `given`
+        are the weights, groups and confounds of the rows.
 
-        A fit that fails, or is interrupted, leaves this object as it was.
+        A fit that fails, or is interrupted, leaves this object unchanged.
         """
         tasks = FitTasks(self, X, y)
         fresh = object.__new__(type(self))
@@ -143,7 +143,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         tasks.end()
 
     def _without_optional_attributes(self) -> dict[str, Any]:
-        """All attributes but those that an earlier fit, with other settings, may have left."""
+        """All attributes except those that an earlier fit with other settings may have left."""
         return {name: v for name, v in vars(self).items() if name not in OPTIONAL_ATTRIBUTES}
 
     def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
@@ -174,7 +174,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             self._solve_winner(tuned.winner, tuned.path)
 
     def _by_target(self, y: Any, *given: Any) -> bool:
-        """Whether targets are worked on a block at a time."""
+        """Whether targets are processed in blocks."""
         return False
 
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
@@ -184,7 +184,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _learn_metric(
         self, setup: Setup, tuner: Tuner, tuned: Tuned, folds: Folds | None
     ) -> tuple[Tuner, Tuned, Judged | None]:
-        """The model with the metric that pays on unseen rows; as it was, where none does."""
+        """The model with a learned metric if it improves held-out predictions, else unchanged."""
         self.metric_, self.metric_search_ = None, {"kept": "none"}
         check_learnable(setup)
         splits = metric_folds(setup, folds)
@@ -199,7 +199,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return tuner, tuned, judged
 
     def _set_search(self, setup: Setup, tuned: Tuned) -> None:
-        """What was chosen, and what was tried."""
+        """Set what was chosen, and what was tried."""
         training = setup.training
         self._set_labels(setup.labels, tuned.problem.kernel)
         perfect, n = setup.specification.criterion.perfect, len(training.active)
@@ -241,8 +241,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             self.temperature_ = self.default_temperature
 
     def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
-        """What was tried, as scores: minus the losses, and for AUC and R² what is left to one; and
-        what the model is: not always the best of them, where widths per feature were kept.
+        """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
+        and the parameters of the model, which need not be the best of them if widths per feature
+        were kept.
         """
         self.cv_results_ = found.cv_results(perfect, n_samples)
         self.best_score_ = perfect - winner.loss
@@ -268,8 +269,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     # ---- predict -------------------------------------------------------------------------------
 
     def _set_solution(self, solution: Solution, readout: Readout) -> None:
-        """The public attributes dual_coef_, intercept_ and coef_; without their second axis where
-        there is one output.
+        """Set the public attributes dual_coef_, intercept_ and coef_; without a second axis if
+        there is only one output.
         """
         shaped = readout.shaped
         self.dual_coef_ = shaped(solution.dual_coef)
@@ -297,7 +298,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _centred(self) -> bool:
-        """Whether dual coefficients add up to zero."""
+        """Whether the dual coefficients sum to zero."""
         free = not hasattr(self, "fit_intercept") or used(self, "fit_intercept") is True
         return free and self.penalty_ == "function" and used(self, "landmarks") is None
 
@@ -312,9 +313,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _new_rows(
         self, X: Any, method: str, confounds: Any = None
     ) -> tuple[Array, Any, Array | None]:
-        """Validated rows, their dtype, and their confounds where the model has coefficients.
+        """Validated rows, their dtype, and their confounds if the model has coefficients for them.
 
-        Of a precomputed kernel only the columns that trained.
+        For a precomputed kernel, only the columns used for training.
         """
         check_is_fitted(self)
         self._check_stored()
@@ -325,23 +326,23 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return X, dtype, C
 
     def _check_stored(self) -> None:
-        """Refuse to predict where the coefficients were not kept: they always are."""
+        """Refuse to predict if the coefficients were not kept; here they always are."""
 
-    # ---- company -------------------------------------------------------------------------------
+    # ---- further methods -----------------------------------------------------------------------
 
     def at(self, alpha: float) -> Any:
-        """The fitted model at another regularisation value, from the same decomposition.
+        """The fitted model at another regularization value, from the same decomposition.
 
         Parameters
         ----------
         alpha : float
-            The new regularisation value; the kernel's parameters stay as they were chosen.
+            The new regularization value; the kernel parameters stay as chosen.
 
         Returns
         -------
         estimator
             A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``).
-            Cost: O(n²); with landmarks a pass over the rows.
+            Cost: O(n²); with landmarks, one pass over the rows.
         """
         check_is_fitted(self)
         record = honest_record(self, "at").unchanged()
@@ -361,19 +362,20 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         return other
 
     def influence(self) -> np.ndarray:
-        """What leaving out each training row does to the output at every training row.
+        """How leaving out each training row changes the output at every training row.
 
         Returns
         -------
         array of shape (n, n), or (n, n, n_outputs)
-            ``[i, j]``: the output at row j of the model without row i, less that of the model.
-            Outputs are predictions, or decisions before calibration. Rows of weight zero are left
-            out. Where `fit` was given groups, the first axis counts these, in sorted order.
+            ``[i, j]``: the output at row j of the model without row i, minus that of the full
+            model.
+            Outputs are predictions, or decisions before calibration. Rows with zero weight are left
+            out. If `fit` was given groups, the first axis counts these, in sorted order.
 
         Notes
         -----
-        Exact: what n refits with the chosen parameters give. Cost: O(n²) after one product of n×n
-        matrices; for discriminants n rules.
+        Exact: equal to n refits with the chosen parameters. Cost: O(n²) after one product of n×n
+        matrices; for discriminants, also n rules.
 
         Examples
         --------
@@ -382,7 +384,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         >>> X, y = load_diabetes(return_X_y=True)
         >>> model = KernelRidge(gamma=2.0, alpha=0.5).fit(X, y)
         >>> size = abs(model.influence()).sum(axis=1)
-        >>> int(size.argmax())  # the row on which the others depend most
+        >>> int(size.argmax())  # the row that influences the others most
         123
         """
         check_is_fitted(self)
@@ -397,34 +399,36 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         Parameters
         ----------
         n_refits : int, default=5
-            How many of the splits (rows, for leave-one-out) to refit.
+            Number of splits (rows, for leave-one-out) to refit.
         X : array, optional
-            The training kernel matrix, needed again for ``kernel="precomputed"`` because fitting
-            does not keep it.
+            The training kernel matrix. It is needed again for ``kernel="precomputed"``, because the
+            fitted model does not keep it.
         random_state : int, default=0
-            Which splits are taken.
+            Seed for choosing the splits.
 
         Returns
         -------
         Verification
-            The largest deviation, the tolerance it is held to, the conditioning and the smallest 1
-            - leverage; its text is meant to be quoted in a methods section.
+            The largest deviation, its tolerance, the conditioning and the smallest 1 - leverage.
+            Its text can be quoted in a methods section.
         """
         check_is_fitted(self)
         record = replace(kept_of(self, "verify").whole(), by_folds=None)
         held_out = uncalibrated(self)
         if getattr(self, "metric_", None) is not None and isinstance(self.metric, str):
-            # what is in closed form: all but the metric
+            # everything in closed form: all but the metric
             held_out = to_numpy(record.held_out(record.problem.path(np.asarray([self.alpha_]))))
         return compare_with_refits(self, record, held_out, n_refits, X, random_state)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the decomposition: n×n numbers that only `at`, `verify` and displays need."""
+        """The state without the decomposition: n×n numbers that only `at`, `verify` and displays
+        need.
+        """
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_kept"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """What was tried comes back as scikit-learn's masked arrays, which files hold as plain
+        """Restore the search results as scikit-learn's masked arrays, which files store as plain
         ones.
         """
         super().__setstate__(state)
@@ -443,7 +447,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
 
 def held_out_output(model: Any) -> np.ndarray:
-    """`held_out_decision_` or `held_out_prediction_`, on the host."""
+    """`held_out_decision_` or `held_out_prediction_`, as a NumPy array."""
     if model.multi_output and not hasattr(model, "held_out_prediction_"):
         raise ValueError(
             "this model did not keep its held-out predictions: fit with store_held_out=True."
@@ -453,14 +457,14 @@ def held_out_output(model: Any) -> np.ndarray:
 
 
 def uncalibrated(model: Any) -> np.ndarray:
-    """Held-out outputs before calibration has moved their threshold, by the LDA rule."""
+    """Held-out outputs before calibration moved their threshold, from the LDA rule."""
     if hasattr(model, "_before_readout"):
         return np.asarray(model._before_readout)
     return np.asarray(held_out_output(model) - model._shift)
 
 
 def fitted_kernel(model: Any) -> Kernel:
-    """The kernel with the parameters that the fit used."""
+    """The kernel with the parameters of the fit."""
     kernel = used(model, "kernel")
     if isinstance(kernel, KernelSum):
         return cast(KernelSum, model.kernel_).kernel(model.n_features_in_)
@@ -472,6 +476,6 @@ def fitted_kernel(model: Any) -> Kernel:
 
 
 def metric_of(model: Any) -> Any:
-    """The metric that a fitted model goes by, given or learned; None without one."""
+    """The metric of a fitted model, given or learned; None if there is none."""
     given = model._used.get("metric")
     return getattr(model, "metric_", None) if isinstance(given, str) else given

@@ -1,6 +1,6 @@
 """Outputs for rows that are not in memory.
 
-Block by block from files, lazily on Dask collections.
+Block by block from files, lazily for Dask collections.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..rows.dask import apply_lazily, is_dask
 
 
 def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of X, where nothing else is asked for, also for `Rows` (an array of all outputs) and
-    Dask collections (a Dask array, not yet computed).
+    """A method of X that also accepts, without further arguments, `Rows` (returning an array of all
+    outputs) and Dask collections (returning a lazy Dask array).
     """
 
     @wraps(method)
@@ -36,18 +36,18 @@ def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unnamed(model: Any) -> Any:
-    """The model for blocks, which have no names: the rows have been asked for theirs."""
+    """The model for blocks, which have no names: the names were checked for all rows."""
     copy = object.__new__(type(model))
     copy.__dict__ = {name: v for name, v in vars(model).items() if name != "feature_names_in_"}
     return copy
 
 
 def _check_names(model: Any, names: Any) -> None:
-    """Columns of a file must be those of the fit, in their order."""
+    """Check that the columns of a file are those of the fit, in the same order."""
     expected = getattr(model, "feature_names_in_", None)
     if expected is not None and names is not None and list(expected) != list(names):
         raise ValueError(
             "The feature names should match those that were passed during fit: "
             f"{list(expected)[:10]}, got {list(names)[:10]} instead. "
-            "Pick the columns, in this order; of a file with open_rows(..., columns=...)."
+            "Select the columns in this order; for a file, with open_rows(..., columns=...)."
         )

@@ -1,7 +1,7 @@
-"""Kernel ridge of many targets: each with an alpha of its own, worked on a block at a time.
+"""Kernel ridge regression with many targets: each with its own alpha, processed in blocks.
 
-Everything that is not a target's own, the decomposition and the splits, is there when this begins.
-What is left is done for blocks of targets, and within them for those that share an alpha.
+Everything that does not depend on the target, the decomposition and the splits, is already there.
+The rest is done for blocks of targets, and within them for those that share an alpha.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ..tuning.targets import Told
 from .doubts import warn_if_doubtful
 from .record import FitRecord
 
-MANY = 64  # targets; from here on they are worked on a block at a time, one alpha for all or not
-STORED = 1 << 25  # numbers that "auto" keeps of an array: 256 MiB in float64
-COPIES = 8  # of a block at the peak of its solution
+MANY = 64  # targets; from this number on, they are processed in blocks
+STORED = 1 << 25  # largest array that "auto" keeps: 256 MiB in float64
+COPIES = 8  # of a block at the peak of memory use
 
 
 def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
-    """Whether targets are worked on a block at a time: where each has its own alpha, and where
-    they are many and the criterion looks at one after the other.
+    """Whether targets are processed in blocks: if each has its own alpha, or if there are many and
+    the criterion evaluates one at a time.
     """
     if model.alpha_per_target and confounded:
         raise ValueError(
-            "alpha_per_target=True does not take confounds yet: use alpha_per_target=False, or "
-            "fit the targets one after the other."
+            "alpha_per_target=True does not support confounds yet: use alpha_per_target=False, or "
+            "fit the targets one by one."
         )
     shape: Any = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
     if len(shape) != 2:
@@ -46,12 +46,14 @@ def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
 
 
 def _tunes_sum(model: Any) -> bool:
-    """Whether the weights of several kernels are looked for, by gradient of all targets' error."""
+    """Whether the weights of several kernels are tuned, by the gradient of the error of all
+    targets.
+    """
     return isinstance(model.kernel, KernelSum) and model.kernel.tunes
 
 
 def check_by_target(model: Any) -> None:
-    """Refuse what does not go with an alpha for each target."""
+    """Refuse what cannot be combined with an alpha for each target."""
     if not model.alpha_per_target:
         return
     if model.refine:
@@ -62,9 +64,9 @@ def check_by_target(model: Any) -> None:
         )
     if _tunes_sum(model):
         raise ValueError(
-            "alpha_per_target=True needs a KernelSum whose weights and widths are numbers: they "
-            "are found by the gradient of one alpha for all targets. Fit with "
-            "alpha_per_target=False first and give kernel=model.kernel_."
+            "alpha_per_target=True needs a KernelSum whose weights and widths are numbers: tuning "
+            "them uses one alpha for all targets. Fit with alpha_per_target=False first, and pass "
+            "kernel=model.kernel_."
         )
     if isinstance(model.criterion, str) and model.criterion in (
         "gcv",
@@ -72,28 +74,28 @@ def check_by_target(model: Any) -> None:
         "marginal_likelihood",
     ):
         raise ValueError(
-            f"alpha_per_target=True judges every target by its held-out values, got criterion="
-            f"{model.criterion!r}, which looks at the fit of all rows: use one of "
+            f"alpha_per_target=True needs a criterion of held-out values, got criterion="
+            f"{model.criterion!r}, which uses the fit of all rows: use one of "
             f"{', '.join(map(repr, BY_TARGET))}, a scorer or a function."
         )
     if model.landmarks is not None:
         raise ValueError(
             "alpha_per_target=True needs landmarks=None: the sums over rows that landmarks are "
-            "fitted from hold all targets at once. Use alpha_per_target=False, or fit the targets "
-            "one after the other."
+            "fitted from contain all targets at once. Use alpha_per_target=False, or fit the "
+            "targets one by one."
         )
 
 
 def keeps(asked: Any, numbers: int) -> bool:
-    """Whether an array of so many numbers is kept: as asked for, or by its size."""
+    """Whether an array of this many numbers is kept: as requested, or by its size."""
     return numbers <= STORED if isinstance(asked, str) else bool(asked)
 
 
 def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
-    """The attributes of a model whose targets have these alphas (t,).
+    """Set the attributes of a model whose targets have these alphas (t,).
 
-    Cost: for each target a few products with n×n matrices, and for each block and alpha the systems
-    of the splits. Memory: what is kept, and `COPIES` of a block.
+    Cost: for each target a few products with n×n matrices, and for each block and alpha the
+    systems of the splits. Memory: what is kept, and `COPIES` of a block.
     """
     problem, data = record.problem, record.tuner.data
     assert data.columns is not None
@@ -141,7 +143,7 @@ def _solved(
 
 
 class _Kept:
-    """Arrays with one column for each target, filled as they are solved."""
+    """Arrays with one column for each target, filled as targets are solved."""
 
     def __init__(self, n_targets: int, dtype: Any, like: Array) -> None:
         self.n_targets, self.dtype, self.like = n_targets, dtype, like
@@ -167,7 +169,7 @@ class _Kept:
         array = self.arrays[name]
         values = namespace(values).astype(values, array.dtype)
         first, last = int(columns[0]), int(columns[-1])
-        if last - first + 1 == len(columns):  # neighbours: no list of columns
+        if last - first + 1 == len(columns):  # contiguous: no list of columns
             array[:, first : last + 1] = values
         else:
             array[:, index_like(columns, array)] = namespace(array).astype(values, array.dtype)
@@ -182,7 +184,7 @@ class _Kept:
 
 
 def _set_degrees_of_freedom(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
-    """`effective_dof_`, one number or one for each target; leverages where they are the same."""
+    """`effective_dof_`, one number or one for each target; leverages if they are the same."""
     unique, number = np.unique(alphas, return_inverse=True)
     path = record.problem.with_targets(np.zeros((record.problem.n_samples, 1))).path(unique)
     leverage = 1.0 - path.one_minus_h
@@ -195,10 +197,10 @@ def _set_degrees_of_freedom(model: Any, record: FitRecord, alphas: np.ndarray) -
 
 
 def check_stored(model: Any) -> None:
-    """Refuse to predict where the coefficients were not kept."""
+    """Refuse to predict if the coefficients were not kept."""
     if not hasattr(model, "dual_coef_") and hasattr(model, "alpha_"):
         raise ValueError(
-            "this model did not keep its dual coefficients, which predictions of new rows need: "
+            "this model did not keep its dual coefficients, which predictions need: "
             f'store_dual_coef={model.store_dual_coef!r} ("auto" keeps up to {STORED:,} numbers, '
             "rows times targets). Fit with store_dual_coef=True."
         )

@@ -1,4 +1,4 @@
-"""Models that may become members of a committee, and what each says of rows it has not seen."""
+"""Candidates for a committee, and their held-out outputs."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .base import uncalibrated
 from .record import FitRecord
 from .setup import Folds, Training, setup_of
 
-LEARNING_FOLDS = 5  # by which members are judged that learn more than a search can leave out
+LEARNING_FOLDS = 5  # for members that learn more than a search can leave out
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One of the estimators given, at fixed parameters where its search tried several; and its
-    held-out outputs: decisions before calibration, or predictions, of all rows.
+    """One of the given estimators, with fixed parameters if its search tried several; and its
+    held-out outputs for all rows: decisions before calibration, or predictions.
 
-    `learned`: probabilities in place of decisions, from a fit on every training set. `fitted`: the
-    model of all rows, where it is there already.
+    `learned`: probabilities instead of decisions, from a fit on every training set. `fitted`: the
+    model of all rows, if it already exists.
     """
 
     number: int
@@ -70,8 +70,8 @@ def learns_metric(estimator: Any) -> bool:
 
 
 def learning_folds(training: Training, classifier: bool) -> Folds:
-    """Where nothing else is asked for, what judges a member that learns: five folds, of whole
-    groups where there are groups.
+    """The default splits for a member that learns: five folds, of whole groups if there are
+    groups.
     """
     n, y, groups = training.n_samples, training.y, training.groups
     if groups is not None:
@@ -90,9 +90,9 @@ def learning_folds(training: Training, classifier: bool) -> Folds:
 def searched(
     number: int, estimator: Any, X: Any, y: Any, sample_weight: Any, folds: Folds | None
 ) -> list[Candidate]:
-    """All kernels that an estimator's search decomposes, each at its best alpha.
+    """All kernels that the search of an estimator decomposes, each at its best alpha.
 
-    The decomposition is there, and held-out outputs follow from it in closed form.
+    With the decomposition, held-out outputs follow in closed form.
     """
     model = clone(estimator).set_params(cv=folds)
     setup = setup_of(model, X, y, sample_weight)
@@ -120,7 +120,7 @@ def searched(
 def refitted(
     number: int, estimator: Any, X: Any, y: Any, sample_weight: Any, folds: Folds
 ) -> Candidate:
-    """An estimator that learns on every training set, by what its fits say of the test rows."""
+    """An estimator that learns on every training set, with its outputs for the test rows."""
     classifier = is_classifier(estimator)
     y = np.asarray(y)
     classes = np.unique(y)
@@ -142,8 +142,8 @@ def refitted(
 
 
 def with_metric(number: int, estimator: Any, judging: Judging) -> Candidate:
-    """An estimator that learns a metric, by what its own folds have held out: every row by a metric
-    that was learned without it. One fit, which is that of all rows too.
+    """An estimator that learns a metric, with the held-out values of its own folds: every row has a
+    metric that was learned without it. Needs one fit, which is also that of all rows.
     """
     model = clone(estimator).set_params(cv=judging.given_folds)
     X, y, sample_weight, groups = judging.rows
@@ -156,9 +156,9 @@ def with_metric(number: int, estimator: Any, judging: Judging) -> Candidate:
 
 
 def candidates_of(number: int, estimator: Any, judging: Judging) -> list[Candidate]:
-    """What one of the estimators given brings into the pool.
+    """The candidates from one of the given estimators.
 
-    Closed forms hold out by the splits of the committee. What learns has the splits of `cv`, or
+    Closed forms use the splits of the committee. Estimators that learn use the splits of `cv`, or
     five folds.
     """
     training = judging.training

@@ -1,4 +1,4 @@
-"""What the two classifiers share: labels, decisions, probabilities."""
+"""What the classifiers share: labels, decisions, probabilities."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelModel):
-    """Shared by the classifiers; not for direct use.
+    """Base class of the classifiers; not for direct use.
 
-    Labels are kept on the host, numbers where the data live.
+    Labels are NumPy arrays; numbers stay on the device of the data.
     """
 
     __metadata_request__decision_function: ClassVar[dict[str, bool]] = {"confounds": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"confounds": True}
     __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"confounds": True}
-    floor_: float = 0.0  # of models that are not calibrated
-    default_temperature: ClassVar[float | None] = None  # without calibration, where it makes sense
+    floor_: float = 0.0  # for models without calibration
+    default_temperature: ClassVar[float | None] = None  # without calibration, if it makes sense
 
     @with_callbacks
     def fit(
@@ -48,23 +48,23 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         groups: Any = None,
         confounds: Any = None,
     ) -> Self:
-        """Fit the model, choosing what is to be tuned by the `criterion` of held-out predictions.
+        """Fit the model and tune its parameters by the `criterion` of held-out predictions.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Training rows, or the square kernel matrix for ``kernel="precomputed"``. With
-            `landmarks` also a Dask collection, or the rows of a file or of blocks
-            (`fitonce.rows.open_rows`), which bring their targets with them.
+            `landmarks`, also a Dask collection, or the rows of a file or of blocks
+            (`fitonce.rows.open_rows`), which contain their targets.
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row; rows of weight 0 do not train.
+            Weight 2 equals a repeated row; rows with zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
         confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
-            What must not explain anything, such as age and site: see `confounding`. Numbers are
-            numbers; text, truth values and categories of a table are categories.
+            Variables to adjust for, such as age and site; see `confounding`. Strings, booleans and
+            categories of a data frame are categorical.
 
         Returns
         -------
@@ -78,14 +78,14 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         check_options(self, calibration=("temperature", "sigmoid", "isotonic", None))
 
     def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The classes and the class numbers of rows; errors where these are no labels."""
+        """The classes and the class indices of the rows; raises errors if y has no valid labels."""
         try:
             check_classification_targets(y)
             classes, codes = np.unique(y, return_inverse=True)
         except TypeError as error:
             kinds = ", ".join(sorted({type(label).__name__ for label in y}))
             raise TypeError(
-                f"labels must all be of one kind, such as strings or numbers, got {kinds} "
+                f"labels must all be of the same type, such as strings or numbers, got {kinds} "
                 "instead: they cannot be sorted."
             ) from error
         if len(classes) < 2:
@@ -97,8 +97,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return classes, codes
 
     def _set_held_out(self, held_out: Array) -> None:
-        """Calibrate: a temperature, and for "sigmoid" and "isotonic" a threshold, which moves with
-        the decisions, held-out ones included.
+        """Calibrate: a temperature, and for "sigmoid" and "isotonic" also a threshold, which
+        shifts all decisions, including the held-out ones.
         """
         self._shift = 0.0
         self.held_out_decision_ = held_out
@@ -113,7 +113,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             self.isotonic_ = asarray_like(found.steps, self.held_out_decision_)
 
     def _known_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Held-out decisions, class numbers and weights of the rows whose class is known."""
+        """Held-out decisions, class indices and weights of the rows whose class is known."""
         record = record_of(self, "calibration")
         y, active, data = record.training.y, record.training.active, record.tuner.data
         weights = np.zeros(len(y))
@@ -123,8 +123,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return to_numpy(self.held_out_decision_)[known], labels, weights[known]
 
     def _labelled_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Held-out decisions of all rows, their class numbers, their weights (zero where the class
-        is unknown) and their parts, -1 for rows of no weight or without a decision.
+        """Held-out decisions of all rows, their class indices, their weights (zero if the class is
+        unknown) and their parts; -1 for rows with zero weight or without a decision.
         """
         record = record_of(self, "calibration")
         y, active, data = record.training.y, record.training.active, record.tuner.data
@@ -138,7 +138,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         return decision, labels, weights, calibration_parts(labels, usable, record.folds)
 
     def _move_threshold(self, shift: np.ndarray) -> None:
-        """Decisions become those of the calibrated classes, held-out ones too."""
+        """Shift all decisions, including held-out ones, to those of the calibrated classes."""
         if not np.any(shift):
             return
         change: Any = by_output(shift)
@@ -158,20 +158,20 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         X : array-like or sparse matrix of shape (n, n_features)
             Rows, or their kernel with the training rows for ``kernel="precomputed"``.
         confounds : table or array, default=None
-            The confounds of these rows, where the model was fitted with confounds.
+            The confounds of these rows, if the model was fitted with confounds.
         """
         return self._predicted(X, "decision_function", confounds)
 
     @blockwise
     def predict(self, X: Any, confounds: Any = None) -> Any:
-        """The most probable class of each row.
+        """Predict the most probable class of each row.
 
-        Labels come in the caller's namespace where it can hold them.
+        Labels are returned in the namespace of X if it can represent them.
         """
         return self._labels(self._predicted(X, "predict", confounds))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
-        """The share of rows whose class is predicted."""
+        """The accuracy: the share of correctly predicted rows."""
         if confounds is None:
             return float(ClassifierMixin.score(self, X, y, sample_weight))
         predicted = to_numpy(self.predict(X, confounds=confounds))
@@ -188,7 +188,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def predict_proba(self, X: Any, confounds: Any = None) -> Array:
         """Class probabilities (n, n_classes).
 
-        Softmax of the decision values over the calibrated temperature, none below `floor_`.
+        Softmax of the decision values divided by the temperature, none below `floor_`.
         """
         return self._probabilities(X, "predict_proba", confounds)
 
@@ -203,33 +203,33 @@ class KernelClassifier(ClassifierMixin, KernelModel):
     def predict_set(
         self, X: Any, confidence: float = 0.9, method: str = "jackknife+", *, cv: Any = None
     ) -> np.ndarray:
-        """Sets of classes that hold the labels of new rows, without a second set of data.
+        """Prediction sets that contain the labels of new rows, without an extra calibration set.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (m, n_features)
             New rows, or their kernel with the training rows for ``kernel="precomputed"``.
         confidence : float, default=0.9
-            The share of new rows whose label should be in the set, 1 - α.
+            The desired coverage, 1 - α: the share of new rows whose label is in the set.
         method : {"jackknife+", "cv+", "jackknife-minmax", "full"}, default="jackknife+"
-            What is guaranteed for rows that are exchangeable with the training rows and for
-            parameters that were not tuned on them: "full" and "jackknife-minmax" hold at least
-            1 - α of the labels, "jackknife+" at least 1 - 2α, "cv+" at least 1 - 2α - √(2/n). Where
-            `fit` was given groups, whole groups are left out and counted.
+            Guarantees for rows that are exchangeable with the training rows, and for parameters
+            that were not tuned on them: the coverage is at least 1 - α for "full" and
+            "jackknife-minmax", 1 - 2α for "jackknife+", and 1 - 2α - √(2/n) for "cv+". If `fit` was
+            given groups, whole groups are left out and counted.
         cv : int, splitter or iterable of splits, default=None
-            The folds of "cv+", which leave out every row once: by default those of the estimator's
-            own `cv`, else ten at random.
+            The folds of "cv+", which leave out every row once; by default those of the estimator's
+            `cv`, else ten random folds.
 
         Returns
         -------
         array of bool, shape (m, n_classes)
-            Whether each of `classes_` is in the set. A set with several classes says that the model
-            cannot tell them apart there, an empty one that the row is like none.
+            Whether each of `classes_` is in the set. If a set contains several classes, the model
+            cannot decide between them; if it is empty, the row is unlike all classes.
 
         Notes
         -----
         Classes are compared by decision values before calibration: by how far the best other class
-        lies above them. Exact: what n refits give (k for "cv+").
+        is above them. Exact: equal to n refits (k for "cv+").
 
         Examples
         --------
@@ -246,7 +246,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
         decision = self._predicted(X, method, confounds)
-        # decisions have been moved already
+        # decisions have already been shifted
         shift = np.zeros(len(self.classes_))
         isotonic = used(self, "calibration") == "isotonic"
         steps = to_numpy(self.isotonic_) if isotonic else None

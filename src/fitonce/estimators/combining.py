@@ -1,4 +1,4 @@
-"""What committees share: candidates tried, weighed by their held-out outputs, and fitted."""
+"""What committees share: candidates are tried, weighted by their held-out outputs, and fitted."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
 
 
 class KernelCommittee(SeveralModels):
-    """Shared by the committees; not for direct use."""
+    """Base class of the committees; not for direct use."""
 
-    __fitonce_route__ = "members and their weights are found on each training set"
-    takes: ClassVar[tuple[type, ...]] = ()  # what members may be
+    __fitonce_route__ = "members and their weights are chosen on each training set"
+    takes: ClassVar[tuple[type, ...]] = ()  # allowed classes of members
     default: ClassVar[type] = KernelModel
     multi_output: ClassVar[bool] = False
     members_: list[Any]
@@ -48,17 +48,17 @@ class KernelCommittee(SeveralModels):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, confounds: Any = None
     ) -> Self:
-        """Try all candidates, weigh them by their held-out outputs, and fit those with a weight.
+        """Try all candidates, weight them by their held-out outputs, and fit those with a weight.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Training rows, or the square kernel matrix where all members have
+            Training rows, or the square kernel matrix if all members have
             ``kernel="precomputed"``.
         y : array-like of shape (n_samples,)
             Labels of any type; for regression numbers, also of shape (n_samples, n_targets).
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row; rows of weight 0 do not train.
+            Weight 2 equals a repeated row; rows with zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
             Groups for ``cv``; with ``cv=None``, whole groups are left out together.
         confounds : None
@@ -102,10 +102,10 @@ class KernelCommittee(SeveralModels):
         training: Training,
         folds: Folds | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The weights of the candidates, and how well each does by itself."""
+        """The weights of the candidates, and the score of each alone."""
 
     def estimators(self) -> list[Any]:
-        """The estimators given, or the default ones; errors where they cannot be members."""
+        """The given estimators, or the default ones; raises errors if they cannot be members."""
         if self.members is None:
             return default_members(self.default)
         if isinstance(self.members, (str, BaseEstimator)) or not hasattr(self.members, "__iter__"):
@@ -114,13 +114,13 @@ class KernelCommittee(SeveralModels):
             )
         given = list(self.members)
         if not given:
-            raise ValueError("members must name at least one estimator, got an empty list.")
+            raise ValueError("members must contain at least one estimator, got an empty list.")
         for member in given:
             self._check_member(member)
         if len({member.kernel == "precomputed" for member in given}) > 1:
             raise ValueError(
                 "members must all take rows or all take a kernel matrix: kernel='precomputed' "
-                "cannot go with other kernels."
+                "cannot be combined with other kernels."
             )
         return given
 
@@ -128,40 +128,41 @@ class KernelCommittee(SeveralModels):
         name, names = type(member).__name__, " or ".join(kind.__name__ for kind in self.takes)
         if not issubclass(type(member), self.takes):
             raise TypeError(
-                f"members of a {type(self).__name__} must be estimators of the kind {names}, got "
-                f"{name} instead: their held-out outputs come in closed form."
+                f"members of a {type(self).__name__} must be of type {names}, got {name} instead: "
+                "their held-out outputs have a closed form."
             )
         if member.cv is not None:
             raise ValueError(
-                f"a member has cv={member.cv!r}, but all members must be judged on the same "
-                "held-out rows: give cv to the committee."
+                f"a member has cv={member.cv!r}, but all members must be evaluated on the same "
+                "held-out rows: pass cv to the committee instead."
             )
         drawn = isinstance(member.landmarks, (int, np.integer))
         if drawn and not isinstance(member.random_state, (int, np.integer)):
             raise ValueError(
                 "a member with a number of landmarks needs an integer random_state, got "
-                f"{member.random_state!r} instead: its fit must draw those by which it was judged."
+                f"{member.random_state!r} instead: its fit must use the landmarks that were "
+                "evaluated."
             )
         if getattr(member, "calibration", "") is None and not hasattr(member, "predict_proba"):
             raise ValueError(
-                f"a {name} with calibration=None has no probabilities to be combined: use "
+                f"a {name} with calibration=None has no probabilities to combine: use "
                 '"temperature", "sigmoid" or "isotonic".'
             )
 
-    # ---- what it is ----------------------------------------------------------------------------
+    # ---- description ---------------------------------------------------------------------------
 
     @property
     def names_(self) -> list[str]:
-        """The members in a few words each."""
+        """Short descriptions of the members."""
         return [self.candidates_["name"][k] for k in self._place]
 
     def describe(self, most: int | None = None) -> str:
-        """Who is in the committee, with what weight, in words.
+        """Describe the members and their weights.
 
         Parameters
         ----------
         most : int, default=None
-            How many of the members are named, the heaviest first; all if None.
+            Number of members to list, largest weights first; None lists all.
         """
         check_is_fitted(self)
         weights, names = self.weights_.tolist()[:most], self.names_[:most]
@@ -196,13 +197,13 @@ class KernelCommittee(SeveralModels):
 
 
 def default_members(kind: type) -> list[Any]:
-    """A small committee: kernels of different kinds, whose widths and alphas are all candidates."""
+    """A small committee with different kernels, whose widths and alphas are all candidates."""
     return [kind(**given) for given in DEFAULT_KERNELS if given["kernel"] in PARAMETERS]
 
 
 def member_name(estimator: Any, parameters: dict[str, Any], kind: bool) -> str:
-    """A candidate in a few words, such as "rbf, gamma=0.5, alpha=2"; with the `kind` of estimator
-    before them, where there are several.
+    """A short description, such as "rbf, gamma=0.5, alpha=2"; preceded by the class of the
+    estimator if there are several.
     """
     kernel = parameters.get("kernel", estimator.kernel)
     named = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", None)

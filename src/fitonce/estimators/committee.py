@@ -1,4 +1,4 @@
-"""Committees: several models combined by what they say of rows they have not seen."""
+"""Committees: several models combined by their held-out outputs."""
 
 from __future__ import annotations
 
@@ -23,47 +23,48 @@ from .several import TINY, ByProbabilities
 
 
 class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
-    """Classifiers combined by their held-out probabilities.
+    """Combine classifiers, weighted by their held-out probabilities.
 
-    Every kernel that the members' searches try, at its best alpha, is a candidate with
-    leave-one-out probabilities in closed form. Candidate k gives row i the probability p_k(i) of
-    its true class; weights w on the simplex are sought that make Σ_i log Σ_k w_k p_k(i) large.
+    All kernels that the searches of the members try, each at its best alpha, are candidates with
+    leave-one-out probabilities in closed form. Let p_k(i) be the probability that candidate k
+    assigns to the true class of row i. Weights w on the simplex are chosen to maximize Σ_i log Σ_k
+    w_k p_k(i).
     Candidates with little weight are dropped, and the others predict together,
 
         p(x) ∝ (Σ_k w_k p_k(x))^(1/T)
 
-    A mixture of well calibrated probabilities is too cautious; the temperature T of its held-out
-    probabilities mends that.
+    A mixture of well calibrated probabilities is underconfident. The temperature T, fitted to its
+    held-out probabilities, corrects this.
 
     Parameters
     ----------
     members : list of estimators, default=None
-        `KernelFisherDiscriminant` and `LeastSquaresSVC`, with fixed parameters or with what is to
-        be tuned. None is a small committee of discriminants with different kernels.
+        `KernelFisherDiscriminant` and `LeastSquaresSVC`, with fixed or tuned parameters. None gives
+        a small committee of discriminants with different kernels.
     cv : int, splitter, iterable of splits or None, default=None
-        Where the held-out probabilities of all members come from: leave-one-out if None
-        (leave-one-group-out when groups are given). Members that learn more than a closed
-        form can leave out (``metric="learn"``, ``refine=True``) are judged by the splits of `cv`,
-        or by five folds in which they have learned on the training rows.
+        The splits for the held-out probabilities of all members: leave-one-out if None
+        (leave-one-group-out if groups are given). Members that learn more than a closed form can
+        leave out (``metric="learn"``, ``refine=True``) are evaluated with the splits of `cv`, or
+        with five folds in which they learn on the training rows.
     n_jobs : int or None, default=None
-        How many of `members` are searched at the same time, through joblib.
+        Number of `members` searched in parallel with joblib.
 
     Attributes
     ----------
     members_ : list of estimators
-        Those with a weight, fitted on all rows; the heaviest first.
+        The members with a weight, fitted on all rows; largest weights first.
     weights_ : array of shape (n_members,)
-        Their weights, which add up to one.
+        Weights of the members; they sum to one.
     candidates_ : dict
-        What was tried: ``name``, ``score`` (minus the held-out log-loss of each by itself) and
+        All candidates: ``name``, ``score`` (minus the held-out log-loss of each alone) and
         ``weight``.
     classes_ : array of shape (n_classes,)
     temperature_, floor_ : float
-        The temperature of the mixture and its least probability.
+        The temperature of the mixture and its smallest probability.
     held_out_proba_ : array of shape (n_samples, n_classes)
-        The mixture of the members' held-out probabilities, each calibrated on other rows than its
-        own. The weights have seen all rows: use `cross_val_predict` for probabilities of which
-        nothing has seen the row.
+        The mixture of the held-out probabilities of the members, each calibrated on other rows.
+        The weights depend on all rows. For probabilities that do not depend on the row at all, use
+        `cross_val_predict`.
     best_score_ : float
         Minus the log-loss of `held_out_proba_`.
     n_features_in_, feature_names_in_
@@ -71,12 +72,12 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
 
     Notes
     -----
-    In cross-validation every training set finds its own members and weights (route "per-fold");
-    a permutation test fits the committee for every labelling and says so. `decision_function` is
-    log p for several classes and log(p_1/p_0) for two, so that it agrees with `predict`.
+    In cross-validation, every training set chooses its own members and weights (route "per-fold").
+    A permutation test fits the committee for every labeling, with a warning. `decision_function`
+    is log p for several classes and log(p_1/p_0) for two, so that it agrees with `predict`.
 
-    Cost: one decomposition for each kernel tried, O(n³), as in the members' own searches; a
-    candidate costs O(n²) beyond that.
+    Cost: one decomposition for each kernel, O(n³), as in the searches of the members; each
+    candidate adds O(n²).
 
     Examples
     --------
@@ -110,8 +111,9 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
         usable = (weights > 0) & np.all([_has_own(one, labels) for one in pool], axis=0)
         if not usable.any():
             raise ValueError(
-                "no row has a held-out probability of its own class: every split of cv leaves its "
-                "test rows without their class. Use a cv whose training sets have all classes."
+                "no row has a held-out probability of its own class: in every split of cv, the "
+                "class of the test rows is missing from the training rows. Use a cv whose training "
+                "sets have all classes."
             )
         part = calibration_parts(labels, usable, folds)
         p = np.empty((len(pool), training.n_samples, len(self.classes_)))
@@ -146,7 +148,7 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
         return self._decisions(self.held_out_proba_)
 
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities (n, n_classes): the mixture of the members', at its temperature."""
+        """Class probabilities (n, n_classes): the mixture of the members, at its temperature."""
         check_is_fitted(self)
         p = self._mixture([member.predict_proba(X) for member in self.members_])
         log_p = np.log(np.maximum(to_numpy(p), TINY))
@@ -155,39 +157,39 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
 
 
 class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
-    """Kernel ridge models combined by their held-out predictions.
+    """Combine kernel ridge models, weighted by their held-out predictions.
 
-    Every kernel that the members' searches try, at its best alpha, is a candidate with
-    leave-one-out predictions f_k in closed form. Weights w on the simplex minimise the squared
-    error of the held-out mixture, Σ_i (y_i - Σ_k w_k f_k(i))²; candidates without weight are
+    All kernels that the searches of the members try, each at its best alpha, are candidates with
+    leave-one-out predictions f_k in closed form. Weights w on the simplex minimize the squared
+    error of the held-out mixture, Σ_i (y_i - Σ_k w_k f_k(i))². Candidates without weight are
     dropped.
 
     Parameters
     ----------
     members : list of estimators, default=None
-        `KernelRidge`, with fixed parameters or with what is to be tuned. None is a small committee
-        of different kernels.
+        `KernelRidge` estimators, with fixed or tuned parameters. None gives a small committee with
+        different kernels.
     cv : int, splitter, iterable of splits or None, default=None
-        Where the held-out predictions of all members come from: leave-one-out if None
-        (leave-one-group-out when groups are given). Members that learn more than a closed
-        form can leave out (``metric="learn"``, ``refine=True``) are judged by the splits of `cv`,
-        or by five folds in which they have learned on the training rows.
+        The splits for the held-out predictions of all members: leave-one-out if None
+        (leave-one-group-out if groups are given). Members that learn more than a closed form can
+        leave out (``metric="learn"``, ``refine=True``) are evaluated with the splits of `cv`, or
+        with five folds in which they learn on the training rows.
     n_jobs : int or None, default=None
-        How many of `members` are searched at the same time, through joblib.
+        Number of `members` searched in parallel with joblib.
 
     Attributes
     ----------
     members_ : list of estimators
-        Those with a weight, fitted on all rows; the heaviest first.
+        The members with a weight, fitted on all rows; largest weights first.
     weights_ : array of shape (n_members,)
-        Their weights, which add up to one. Several targets share them; each target counts in units
-        of its standard deviation.
+        Weights of the members; they sum to one. Several targets share them, each scaled by its
+        standard deviation.
     candidates_ : dict
-        What was tried: ``name``, ``score`` (minus the held-out squared error of each by itself, in
+        All candidates: ``name``, ``score`` (minus the held-out squared error of each alone, in
         units of the variance) and ``weight``.
     held_out_prediction_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The mixture of the members' held-out predictions. The weights have seen all rows: use
-        `cross_val_predict` for predictions of which nothing has seen the row.
+        The mixture of the held-out predictions of the members. The weights depend on all rows. For
+        predictions that do not depend on the row at all, use `cross_val_predict`.
     best_score_ : float
         Minus the squared error of `held_out_prediction_`, in units of the variance.
     n_features_in_, feature_names_in_
@@ -244,12 +246,12 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
 
 
 def as_came(output: np.ndarray, training: Training) -> Array:
-    """An output where the rows live."""
+    """An output on the device of the rows."""
     return output if training.namespace == "numpy" else asarray_like(output, training.X)
 
 
 def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
-    """Whether each row has a held-out output that says something of its own class."""
+    """Whether each row has a held-out output for its own class."""
     held_out = candidate.held_out
     if held_out.ndim == 1:
         return np.asarray(np.isfinite(held_out))
@@ -258,6 +260,6 @@ def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
 
 
 def equal_shares(pool: Sequence[Candidate]) -> np.ndarray:
-    """To begin with, each estimator given has the same weight, which its candidates share."""
+    """Starting values: each given estimator has the same weight, shared by its candidates."""
     numbers = np.array([one.number for one in pool])
     return np.asarray(1.0 / np.bincount(numbers)[numbers] / len(np.unique(numbers)))

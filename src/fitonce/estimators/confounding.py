@@ -1,8 +1,8 @@
-"""Confounds as they come: numbers and categories, coded as columns; and what does not go with them.
+"""Confounds: numbers and categories, coded as columns; and what cannot be combined with them.
 
-Numbers stay as they are, categories become one column for each level. A level that was not there in
-the fit has zeros everywhere, and a regression on the levels that were gives it the mean of theirs
-(least norm, as scikit-learn's LinearRegression on the same columns).
+Numbers stay unchanged, categories become one column per level. A level that was not in the fit has
+zeros everywhere, and the regression on the known levels gives it their mean (minimum norm, as
+scikit-learn's LinearRegression on the same columns).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ MEANINGS = ("remove", "include", "columns")
 
 @dataclass(frozen=True)
 class Coding:
-    """How confounds are coded: the name of each, and its levels, None for numbers."""
+    """How confounds are coded: the name of each, and its levels; None for numbers."""
 
     names: tuple[str, ...]
     levels: tuple[tuple[str, ...] | None, ...]
 
     def coded(self, columns: list[np.ndarray]) -> np.ndarray:
-        """Numbers (n, q) of the confounds, one column for each number and each level."""
+        """The confounds as numbers (n, q), one column for each numeric confound and each level."""
         parts = [
             _as_number(name, column)[:, None]
             if levels is None
@@ -43,13 +43,13 @@ class Coding:
 
     @property
     def words(self) -> str:
-        """The confounds by name, for texts."""
+        """The names of the confounds, for messages."""
         listed = list(self.names)
         return listed[0] if len(listed) == 1 else f"{', '.join(listed[:-1])} and {listed[-1]}"
 
 
 def coding_of(confounds: Any, n_samples: int) -> tuple[Coding, np.ndarray]:
-    """The coding of confounds, and the numbers (n, q) that it makes of them."""
+    """The coding of confounds, and the coded numbers (n, q)."""
     names, columns = _columns(confounds, n_samples, "fit")
     levels = tuple(
         tuple(np.unique(_texts(column)).tolist()) if _is_category(column) else None
@@ -60,8 +60,8 @@ def coding_of(confounds: Any, n_samples: int) -> tuple[Coding, np.ndarray]:
 
 
 def discrete_levels(confounds: Any, n_samples: int) -> np.ndarray | None:
-    """A number for each combination of levels (n,) where all confounds are discrete: categories,
-    truth values, or numbers of which there are two. None where one is not.
+    """An index for each combination of levels (n,) if all confounds are discrete: categories,
+    booleans, or numbers with two values. None otherwise.
     """
     _, columns = _columns(confounds, n_samples, "fit")
     numbers = []
@@ -73,20 +73,20 @@ def discrete_levels(confounds: Any, n_samples: int) -> np.ndarray | None:
 
 
 def new_confounds(model: Any, confounds: Any, n_samples: int, method: str) -> np.ndarray | None:
-    """The confounds of new rows (m, q) as the fit coded its own; None where it had none."""
+    """The confounds of new rows (m, q), coded as in the fit; None if it had none."""
     coding: Coding | None = getattr(model, "confounds_", None)
     name = type(model).__name__
     if coding is None:
         if confounds is None:
             return None
         raise ValueError(
-            f"{name}.{method}() was given confounds, but the model was fitted without: its "
+            f"{name}.{method}() got confounds, but the model was fitted without them, so its "
             "predictions do not depend on them. Fit with confounds=, or leave them out here."
         )
     if confounds is None:
         raise ValueError(
             f"{name}.{method}() needs the confounds of these rows ({coding.words}), got None: the "
-            f"model was fitted with them. Pass {method}(X, confounds=...)."
+            f"model was fitted with confounds. Pass {method}(X, confounds=...)."
         )
     names, columns = _columns(confounds, n_samples, method)
     if len(columns) != len(coding.names):
@@ -96,8 +96,8 @@ def new_confounds(model: Any, confounds: Any, n_samples: int, method: str) -> np
         )
     if hasattr(confounds, "columns") and names != coding.names:
         raise ValueError(
-            f"confounds must have the columns of the fit in their order, {list(coding.names)}, got "
-            f"{list(names)} instead."
+            f"confounds must have the columns of the fit in the same order, {list(coding.names)}, "
+            f"got {list(names)} instead."
         )
     return coding.coded(columns)
 
@@ -105,7 +105,7 @@ def new_confounds(model: Any, confounds: Any, n_samples: int, method: str) -> np
 def _columns(
     confounds: Any, n_samples: int, method: str
 ) -> tuple[tuple[str, ...], list[np.ndarray]]:
-    """Names and columns of a table, an array (n,) or (n, q), or a list."""
+    """Names and columns of a data frame, an array (n,) or (n, q), or a list."""
     if hasattr(confounds, "columns") and hasattr(confounds, "iloc"):
         names = tuple(map(str, confounds.columns))
         columns = [_column(confounds.iloc[:, j]) for j in range(len(names))]
@@ -117,7 +117,7 @@ def _columns(
         A = _column(confounds) if hasattr(confounds, "iloc") else np.asarray(to_numpy(confounds))
         if A.ndim not in (1, 2):
             raise ValueError(
-                f"confounds must be a table, or an array of shape (n_samples,) or (n_samples, "
+                f"confounds must be a data frame, or an array of shape (n_samples,) or (n_samples, "
                 f"n_confounds), got {A.ndim} dimensions instead."
             )
         columns = [A] if A.ndim == 1 else list(A.T)
@@ -138,7 +138,7 @@ def _columns(
 
 
 def _column(series: Any) -> np.ndarray:
-    """A column of a table; its categories as text, whatever they are made of."""
+    """A column of a data frame; its categories as strings."""
     if str(getattr(series, "dtype", "")) != "category":
         return np.asarray(series)
     as_objects = np.asarray(series.astype(object), dtype=object)
@@ -146,7 +146,7 @@ def _column(series: Any) -> np.ndarray:
 
 
 def _settled(column: np.ndarray) -> np.ndarray:
-    """Objects that are all numbers, as numbers."""
+    """Objects that are all numbers, converted to numbers."""
     numbers = column.dtype.kind == "O" and all(
         isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         for value in column
@@ -162,9 +162,8 @@ def _texts(column: np.ndarray) -> np.ndarray:
     missing = [value is None or value != value for value in column.tolist()]
     if any(missing):
         raise ValueError(
-            f"confounds have no value in row {int(np.argmax(missing))}: nothing can be removed "
-            "there. Fill it in (a level of its own, such as 'unknown', for a category), or leave "
-            "the row out."
+            f"confounds are missing in row {int(np.argmax(missing))}. Fill in the value (for a "
+            "category, use a separate level such as 'unknown'), or leave out the row."
         )
     return column.astype(str)
 
@@ -174,66 +173,67 @@ def _as_number(name: str, column: np.ndarray) -> np.ndarray:
         numbers = column.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(
-            f"the confound {name!r} was a number in the fit, got {column[0]!r} instead."
+            f"the confound {name!r} was numeric in the fit, got {column[0]!r} instead."
         ) from None
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise ValueError(
-            f"the confound {name!r} contains NaN or infinity (row {int(np.argmax(bad))}): fill it "
-            "in, or leave the row out."
+            f"the confound {name!r} contains NaN or infinity (row {int(np.argmax(bad))}): fill in "
+            "the value, or leave out the row."
         )
     return numbers
 
 
 DONE = {
     "remove": "regressed out of the features on every training set",
-    "include": "included as predictors without a penalty",
+    "include": "included as unpenalized predictors",
     "columns": "regressed out of the columns on every training set",
 }
 
 
 def confounded_words(estimator: Any, confounds: Any, n_samples: int) -> str:
-    """The confounds and what is done with them, "" where there are none."""
+    """The confounds and how they are used; empty if there are none."""
     if confounds is None:
         return ""
     model = estimator[-1] if hasattr(estimator, "steps") else estimator
     return f"{coding_of(confounds, n_samples)[0].words}, {DONE[model.confounding]}"
 
 
-# ---- what does not go with them ------------------------------------------------------------------
+# ---- what cannot be combined with them -----------------------------------------------------------
 
 
 def check_confounded(estimator: Any, X: Any) -> None:
-    """Refuse what has no meaning, or no closed form, with confounds."""
+    """Refuse what is not defined, or has no closed form, with confounds."""
     name, meaning = type(estimator).__name__, estimator.confounding
     intercept = getattr(estimator, "fit_intercept", True)
     if intercept is not True:
         raise ValueError(
-            f"{name} with confounds needs fit_intercept=True, got {intercept!r} instead: they are "
-            "regressed out together with the mean."
+            f"{name} with confounds needs fit_intercept=True, got {intercept!r} instead: confounds "
+            "are regressed out together with the mean."
         )
     if estimator.refine:
         raise ValueError(f"{name} with confounds has no derivatives: use refine=False.")
     likelihood = ("gcv", "loo_log_density", "marginal_likelihood")
     if isinstance(estimator.criterion, str) and estimator.criterion in likelihood:
         raise ValueError(
-            f"criterion={estimator.criterion!r} looks at the fit of all rows, which confounds are "
-            'part of: use a criterion of held-out rows, such as "squared_error".'
+            f"criterion={estimator.criterion!r} uses the fit of all rows, which is not available "
+            "with "
+            'confounds: use a criterion of held-out rows, such as "squared_error".'
         )
     if is_rows(X):
         raise ValueError(
             f"{name} with confounds needs the rows in memory, got rows in files, blocks or Dask "
-            "collections: gather them, or take a part."
+            "collections: load them into memory, or use a subset."
         )
     if estimator.landmarks is not None and estimator.shared_landmarks == "drop":
         raise ValueError(
-            'confounds do not go with shared_landmarks="drop": use True, or False, which chooses '
-            "landmarks on every training set."
+            'confounds cannot be combined with shared_landmarks="drop": use True, or False, which '
+            "chooses landmarks on every training set."
         )
     if meaning == "columns" and (is_precomputed(estimator.kernel) or _is_sparse(X)):
         raise ValueError(
-            'confounding="columns" takes confounds out of the columns of X, which must be a dense '
-            'array of rows: use confounding="remove", which works on the kernel.'
+            'confounding="columns" needs a dense array X, since it changes the columns of X: use '
+            'confounding="remove", which works on the kernel.'
         )
 
 
@@ -242,11 +242,11 @@ def _is_sparse(X: Any) -> bool:
 
 
 def check_no_confounds(model: Any, what: str) -> None:
-    """Refuse what is not offered for models with confounds."""
+    """Refuse what is not available for models with confounds."""
     if getattr(model, "confounds_", None) is not None:
         raise ValueError(
-            f"{what} is not offered for models with confounds: their held-out values come from "
-            "three models, not from one. Fit without confounds, or use cross_val_predict."
+            f"{what} is not available for models with confounds, whose held-out values come from "
+            "three models. Fit without confounds, or use cross_val_predict."
         )
 
 
@@ -255,7 +255,9 @@ def check_no_confounds(model: Any, what: str) -> None:
 
 @dataclass(frozen=True)
 class ColumnRegression:
-    """Columns of X on confounds, by least squares: X less `predicted` are the residuals."""
+    """Least-squares regression of the columns of X on confounds: X minus `predicted` are the
+    residuals.
+    """
 
     intercept: np.ndarray
     coef: np.ndarray
@@ -274,7 +276,7 @@ class ColumnRegression:
 
 
 def without_columns(model: Any, X: Array, C: np.ndarray | None) -> tuple[Array, Array | None]:
-    """New rows as the fitted model takes them, and the confounds that it still needs."""
+    """New rows in the form that the fitted model takes, and the confounds that it still needs."""
     if C is None:
         return X, None
     if used(model, "confounding") != "columns":

@@ -1,10 +1,11 @@
-r"""How many digits float64 leaves of held-out values, and warnings where they are few.
+r"""The accuracy of held-out values in float64, and warnings if it is low.
 
-Four things take digits. Solving takes eps·λ_max/μ. Landmarks with a very smooth kernel have
-directions that rounding hides, which are left out. And a held-out value is y - ρ, with the rounding
-of y: where kernels are so narrow that no row sees another, and nothing but them makes the value
-(no bias), it is small beside y, and eps·|y|/|y - ρ| of it is rounding. A discriminant uses only the
-share a² of the classes' indicators that the fit explains: eps/a² of its decisions is rounding.
+There are four sources of error. Solving loses eps·λ_max/μ. Landmarks with a very smooth kernel have
+directions that are lost in rounding and are left out. A held-out value is y - ρ, with the rounding
+error of y: if the kernel is so narrow that no row affects another, and there is no bias, the value
+is small relative to y, and its relative error is eps·|y|/|y - ρ|. And a discriminant uses only the
+share a² of the class indicators that the fit explains: the relative error of its decisions is
+eps/a².
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from ..core.readout import Readout
 from ..core.ties import EPSILON
 from ..tuning.problem import Data, Problem
 
-DOUBTFUL = 1e-4  # relative error of held-out values, 1e3·conditioning, above which a fit warns
+DOUBTFUL = 1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger
 
 
 def conditioning_of(
     problem: Problem, mu: float, path: Path | None = None, readout: Readout | None = None
 ) -> float:
-    """The relative error of held-out values that a rounding in the last digit makes.
+    """The relative error of held-out values caused by rounding in the last digit.
 
-    Cost: without a bias one path, unless it is given; with a readout one fit.
+    Cost: without a bias, one path, unless it is given; with a readout, one fit.
     """
     return max(
         problem.smoother.conditioning / mu,
@@ -45,14 +46,14 @@ def warn_if_doubtful(
     if error > DOUBTFUL:
         enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
         warn_numerical(
-            f"alpha={mu:.3g} is very small beside the largest eigenvalue or entry of the kernel "
-            f"matrix: held-out values may be wrong by {min(error, 1.0):.1g} relative to their "
-            f"size. Use an alpha of at least {enough:.3g}."
+            f"alpha={mu:.3g} is very small relative to the largest eigenvalue or entry of the "
+            f"kernel matrix: held-out values may have a relative error of {min(error, 1.0):.1g}. "
+            f"Use an alpha of at least {enough:.3g}."
         )
     if problem.left_out / mu > DOUBTFUL:
         warn_numerical(
             "the kernel of the landmarks is so smooth that some of its directions are lost in "
-            "rounding: the model may differ from that of exact arithmetic by "
+            "rounding: the model may differ from the exact one by "
             f"{min(problem.left_out / mu, 1.0):.1g} relative to its outputs. Use a larger gamma, "
             f"or an alpha of at least {problem.left_out / DOUBTFUL:.3g}."
         )
@@ -60,9 +61,9 @@ def warn_if_doubtful(
     error = 1e3 * EPSILON / share
     if error > DOUBTFUL:
         warn_numerical(
-            "the kernel sees no row from another: without a bias, held-out values are at most "
-            f"{share:.1g} of the targets, and may be wrong by {min(error, 1.0):.1g} relative to "
-            "their size. Use a smaller gamma, or fit_intercept=True."
+            "the kernel is so narrow that no row affects another: without a bias, held-out values "
+            f"are at most {share:.1g} of the targets, and may have a relative error of "
+            f"{min(error, 1.0):.1g}. Use a smaller gamma, or fit_intercept=True."
         )
     explained = _explained(problem, mu, path, readout)
     error = 1e3 * EPSILON / explained
@@ -76,25 +77,25 @@ def warn_if_doubtful(
 
 
 def warn_of_weighted_landmarks(penalty: str | None, data: Data) -> None:
-    """Tell where landmarks with weights are another model than the exact one.
+    """Warn if landmarks with weights give a different model than the exact one.
 
-    The exact dual norm divides the penalty of a row's coefficient by the row's weight. Landmarks
-    are points: they stay when rows leave or change their weights, and all are penalised alike.
+    The exact dual norm divides the penalty of the coefficient of a row by the weight of the row.
+    Landmarks are points: they stay if rows leave or change weights, and all have the same penalty.
     """
     if penalty != "dual" or data.landmarks is None or data.weights is None:
         return
     if np.any(data.weights != 1.0) and np.any(data.landmarks.rows >= 0):
         warnings.warn(
-            'landmarks with penalty="dual" are penalized alike, whatever the weights of their '
-            "rows, which the model of all rows divides by: with weights the two are different "
-            'models. Use penalty="function", where they agree.',
+            'with penalty="dual", all landmarks have the same penalty, while the exact model '
+            "divides the penalty of a row by its weight: with weights, these are different models. "
+            'Use penalty="function", for which they agree.',
             UserWarning,
             stacklevel=depth_inside_package(),
         )
 
 
 def _share(problem: Problem, mu: float, path: Path | None) -> float:
-    """The largest held-out value over the largest target; one with a bias, which is no smaller."""
+    """The largest held-out value relative to the largest target; one if there is a bias."""
     if problem.fit_intercept is not False or not problem.reads_path:
         return 1.0
     xp = namespace(problem.targets)

@@ -22,193 +22,195 @@ from .setup import Labels
 
 
 class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelClassifier):
-    """Kernel Fisher discriminant analysis: classifier and transformer, two and many classes.
+    """Kernel Fisher discriminant analysis for two or more classes: classifier and transformer.
 
-    It finds the directions in feature space that maximise the scatter between the classes over the
-    scatter within them plus alpha, S_b W = (S_w + alpha I) W Λ, and classifies by the LDA rule on
-    the projections: nearest class centroid in within-class standard deviations, with the log-priors
-    added. It is solved as least squares on class indicators (optimal scoring), so one
-    eigendecomposition of the kernel matrix gives the held-out predictions of all rows, for every
-    alpha, exactly. Kernel width and alpha are chosen by `criterion` of these predictions.
+    It finds the directions in feature space that maximize the between-class scatter relative to the
+    within-class scatter plus alpha, S_b W = (S_w + alpha I) W Λ. It classifies with the LDA rule
+    on the projections: nearest class centroid in within-class standard deviations, plus the
+    log-priors. The problem is solved as least squares on class indicators (optimal scoring), so
+    one eigendecomposition of the kernel matrix gives the exact held-out predictions of all rows
+    for every alpha. Kernel width and alpha are tuned by the `criterion` of these predictions.
 
     Parameters
     ----------
     kernel : str, list of str, callable or KernelSum, default="rbf"
         "linear", "rbf", "laplacian", "exponential", "matern32", "matern52", "poly", "cosine",
         "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns the matrix of all
-        pairs; each entry must depend on its two rows only. A list of names is one of candidates,
+        pairs; each entry must depend only on its two rows. With a list of names, the kernels are
         compared by `criterion`, each with its own widths; "tune" compares "rbf", "exponential",
-        "laplacian", "linear" and "poly". Landmarks are chosen by the first of them. Several kernels
-        with weights are a `fitonce.KernelSum`.
+        "laplacian", "linear" and "poly". Landmarks are chosen with the first kernel. For a weighted
+        sum of several kernels, pass a `fitonce.KernelSum`.
     gamma : float, array (n_features,), "tune", "scale", "auto" or None, default="tune"
-        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); 1/length scale of
-        "exponential" (exp(-gamma ‖x-x'‖)) and of the Matérn kernels. "tune" chooses a
-        power of two by held-out predictions, with one decomposition for each value tried. An array
-        (`rbf` only) is one value per feature, not a list of candidates; ``metric="diagonal"`` finds
-        weights of the features. "auto" and None are 1/n_features, "scale" is 1/(n_features ·
-        variance of X).
+        Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); for "exponential"
+        (exp(-gamma ‖x-x'‖)) and the Matérn kernels, 1/length scale. "tune" chooses a power of two
+        by held-out predictions, with one decomposition for each value. An array (`rbf` only) has
+        one value per feature and is not a list of candidates; to learn weights of the features, use
+        ``metric="diagonal"``. "auto" and None are 1/n_features, "scale" is 1/(n_features · variance
+        of X).
     degree, coef0 : float or "tune", default=3 and 1
-        Parameters of the polynomial and (coef0) sigmoid kernels. "tune", for the polynomial kernel,
+        Parameters of the polynomial and (coef0) sigmoid kernels. For the polynomial kernel, "tune"
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
     metric : {None, "learn", "full", "diagonal"} or array, default=None
-        A metric M in which the distances of a kernel are taken, (x-x')ᵀM(x-x'); for `rbf`,
-        `exponential` and the Matérn kernels. "full" learns a matrix, "diagonal" a weight for each
-        feature, "learn" the better of both, from the gradients of the fitted model. It is kept only
-        if it pays in five folds (those of `cv` or whole groups, if given) in which it is learned on
-        the training rows. Held-out outputs are then those of these folds. Landmarks stay those of
-        the fit, in every fold. An array is used as it is: a matrix, or its diagonal.
+        A metric M for the distances in the kernel, (x-x')ᵀM(x-x'); for `rbf`, `exponential` and the
+        Matérn kernels. "full" learns a matrix, "diagonal" a weight for each feature, "learn" takes
+        the better of both. They are learned from the gradients of the fitted model. A learned
+        metric is kept only if it improves the predictions in five folds (or those of `cv`, or whole
+        groups, if given), in which it is learned on the training rows. The held-out outputs then
+        come from these folds. Landmarks are those of the fit in every fold. An array is used as
+        given: a matrix, or its diagonal.
     alpha : float, array of candidates or "tune", default="tune"
-        Regularisation, the μ of the papers; added to the eigenvalues of the centred kernel matrix.
-        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, except where
-        that is below double precision.
+        Regularization, the μ of the papers; added to the eigenvalues of the centered kernel matrix.
+        "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, except values
+        below double precision.
     penalty : {"function", "dual", "tune"}, default="function"
-        "function" regularises S_w + alpha I in feature space; "dual" penalises the dual
-        coefficients, as Mika et al. do; "tune" tries both.
+        "function" regularizes S_w + alpha I in feature space; "dual" penalizes the dual
+        coefficients, as in Mika et al.; "tune" tries both.
     criterion : str, scorer or callable, default="auto"
-        The held-out loss by which tuned parameters and candidates are chosen. "auto" is
-        "squared_error+brier" for two classes and "brier" for more. "brier" and "log_loss": of class
-        probabilities at the best temperature of each candidate; "squared_error": of the targets
-        (PRESS); "squared_error+brier": the Brier score of the n rows and the squared error as if of
-        50 more, each over what the class frequencies alone have; "smoothed_error": mean of
-        σ(-compression · margin), margins in units in which the class centroids lie at ±1; "error",
-        "balanced_error": rows misclassified; "auc": 1 less the area under the ROC curve. Or one of
-        scikit-learn's scorers, by name ("accuracy", "roc_auc", …) or as an object, or a callable
-        ``criterion(y, held_out_decision)`` that returns a score; higher is better for these.
+        The held-out loss for choosing tuned parameters and candidates. "auto" is
+        "squared_error+brier" for two classes and "brier" for more. "brier" and "log_loss": loss of
+        the class probabilities at the best temperature of each candidate; "squared_error": squared
+        error of the targets (PRESS); "squared_error+brier": the Brier score of the n rows plus the
+        squared error with the weight of 50 rows, each relative to the loss of the class frequencies
+        alone; "smoothed_error": mean of σ(-compression · margin), with margins scaled so that the
+        class centroids are at ±1; "error", "balanced_error": misclassified rows; "auc": 1 minus the
+        area under the ROC curve. Or a scikit-learn scorer, by name ("accuracy", "roc_auc", …) or as
+        an object, or a callable ``criterion(y, held_out_decision)`` that returns a score; for
+        these, higher is better.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
-        Whether the criterion is computed once over all held-out rows, or within each split of `cv`
-        and then averaged. Leave-one-out has one row per split and needs True for "auc",
-        "balanced_error" and the calibrated criteria to mean anything.
+        Whether to compute the criterion once over all held-out rows, or within each split of `cv`
+        and then average. Leave-one-out has one row per split and needs True for "auc",
+        "balanced_error" and the calibrated criteria.
     refine : bool, default=False
-        Whether to move from the best point of the lattice to the bottom of its valley: gamma by
-        gradient or line search, alpha by Newton's method where the criterion has derivatives.
-        Candidates given as an array are left as they are.
+        Whether to continue from the best point of the lattice to the local minimum: gamma by
+        gradient or line search, alpha by Newton's method if the criterion has derivatives.
+        Candidates given as an array are not refined.
     search : {"auto", "full"}, default="auto"
-        How a tuned gamma is looked for. "full" tries the lattice on all rows. "auto" does so below
-        1000 rows; with more it tries the lattice on a sample of them, then walks on all rows from
-        the best gamma to better neighbours.
+        How to tune gamma. "full" tries the whole lattice on all rows. "auto" does so below 1000
+        rows; with more rows, it tries the lattice on a sample and then moves from the best gamma to
+        better neighbors on all rows.
     cv : int, splitter, iterable of splits or None, default=None
-        Where held-out values come from, for tuning, for calibration and for `held_out_decision_`:
-        leave-one-out if None (leave-one-group-out when groups are given).
+        The splits for held-out values, which are used for tuning, calibration and
+        `held_out_decision_`. None means leave-one-out (leave-one-group-out if groups are given).
     priors : array-like of shape (n_classes,), default=None
-        Class priors; None takes the (weighted) class frequencies of the training rows.
+        Class priors; None uses the (weighted) class frequencies of the training rows.
     calibration : {"temperature", "sigmoid", "isotonic", None}, default="temperature"
-        How `predict_proba` is made, always from held-out decision values: one temperature; a
+        How `predict_proba` is calibrated, always with held-out decision values: one temperature; a
         temperature and a shift for each class, which also moves the threshold of `predict` and
-        `decision_function` (Platt's sigmoid for two classes); or a non-decreasing step function
-        after that (for more than two classes, of the largest probability). None takes the LDA
-        posterior as it is.
+        `decision_function` (Platt's sigmoid for two classes); or, in addition, a non-decreasing
+        step function (for more than two classes, of the largest probability). None uses the LDA
+        posterior without calibration.
     readout : {"lda", "centroid", "softmax"}, default="lda"
-        How decisions are made of the projections on the discriminant axes. "lda": nearest class
-        centroid, with the log-priors. "centroid": nearest class centroid, all classes alike.
-        "softmax": the rule of "lda", corrected by a softmax regression on the held-out projections,
-        which may find a class that lies between others. `priors` can be given with "lda" only.
-        Parameters are tuned as for "lda".
+        How to classify from the projections on the discriminant axes. "lda": nearest class
+        centroid, with the log-priors. "centroid": nearest class centroid, with equal weights for
+        all classes. "softmax": the rule of "lda", corrected by a softmax regression on the held-out
+        projections, which can detect a class that lies between others. `priors` can only be given
+        with "lda". Parameters are tuned as for "lda".
     fit_intercept : bool, "penalized" or "coefficient", default=True
-        A free bias b; none; or one that is penalised. All but the first are for comparison with
-        papers: the between-class scatter is then taken about the origin of the feature space, and
-        the axis whose class scores lie nearest to a constant is left out (Treder 2019).
-        "penalized" adds one to the kernel, so that b is the sum of the dual coefficients: a
-        penalty alpha b² with ``penalty="function"``, none of its own with ``penalty="dual"``.
-        "coefficient", for ``penalty="dual"`` only, penalises b like every dual coefficient (Saadi
-        et al. 2007, section 3.4).
+        A free bias b, no bias, or a penalized bias. All but the first are for comparison with
+        papers: the between-class scatter is then computed about the origin of the feature space,
+        and the axis whose class scores are closest to a constant is left out (Treder 2019).
+        "penalized" adds one to the kernel, so that b is the sum of the dual coefficients; its
+        penalty is alpha b² with ``penalty="function"``, and there is no separate penalty with
+        ``penalty="dual"``. "coefficient", only for ``penalty="dual"``, penalizes b like every dual
+        coefficient (Saadi et al. 2007, section 3.4).
     n_components : int, default=None
-        Number of axes that `transform` gives, at most n_classes - 1.
+        Number of axes that `transform` returns, at most n_classes - 1.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
-        Points that stand for the training rows: the model is a sum of kernels at these only, and
-        nothing of size n×n is formed. A number of them, chosen from the training rows by
+        Points that represent the training rows: the model is a sum of kernels at these points only,
+        and no n×n matrix is formed. Either a number of landmarks, chosen from the training rows by
         `landmark_method`, or the points themselves. With ``penalty="function"`` this is the Nyström
-        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows like n·m²,
-        memory like n.
+        approximation, with ``penalty="dual"`` a sparse kernel expansion. Time grows as n·m², memory
+        as n.
     landmark_method : {"uniform", "kmeans", "leverage", "cholesky", "greedy"}, default="uniform"
-        How a number of landmarks is chosen: rows at random; the centres of clusters; rows at random
-        by approximate leverage; rows that the others describe worst (pivoted Cholesky); forward
-        selection by leave-one-out squared error. Above a few thousand rows all of them look at a
-        random sample.
+        How to choose landmarks if a number is given: rows at random; the centers of clusters; rows
+        at random with probabilities from approximate leverage; the rows that are described worst by
+        the others (pivoted Cholesky); forward selection by leave-one-out squared error. Above a few
+        thousand rows, all methods use a random sample.
     shared_landmarks : bool or "drop", default=False
-        What happens to a number of landmarks in cross-validation. False: every training set chooses
-        its own, as a refit does. True: they are chosen once, on all rows. "drop": the same, but a
-        landmark that is itself a test row is left out of that fold's model. The held-out values
-        that `fit` itself uses always share the landmarks of the fit, and drop them only with
-        "drop".
+        How cross-validation treats landmarks if a number is given. False: every training set
+        chooses its own, as in a refit. True: they are chosen once, from all rows. "drop": the same,
+        but a landmark that is itself a test row is left out of the model of that fold. The held-out
+        values inside `fit` always use the landmarks of the fit, and drop them only with "drop".
     confounding : {"remove", "include", "columns"}, default="remove"
-        What is done with the confounds that `fit` is given. "remove": they are regressed out of the
-        features on the training rows, in feature space. "include": they are predictors without a
-        penalty. "columns": they are regressed out of the columns of X on the training rows; for
-        the linear kernel that is "remove", for others another model.
+        How `fit` uses confounds. "remove": they are regressed out of the features on the training
+        rows, in feature space. "include": they are unpenalized predictors. "columns": they are
+        regressed out of the columns of X on the training rows; for the linear kernel this equals
+        "remove", for other kernels it is a different model.
     random_state : int, RandomState instance or None, default=None
-        Draws landmarks; not used without them.
+        Seed for choosing landmarks; not used without them.
     n_jobs : int or None, default=None
-        How many kernel parameters are tried at the same time, through joblib; None is one unless in
-        a ``joblib.parallel_config``.
+        Number of kernel parameters tried in parallel with joblib; None means one unless in a
+        ``joblib.parallel_config`` context.
     verbose : int, default=0
-        Above 0, an estimate of time and memory before the fit and a line for every kernel tried, on
-        the standard error stream.
+        If above 0, print an estimate of time and memory before the fit, and a line for every kernel
+        tried, to standard error.
 
     Attributes
     ----------
     classes_, priors_ : arrays of shape (n_classes,)
     alpha_, gamma_, degree_, coef0_, penalty_
-        The values used; the parameters of the kernel where it has them. gamma_ is an array where
+        The values used, and the parameters of the kernel if it has them. gamma_ is an array if
         there is one per feature.
     kernel_ : str, callable or KernelSum
-        The kernel that was chosen, or the one given; a sum with all weights and widths as numbers.
+        The chosen or given kernel; for a sum, with all weights and widths as numbers.
     metric_ : array of shape (n_features, n_features) or (n_features,), or None
-        The learned metric; None where none was worth it. Only with a metric to learn.
+        The learned metric; None if no metric improved the predictions. Only if a metric is learned.
     metric_search_ : dict
-        What the folds said of it: ``kept``, the ``losses`` of all forms tried, and the ``gain`` in
-        squared error of the best one with its ``standard_error``. Only with a metric to learn.
+        Results of the folds: ``kept``, the ``losses`` of all forms tried, and the ``gain`` in
+        squared error of the best one with its ``standard_error``. Only if a metric is learned.
     X_fit_ : array of shape (n_samples, n_features)
-        The training rows of positive weight, or the landmarks, to which `dual_coef_` refers; not
+        The training rows with positive weight, or the landmarks, to which `dual_coef_` refers; not
         for precomputed kernels.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_classes)
         decision_function(X) = kernel(X, X_fit_) @ dual_coef_ + intercept_.
     intercept_ : float or array of shape (n_classes,)
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features; linear kernel only.
+        Weights of the features; only for the linear kernel.
     scalings_ : array of shape (n_samples, n_axes), or (n_features, n_axes) for the linear kernel
         The axes: transform(X) = kernel(X, X_fit_) @ scalings_ (X @ scalings_ for the linear kernel)
-        less a constant.
+        minus a constant.
     means_ : array of shape (n_classes, n_axes)
         Class centroids on the axes.
     explained_variance_ratio_ : array of shape (n_axes,)
         Share of the between-class variance on each axis.
     held_out_decision_ : array of shape (n_samples,) or (n_samples, n_classes)
-        What ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` gives by
-        refitting with the chosen values (by `cv`, if given: the mean where a row is tested several
-        times, NaN where it never is). Like `decision_function`, it has the threshold that
-        calibration moves. Where leaving out a row leaves its class empty, that class's decision is
-        -inf (NaN for two classes).
+        The result of ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` by
+        refitting with the chosen values. With `cv`, the result for these splits: the mean if a row
+        is tested several times, NaN if it is never tested. Like `decision_function`, it includes
+        the threshold from calibration. If leaving out a row leaves its class empty, the decision
+        for that class is -inf (NaN for two classes).
     leverage_ : array of shape (n_samples,)
-        Diagonal of the hat matrix, bias included.
+        Diagonal of the hat matrix, including the bias.
     effective_dof_ : float
         Sum of the leverages.
     temperature_ : float
-        Probabilities are the softmax of decision values over this; 1 without calibration.
+        Probabilities are the softmax of the decision values divided by this; 1 without calibration.
     floor_ : float
-        The least probability, 1/(2 c (n + 1)) for c classes and n rows: the softmax is mixed with
-        equal probabilities by that much. 0 without calibration.
+        The smallest probability, 1/(2 c (n + 1)) for c classes and n rows: the softmax is mixed
+        with equal probabilities to this extent. 0 without calibration.
     isotonic_ : array of shape (2, n_knots)
-        Scores and their probabilities, between which `predict_proba` interpolates;
-        ``calibration="isotonic"`` only.
+        Scores and their probabilities, between which `predict_proba` interpolates; only with
+        ``calibration="isotonic"``.
     cv_results_ : dict
-        Everything the search tried, in the shape of scikit-learn's searches: ``params``,
+        Everything the search tried, in the format of scikit-learn's searches: ``params``,
         ``param_<name>``, ``mean_test_score``, ``rank_test_score``. Scores are minus the loss of
-        `criterion` (what it returned, for a callable), on ``n_samples`` rows: all of them, or those
-        of a sample, which rank behind.
+        `criterion` (for a callable, its return value), on ``n_samples`` rows: all rows, or a
+        sample. Candidates on a sample rank after those on all rows.
     best_score_ : float
         The score of the chosen values, after refinement.
     best_params_ : dict
         The chosen values: alpha, and the other parameters that were tuned.
     refinement_ : Refinement
-        With ``refine=True``: the ``steps`` of Newton's method, the ``rounds`` of gamma and alpha.
+        Only with ``refine=True``: the ``steps`` of Newton's method and the ``rounds`` of gamma and
+        alpha.
     landmarks_ : array of shape (n_landmarks, n_features)
-        The landmarks, if any; `X_fit_` are then these.
+        The landmarks, if there are any; `X_fit_` is then the same.
     landmark_indices_ : array of shape (n_landmarks,)
-        Their row numbers in X, -1 for points that are no training rows.
+        Their row indices in X; -1 for points that are not training rows.
 
     Examples
     --------
@@ -299,24 +301,25 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_options(self, readout=("lda", "centroid", "softmax"))
         if self.readout == "softmax" and self.priors is not None:
             raise ValueError(
-                'priors cannot go with readout="softmax", which takes the class frequencies of '
-                'the training rows into its constants: use readout="lda".'
+                'priors cannot be combined with readout="softmax", which learns the class '
+                'frequencies of the training rows: use readout="lda".'
             )
         if self.readout == "centroid" and self.priors is not None:
             raise ValueError(
-                'priors cannot go with readout="centroid", which takes all classes as equally '
-                'frequent: use readout="lda".'
+                'priors cannot be combined with readout="centroid", which treats all classes as '
+                'equally frequent: use readout="lda".'
             )
         if self.readout == "softmax" and self.fit_intercept is not True:
             raise ValueError(
                 f'readout="softmax" needs fit_intercept=True, got {self.fit_intercept!r} instead: '
-                "without a free bias an axis is left out, and class scores no longer tell where a "
+                "without a free bias, an axis is left out, and class scores no longer determine "
+                "where a "
                 'row lies. Use readout="lda" or "centroid".'
             )
 
     def _set_held_out(self, held_out: Array) -> None:
-        """With a softmax readout, the LDA decisions are replaced by its scores before they are
-        calibrated; held-out ones by a regression that has not seen the row's part.
+        """With a softmax readout, the LDA decisions are replaced by its scores before calibration;
+        held-out ones by a regression without the part of the row.
         """
         if self.readout != "softmax":
             return super()._set_held_out(held_out)
@@ -345,7 +348,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _set_model(
         self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
     ) -> None:
-        """The LDA rule on the axes of all rows, folded into the coefficients."""
+        """The LDA rule on the axes of all rows, merged into the coefficients."""
         _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
         indicators = cast(Indicators, readout)
         rule = indicators.rule(E, sizes, dof=dof)
@@ -376,12 +379,12 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         X : array-like or sparse matrix of shape (n, n_features)
             Rows, or their kernel with the training rows for ``kernel="precomputed"``.
         confounds : table or array, default=None
-            The confounds of these rows, where the model was fitted with confounds.
+            The confounds of these rows, if the model was fitted with confounds.
 
         Returns
         -------
         array of shape (n, n_components)
-            Centred on the (weighted) mean of the training rows, scaled as scikit-learn's
+            Centered on the (weighted) mean of the training rows, scaled as in scikit-learn's
             LinearDiscriminantAnalysis.
         """
         X, dtype, C = self._new_rows(X, "transform", confounds)
@@ -410,7 +413,7 @@ def _check_degrees_of_freedom(sizes: np.ndarray, weighted: bool) -> None:
     what = "the sum of the sample weights" if weighted else "the number of samples"
     remedy = " Weights count repetitions: rescale them to a mean of one." if weighted else ""
     raise ValueError(
-        f"{what} must be more than the number of classes, got {sizes.sum():g} and "
+        f"{what} must be greater than the number of classes, got {sizes.sum():g} and "
         f"{len(sizes)}: the within-class scatter has n_samples - n_classes degrees of "
         f"freedom.{remedy}"
     )

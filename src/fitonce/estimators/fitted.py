@@ -1,4 +1,4 @@
-"""What other rooms may ask of a fitted model.
+"""What other packages may ask of a fitted model.
 
 Its decomposition, its outputs, its kernel, its axes.
 """
@@ -54,17 +54,17 @@ def with_first_steps(estimator: Any) -> Any:
 
 
 def is_model(estimator: Any) -> bool:
-    """Whether this is one of fitonce's own estimators."""
+    """Whether this is an estimator of fitonce."""
     return isinstance(estimator, KernelModel)
 
 
 def is_committee(estimator: Any) -> bool:
-    """Whether this is one of fitonce's committees."""
+    """Whether this is a committee of fitonce."""
     return isinstance(estimator, KernelCommittee)
 
 
 def combined(estimator: Any) -> str | None:
-    """Why each training set has models of its own, where an estimator is made of several."""
+    """Why each training set has its own models, if an estimator consists of several."""
     reason: str | None = getattr(type(estimator), "__fitonce_route__", None)
     return reason
 
@@ -84,7 +84,7 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
     model = final_step(estimator)
     if not is_model(model):
         raise TypeError(
-            "estimator must be one of fitonce's, or a Pipeline that ends in one, got "
+            "estimator must be one of fitonce, or a Pipeline that ends in one, got "
             f"{type(model).__name__} instead: {why}."
         )
     check_is_fitted(model)
@@ -106,12 +106,12 @@ def members_of(model: Any) -> list[Any]:
 
 
 def learns_metric(model: Any) -> bool:
-    """Whether a fitted model goes by a metric that has seen the labels of its rows."""
+    """Whether a fitted model uses a metric that depends on the labels of its rows."""
     return isinstance(used(model, "metric"), str) and getattr(model, "metric_", None) is not None
 
 
 def feature_shares(model: Any) -> np.ndarray:
-    """The share of each feature in the trace of a model's metric (p,), adding up to one."""
+    """The share of each feature in the trace of a model's metric (p,); they sum to one."""
     M = np.asarray(to_numpy(metric_of(model)), dtype=np.float64)
     diagonal = M if M.ndim == 1 else np.diag(M)
     return np.asarray(diagonal / diagonal.sum())
@@ -134,7 +134,7 @@ def solution_of(model: Any) -> Solution:
 
 
 def trained_columns(model: Any) -> np.ndarray | None:
-    """The columns of a precomputed kernel that trained; None for all of them."""
+    """The columns of a precomputed kernel that were used for training; None for all."""
     columns: np.ndarray | None = model._columns
     return columns
 
@@ -145,23 +145,23 @@ def rows_for(model: Any, X: Any, method: str) -> Any:
 
 
 def criterion_of(model: Any) -> Any:
-    """The criterion by which a fitted model was chosen: what "auto" stood for, or as given."""
+    """The criterion for choosing a fitted model: what "auto" stood for, or as given."""
     return resolved(used(model, "criterion"), len(getattr(model, "classes_", ())))
 
 
 def alpha_of(model: Any) -> float:
-    """The alpha of a fitted model, which has one for all targets."""
+    """The alpha of a fitted model with one alpha for all targets."""
     if np.ndim(model.alpha_):
         raise ValueError(
-            "this shows one alpha for all targets, got a model with alpha_per_target=True: fit the "
+            "this needs one alpha for all targets, got a model with alpha_per_target=True: fit the "
             "targets of interest with alpha_per_target=False."
         )
     return float(model.alpha_)
 
 
 def keeping_coefficients(estimator: Any, y: Any) -> Any:
-    """An estimator that will keep the coefficients of its many targets where it would not by
-    default: it is to predict in cross-validation, and the predictions are as many.
+    """An estimator that keeps the coefficients of its many targets, even if it would not by
+    default: cross-validation needs them for predictions, which are as many.
     """
     last = final_step(estimator)
     automatic = isinstance(last, KernelRidge) and last.store_dual_coef == "auto"
@@ -173,18 +173,17 @@ def keeping_coefficients(estimator: Any, y: Any) -> Any:
 
 
 def n_axes(model: Any) -> int:
-    """How many discriminant axes `transform` gives."""
+    """The number of discriminant axes that `transform` returns."""
     limit = len(model.classes_) - 1
     return limit if model.n_components is None else int(model.n_components)
 
 
 def held_out_projection(model: Any) -> np.ndarray:
-    """Leave-one-out projections (n, q) on the axes of the fit of all rows, so that they share one
-    picture.
+    """Leave-one-out projections (n, q) on the axes of the fit of all rows, so that they can be
+    plotted together.
 
     In-sample projections of a flexible kernel collapse on their class centroids and show nothing;
-    those of rows that the model has not seen show what it will do. Rows of zero weight are left
-    out.
+    held-out projections show how the model will predict. Rows with zero weight are left out.
     """
     honest_record(model, "a held-out projection")
     record = record_of(model, "a held-out projection")

@@ -1,4 +1,4 @@
-"""The folds in which a learned metric is judged, and what it is not learned from."""
+"""The folds for evaluating a learned metric, and when a metric cannot be learned."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ FOLDS = 5
 
 
 def check_learnable(setup: Setup) -> None:
-    """Refuse what a metric is not learned from."""
+    """Refuse settings with which a metric cannot be learned."""
     if setup.data.columns is not None or setup.specification.each_target:
         raise ValueError(
-            "a metric is learned with one alpha for all targets, in memory: use "
-            "alpha_per_target=False and fewer targets, and give it as metric=model.metric_."
+            "learning a metric needs one alpha for all targets, in memory: use "
+            "alpha_per_target=False and fewer targets, and then pass metric=model.metric_."
         )
     if is_rows(setup.data.X) or setup.data.confounds is not None or setup.data.block is not None:
         raise ValueError(
-            "a metric is learned from rows in memory, without confounds or averages: learn it "
-            "from such rows first, and give it as metric=model.metric_."
+            "learning a metric needs rows in memory, without confounds or averages: learn it from "
+            "such rows first, and pass metric=model.metric_."
         )
 
 
 def metric_folds(setup: Setup, folds: Folds | None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Splits of the active rows: those of `cv` where they test every row once, else five folds,
-    stratified, or of whole groups; none where there are too few rows.
+    """Splits of the active rows: those of `cv` if they test every row once, else five folds,
+    stratified or of whole groups; none if there are too few rows.
     """
     training, codes = setup.training, setup.data.codes
     n = len(training.active)

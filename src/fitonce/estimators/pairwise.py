@@ -1,4 +1,4 @@
-"""Several classes by models of every two of them."""
+"""Classification of several classes by models for every two of them."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from .svc import LeastSquaresSVC
 
 
 class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
-    """One model for every two classes, their probabilities coupled (one against one).
+    """One model for every two classes (one against one), with coupled probabilities.
 
-    Least squares of one class against the rest, or on class indicators, masks a class that lies
-    between others. Two classes at a time have no such neighbour. Each pair has a model of its own
-    on the rows of these two classes, tuned and calibrated for them; the probabilities of all
-    classes follow by the second method of Wu, Lin and Weng (2004).
+    Least squares with one class against the rest, or on class indicators, can mask a class that
+    lies between others. With two classes at a time, this cannot happen. Each pair has its own
+    model, fitted to the rows of these two classes, tuned and calibrated for them. The
+    probabilities of all classes follow with the second method of Wu, Lin and Weng (2004).
 
     Parameters
     ----------
     estimator : LeastSquaresSVC or KernelFisherDiscriminant, default=None
-        What is fitted to every two classes; None is ``LeastSquaresSVC()``. It must give
-        probabilities, and class weights may only be "balanced".
+        The estimator that is fitted to every two classes; None is ``LeastSquaresSVC()``. It must
+        have probabilities, and class weights may only be "balanced".
     n_jobs : int or None, default=None
-        How many pairs are fitted at the same time, through joblib.
+        Number of pairs fitted in parallel with joblib.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     estimators_ : list of estimators
         The fitted models, for the pairs (0, 1), (0, 2), …, (1, 2), … of `classes_`. Rows of other
-        classes had weight zero in their fits.
+        classes have zero weight in their fits.
     held_out_proba_ : array of shape (n_samples, n_classes)
-        Coupled probabilities from the held-out decisions of all pairs: leave-one-out, or by the
-        estimator's `cv`. The calibrations have seen all rows: use `cross_val_predict` for
-        probabilities of which nothing has seen the row.
+        Coupled probabilities from the held-out decisions of all pairs: leave-one-out, or the `cv`
+        of the estimator. The calibrations depend on all rows. For probabilities that do not depend
+        on the row at all, use `cross_val_predict`.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
     Notes
     -----
-    In cross-validation every training set has its own pairs (route "per-fold"). A permutation test
-    fits them for every labelling and says so. `decision_function` is log p for several classes and
-    log(p_1/p_0) for two, so that it agrees with `predict`.
+    In cross-validation, every training set has its own pairs (route "per-fold"). A permutation
+    test fits them for every labeling, with a warning. `decision_function` is log p for several
+    classes and log(p_1/p_0) for two, so that it agrees with `predict`.
 
-    Cost: c(c - 1)/2 fits; with classes of equal size each has 2n/c rows, so that all of them cost
-    less than one fit on all rows for more than four classes.
+    Cost: c(c - 1)/2 fits. With classes of equal size, each fit has 2n/c rows, so for more than four
+    classes all fits together cost less than one fit on all rows.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
     0.96
     """
 
-    __fitonce_route__ = "every two classes have a model on their rows of each training set"
+    __fitonce_route__ = "every two classes have their own model on each training set"
 
     def __init__(self, estimator: Any = None, *, n_jobs: int | None = None) -> None:
         self.estimator = estimator
@@ -87,7 +87,7 @@ class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
         y : array-like of shape (n_samples,)
             Labels of any type.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weight 2 equals a repeated row; rows of weight 0 do not train.
+            Weight 2 equals a repeated row; rows with zero weight are not used for training.
         groups : array-like of shape (n_samples,), default=None
             Groups for the estimator's ``cv``; with ``cv=None``, whole groups are left out together.
         confounds : None
@@ -124,22 +124,23 @@ class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
             )
         if not hasattr(model, "predict_proba"):
             raise ValueError(
-                f"a {type(model).__name__} with calibration=None has no probabilities to be "
-                'coupled: use "temperature", "sigmoid" or "isotonic".'
+                f"a {type(model).__name__} with calibration=None has no probabilities to couple: "
+                "use "
+                '"temperature", "sigmoid" or "isotonic".'
             )
         for name in ("priors", "class_weight"):
             given = getattr(model, name, None)
             if given is not None and not isinstance(given, str):
                 raise ValueError(
-                    f"{name} of the estimator would have to fit every two classes, got {given!r}: "
-                    "give sample_weight instead."
+                    f"{name} of the estimator would have to apply to every two classes, got "
+                    f"{given!r}: use sample_weight instead."
                 )
         return model
 
     def _coupled(self, pairs: list[np.ndarray]) -> np.ndarray:
         """Class probabilities (n, c) from those of the second class of every pair (n,).
 
-        NaN where a pair has none.
+        NaN if a pair has none.
         """
         c, n = len(self.classes_), len(pairs[0])
         r = np.zeros((n, c, c))
@@ -168,7 +169,7 @@ class PairwiseClassifier(MetaEstimatorMixin, ByProbabilities, SeveralModels):
 
 
 def _held_out(model: Any) -> np.ndarray:
-    """Probabilities (n,) of the second class from a fitted model's held-out decisions."""
+    """Probabilities (n,) of the second class from the held-out decisions of a fitted model."""
     steps = to_numpy(model.isotonic_) if hasattr(model, "isotonic_") else None
     fitted = Calibration(1.0 / model.temperature_, np.zeros(2), model.floor_, steps)
     return fitted.probabilities(to_numpy(model.held_out_decision_))[:, 1]

@@ -1,4 +1,4 @@
-"""What the parameters of an estimator may be, and what is said about the rest."""
+"""Validation of the parameters of an estimator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..radial import RADIAL
 from ..sums import KernelSum
 from ..tuning.criterion import is_scorer_name
 
-LEARNED = ("learn", "full", "diagonal")  # metrics that a fit finds
+LEARNED = ("learn", "full", "diagonal")  # metrics that a fit learns
 
 
 def check_alpha(alpha: Any) -> np.ndarray | None:
@@ -40,21 +40,21 @@ def check_alpha(alpha: Any) -> np.ndarray | None:
         raise ValueError(
             "alpha must be a number or a one-dimensional array of candidates, got an array of "
             f"shape {candidates.shape} instead. "
-            "Candidates are tried one after the other; they are not one per target."
+            "Candidates are tried one by one; they are not one per target."
         )
     if not np.all(np.isfinite(candidates)) or np.any(candidates <= 0):
         bad = candidates[~(np.isfinite(candidates) & (candidates > 0))]
         raise ValueError(
             f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the "
             "eigenvalues of the kernel matrix, "
-            "and without it held-out values do not exist where a row determines its own fit. Use "
-            "a small positive number."
+            "and without it held-out values do not exist if a row determines its own fit. Use a "
+            "small positive number."
         )
     return candidates
 
 
 def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
-    """Each named parameter must be one of its options."""
+    """Check that each named parameter is one of its options."""
     for name, allowed in options.items():
         value = getattr(estimator, name)
         if not any(
@@ -71,8 +71,8 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
     if not (ours or callable(criterion) or scorer):
         listed = ", ".join(map(repr, names))
         raise ValueError(
-            f"criterion must be one of {listed}, a scorer of scikit-learn by name or as an object, "
-            f"or a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+            f"criterion must be one of {listed}, a scikit-learn scorer by name or as an object, or "
+            f"a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
         )
     compression = getattr(estimator, "compression", 1.0)
     if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
@@ -102,22 +102,22 @@ def check_kernel_parameters(estimator: Any) -> None:
 
 
 def _check_sum(estimator: Any, kernel: KernelSum) -> None:
-    """What a sum of kernels needs of the estimator's other parameters; its own are checked when
-    the columns are known.
+    """What a sum of kernels needs from the other parameters of the estimator; its own parameters
+    are checked when the columns are known.
     """
     if estimator.landmarks is not None and (kernel.tunes or _is_word(kernel.weights, "equal")):
         raise ValueError(
-            'tuned or "equal" weights and tuned gammas of a KernelSum need the whole kernel '
-            "matrix, got landmarks as well: find them on fewer rows and give them as numbers, or "
-            "use landmarks=None."
+            'tuned or "equal" weights and tuned gammas of a KernelSum need the whole kernel matrix '
+            "and cannot be combined with landmarks: tune them on fewer rows and pass them as "
+            "numbers, or use landmarks=None."
         )
     if not kernel.tunes:
         return
     if estimator.penalty != "function":
         raise ValueError(
             f'tuned weights or gammas of a KernelSum need penalty="function", got '
-            f"penalty={estimator.penalty!r} instead: their gradient is that of the function norm. "
-            "Give weights and gamma as numbers."
+            f"penalty={estimator.penalty!r} instead: their gradient exists only for the function "
+            "norm. Pass weights and gamma as numbers."
         )
 
 
@@ -126,29 +126,29 @@ def _is_word(value: Any, word: str) -> bool:
 
 
 def _checked_families(kernel: Any) -> tuple[Any, ...]:
-    """The kernels that a parameter names: one, or those among which one is chosen."""
+    """The kernels that a parameter names: one, or several to choose from."""
     several = isinstance(kernel, (list, tuple))
     if several and not kernel:
-        raise ValueError("kernel must name at least one kernel, got an empty list instead.")
+        raise ValueError("kernel must have at least one kernel, got an empty list instead.")
     if several and not all(isinstance(name, str) for name in kernel):
         raise TypeError(
-            f"a list of kernels must be one of names, got {kernel!r} instead: functions are "
-            "compared by GridSearchCV, or by their best_score_."
+            f"a list of kernels must contain names, got {kernel!r} instead: to compare functions, "
+            "use GridSearchCV or their best_score_."
         )
     found = families(kernel)
     for name in found if isinstance(found, tuple) else (found,):
         if not callable(name) and not (isinstance(name, str) and name in PARAMETERS):
             raise ValueError(
                 f"kernel must be one of {', '.join(map(repr, PARAMETERS))}, a callable "
-                'kernel(X, Y) -> matrix, a KernelSum or, for a choice among several, "tune" or a '
-                f"list of names, got {name!r} instead."
+                'kernel(X, Y) -> matrix, a KernelSum or, to choose among several kernels, "tune" '
+                f"or a list of names, got {name!r} instead."
             )
     if not isinstance(found, tuple):
         return (found,)
     if "precomputed" in found:
         raise ValueError(
-            "kernels are compared on rows, got 'precomputed' among them instead, for which X is "
-            "a kernel matrix: fit it by itself and compare best_score_."
+            "a list of kernels cannot contain 'precomputed', for which X is a kernel matrix: fit "
+            "it separately and compare best_score_."
         )
     return found
 
@@ -159,9 +159,9 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
         return
     if isinstance(gamma, str) and gamma == "ard":
         raise ValueError(
-            'gamma="ard" is no longer offered: metric="diagonal" learns a weight for each feature '
-            'and metric="learn" a full matrix where that is better, with fewer errors on new rows. '
-            'Use one of them with gamma="tune".'
+            'gamma="ard" is no longer available: metric="diagonal" learns a weight for each '
+            'feature, and metric="learn" a full matrix if that is better. Both have fewer errors '
+            'on new rows. Use one of them with gamma="tune".'
         )
     if kernel == "rbf" and np.ndim(gamma) == 1:
         widths = np.asarray(gamma, dtype=np.float64)
@@ -177,14 +177,14 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
 
 
 def check_bias(estimator: Any) -> None:
-    """Refuse a bias among the coefficients where these are not what is penalised."""
+    """Refuse a bias among the coefficients if these are not penalized."""
     if estimator.fit_intercept != "coefficient":
         return
     if estimator.penalty != "dual":
         raise ValueError(
             'fit_intercept="coefficient" needs penalty="dual", got '
-            f"penalty={estimator.penalty!r} instead: only there each coefficient has a penalty of "
-            'its own. For penalty="function" use fit_intercept="penalized", whose penalty is '
+            f"penalty={estimator.penalty!r} instead: only the dual norm penalizes each "
+            'coefficient. For penalty="function" use fit_intercept="penalized", whose penalty is '
             "alpha (‖f‖² + b²)."
         )
     if estimator.landmarks is not None:
@@ -195,31 +195,30 @@ def check_bias(estimator: Any) -> None:
 
 
 def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
-    """What `landmarks` and its companions may be, and what does not go with them."""
+    """Validate `landmarks` and related parameters, and their combinations."""
     check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))
     landmarks = estimator.landmarks
     if isinstance(landmarks, bool) or (
         isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)
     ):
         raise TypeError(
-            f"landmarks must be a whole number, an array of points or None, got {landmarks!r} "
-            "instead."
+            f"landmarks must be an integer, an array of points or None, got {landmarks!r} instead."
         )
     if isinstance(landmarks, numbers.Integral) and landmarks < 1:
         raise ValueError(
-            f"landmarks must be at least 1, got {landmarks!r} instead: the model is a sum of "
-            "kernels at so many points."
+            f"landmarks must be at least 1, got {landmarks!r} instead: it is the number of kernels "
+            "in the model."
         )
     if is_precomputed(estimator.kernel):
         raise ValueError(
-            "landmarks need the rows themselves, to compute kernels between them, but "
-            "kernel='precomputed' has none. Pass the rows and "
-            "name the kernel, or use landmarks=None: the kernel matrix is there already."
+            "landmarks cannot be combined with kernel='precomputed', because kernels between rows "
+            "and landmarks have to be computed. Pass the rows and the name of a kernel, or use "
+            "landmarks=None, since the kernel matrix already exists."
         )
 
 
 def check_metric(estimator: Any) -> None:
-    """What `metric` may be, and what does not go with it."""
+    """Validate `metric` and its combinations."""
     metric = estimator.metric
     if metric is None:
         return
@@ -233,18 +232,20 @@ def check_metric(estimator: Any) -> None:
     if not (any(capable) if isinstance(metric, str) else all(capable)):
         raise ValueError(
             f"metric needs a kernel of Euclidean distances ({', '.join(MetricKernels)}), got "
-            f"kernel={estimator.kernel!r} instead: others do not look at distances that a metric "
-            "could change."
+            f"kernel={estimator.kernel!r} instead: other kernels do not use distances that a "
+            "metric could change."
         )
     if not isinstance(metric, str):
         _check_given_metric(metric)
         return
     if np.ndim(estimator.gamma) == 1:
-        raise ValueError("a learned metric has the widths of the features: use one gamma for all.")
+        raise ValueError(
+            "a learned metric includes the widths of the features: use a single gamma."
+        )
     if getattr(estimator, "readout", "lda") == "softmax":
         raise ValueError(
-            'readout="softmax" is fitted on rows left out of the fit, and a learned metric has '
-            'seen their labels: use readout="lda", or metric=model.metric_ learned on other rows.'
+            'readout="softmax" is fitted on held-out rows, but a learned metric depends on their '
+            'labels: use readout="lda", or metric=model.metric_ learned on other rows.'
         )
     if estimator.refine:
         raise ValueError(
@@ -264,13 +265,13 @@ def _check_given_metric(metric: Any) -> None:
     lowest = M.min() if M.ndim == 1 else np.linalg.eigvalsh(0.5 * (M + M.T))[0]
     if lowest < -1e-10 * np.abs(M).max() or (square and not np.allclose(M, M.T)):
         raise ValueError(
-            "metric must be symmetric without negative eigenvalues, got a matrix for which squared "
-            "distances would be negative."
+            "metric must be symmetric without negative eigenvalues; with this matrix, squared "
+            "distances could be negative."
         )
 
 
 def given_metric(estimator: Any) -> Any:
-    """A metric that is given, not learned; None otherwise."""
+    """A given metric, not a learned one; None otherwise."""
     metric = getattr(estimator, "metric", None)
     return None if isinstance(metric, str) else metric
 
@@ -280,7 +281,7 @@ def is_precomputed(kernel: Any) -> bool:
 
 
 def used(model: Any, name: str) -> Any:
-    """A parameter as it was in the fit, whatever it has been set to since; before a fit, as it is.
+    """A parameter as it was in the fit, even if it has been changed since; before a fit, as it is.
 
     So a fitted model can predict until another fit has succeeded.
     """
@@ -296,4 +297,4 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers, got {values!r} instead.") from error
+        raise ValueError(f"{name} must be numeric, got {values!r} instead.") from error

@@ -1,4 +1,4 @@
-"""Probabilities of a classifier from its decisions, calibrated on held-out ones."""
+"""Probabilities of a classifier from its decisions, calibrated on held-out decisions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from ..core.calibration import (
 from ..core.softmax import LinearScores, softmax_regression
 from .setup import Folds
 
-PARTS = 5  # of the rows, each calibrated without itself
+PARTS = 5  # parts of the rows, each calibrated without itself
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How decisions become probabilities: softmax(β (s + shift)), none below a floor; then steps,
-    for isotonic regression.
+    """How decisions become probabilities: softmax(β (s + shift)), none below a floor; for isotonic
+    regression, followed by steps.
 
     The shift (c,) also moves the threshold between the classes.
     """
@@ -40,11 +40,11 @@ class Calibration:
     steps: np.ndarray | None = None
 
     def moved(self, decision: np.ndarray) -> np.ndarray:
-        """Decisions with the threshold where calibration has put it."""
+        """Decisions with the calibrated threshold."""
         return np.asarray(decision + by_output(self.shift))
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
-        """Class probabilities (k, c) of decisions before calibration."""
+        """Class probabilities (k, c) from decisions before calibration."""
         moved = self.moved(decision)
         if self.steps is None:
             return probabilities(moved, self.beta, self.floor)
@@ -56,15 +56,15 @@ class Calibration:
 
 
 def by_output(shift: np.ndarray) -> np.ndarray:
-    """A shift of each class as one of each output: of two classes the difference."""
+    """Shifts of outputs from shifts of classes: for two classes, the difference."""
     return np.asarray(shift[1] - shift[0] if len(shift) == 2 else shift)
 
 
 def fit_calibration(
     kind: str | None, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray
 ) -> Calibration:
-    """By held-out decisions: "temperature", "sigmoid" or "isotonic"; None takes decisions for
-    logarithms of odds.
+    """Fit with held-out decisions: "temperature", "sigmoid" or "isotonic"; None treats decisions as
+    log-odds.
     """
     if kind is None:
         return Calibration(1.0, np.zeros(class_scores(decision).shape[1]))
@@ -76,8 +76,8 @@ def fit_calibration(
 def _with_steps(
     found: Calibration, decision: np.ndarray, labels: np.ndarray, weights: np.ndarray
 ) -> Calibration:
-    """Two classes: steps from the decision to the probability, the threshold moved to even odds;
-    more: steps of the top label's.
+    """Two classes: steps from the decision to the probability, with the threshold moved to even
+    odds; more classes: steps for the probability of the top label.
     """
     moved = found.moved(decision)
     if decision.ndim == 1:
@@ -93,8 +93,8 @@ def _with_steps(
 
 
 def isotonic_steps(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept off 0 and 1
-    by half a row's worth.
+    """A non-decreasing map from scores to probabilities as rows (2, k) of knots, kept away from 0
+    and 1 by half a row.
     """
     usable = np.isfinite(scores)
     fit = IsotonicRegression(out_of_bounds="clip").fit(
@@ -111,11 +111,11 @@ def held_out_probabilities(
     weights: np.ndarray,
     part: np.ndarray,
 ) -> np.ndarray:
-    """Probabilities (m, k, c) of m models from their held-out decisions, each row by a calibration
-    that has not seen its part (k,) of the rows; rows of part -1 are seen by none.
+    """Probabilities (m, k, c) of m models from their held-out decisions, each row with a
+    calibration that did not use its part (k,) of the rows; rows in part -1 are not used by any.
 
-    A calibration fitted to the very rows that it then describes flatters the model, the more so
-    the more freedom it has.
+    A calibration looks too good on the rows that it was fitted to, the more so the more flexible
+    it is.
     """
     scores = np.stack([class_scores(decision) for decision in decisions])
     result = np.empty(scores.shape)
@@ -137,8 +137,8 @@ def held_out_probabilities(
 
 
 def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | None) -> np.ndarray:
-    """Which of a few parts each usable row (n,) is in, -1 for the others: rows that are tested
-    together stay together, and with leave-one-out the classes are divided evenly.
+    """The part of each usable row (n,), -1 for the others: rows that are tested together stay
+    together, and with leave-one-out the classes are divided evenly.
     """
     part = np.full(len(labels), -1)
     if folds is not None:
@@ -153,8 +153,8 @@ def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | Non
 
 @dataclass(frozen=True)
 class SoftmaxReadout:
-    """Weights and offsets that make scores of LDA decisions, and the held-out scores: decisions in
-    scikit-learn's shape.
+    """Weights and offsets that turn LDA decisions into scores, and the held-out scores: decisions
+    in the shape of scikit-learn.
     """
 
     everything: tuple[np.ndarray, np.ndarray]
@@ -169,9 +169,9 @@ def fit_softmax(
     part: np.ndarray,
 ) -> SoftmaxReadout:
     """A softmax regression on held-out projections, and its held-out scores: each part of the rows
-    by a regression without it.
+    from a regression without it.
 
-    Rows of part -1 do not train. Rows without finite decisions keep them.
+    Rows in part -1 are not used for training. Rows without finite decisions keep them.
     """
     known = class_scores(decision)
     finite = np.isfinite(known).all(axis=1)
@@ -194,8 +194,8 @@ def fit_softmax(
 
 
 def of_outputs(weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A map of class scores as one of outputs: of two classes, whose output d has the scores (0,
-    d), the difference.
+    """A map of class scores as a map of outputs: for two classes, whose output d has the scores
+    (0, d), the difference.
     """
     if len(offsets) > 2:
         return weights, offsets

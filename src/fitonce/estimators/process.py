@@ -21,19 +21,20 @@ def process_record(model: Any, what: str) -> FitRecord:
     record = record_of(model, what)
     if model.penalty_ != "function":
         raise ValueError(
-            f'{what} needs penalty="function", got penalty="dual" instead: only the norm of the '
-            "function is the prior of a Gaussian process. predict_interval has intervals for both."
+            f'{what} needs penalty="function", got penalty="dual" instead: only the function norm '
+            "corresponds to a Gaussian process prior. For intervals with both, use "
+            "predict_interval."
         )
     if not isinstance(record.problem, KernelProblem):
         raise ValueError(
-            f"{what} needs the exact model, got landmarks: away from them their variance would "
-            "vanish. predict_interval has intervals for both."
+            f"{what} needs the exact model, got landmarks: away from them, the variance would "
+            "vanish. For intervals with landmarks, use predict_interval."
         )
     return record
 
 
 def signal_variances(given: Any, record: FitRecord, model: Any) -> np.ndarray:
-    """σ² (t,) as asked for: a number, or "profile"."""
+    """σ² (t,) as requested: a number, or "profile"."""
     if isinstance(given, str) and given == "profile":
         return profiled_variance(record.problem, model_path(model, record))
     number = isinstance(given, (int, float, np.floating)) and not isinstance(given, bool)

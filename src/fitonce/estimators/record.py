@@ -1,6 +1,6 @@
 """What a fit keeps: its rows, its decomposition and its splits.
 
-And every output that they hold out.
+And all held-out outputs that follow from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .setup import Folds, Training
 
 
 def record_of(model: Any, what: str) -> FitRecord:
-    """The record of a fitted model, which `what` needs with one alpha and all targets in memory."""
+    """The record of a fitted model, with one alpha and all targets in memory, needed by `what`."""
     if np.ndim(getattr(model, "alpha_", 0.0)):
         raise ValueError(
             f"{what}() needs one alpha for all targets, got a model with alpha_per_target=True: "
@@ -32,24 +32,24 @@ def record_of(model: Any, what: str) -> FitRecord:
 
 
 def kept_of(model: Any, what: str) -> FitRecord:
-    """The same as it was kept."""
+    """The record as it was kept."""
     record: FitRecord | None = model._kept
     if record is None:
         raise ValueError(
-            f"{what}() needs the decomposition of the training rows, which is not stored in files "
-            "or sent to other processes (it is n×n): fit again first."
+            f"{what}() needs the decomposition of the training rows. It is n×n and therefore not "
+            "stored in files or sent to other processes: fit the model again first."
         )
     return record
 
 
 def honest_record(model: Any, what: str) -> FitRecord:
-    """The record for what leaves rows out of the fit, which no metric may have seen."""
+    """The record for methods that leave rows out of the fit, which no metric may depend on."""
     record = kept_of(model, what)
     if record.by_folds is not None:
         raise ValueError(
-            f"{what} leaves rows out of the fit, but the learned metric has seen their labels, and "
-            "what they say without themselves would be too good. Learn the metric on other rows, "
-            "and fit with metric=model.metric_."
+            f"{what} leaves rows out of the fit, but the learned metric depends on their labels, "
+            "so the result would be too optimistic. Learn the metric on other rows, and fit with "
+            "metric=model.metric_."
         )
     return record
 
@@ -58,8 +58,8 @@ def honest_record(model: Any, what: str) -> FitRecord:
 class FitRecord:
     """For `at` and `verify`, displays and reports; not stored in files (it is n×n).
 
-    `by_folds` are held-out outputs of the active rows by folds in which a metric was learned on the
-    training rows.
+    `by_folds` are held-out outputs of the active rows from folds in which a metric was learned on
+    the training rows.
     """
 
     training: Training
@@ -82,7 +82,7 @@ class FitRecord:
         return self.tuner.data.columns is not None
 
     def unchanged(self) -> FitRecord:
-        """Where targets were not copied: after a look at whether they are what they were."""
+        """The record, after checking that targets that were not copied are unchanged."""
         if self.tuner.data.columns is not None:
             self.tuner.data.columns.checked()
         return self
@@ -112,11 +112,11 @@ class FitRecord:
         return self.problem.smoother.fitted(self.problem.projected, path)
 
     def held_out(self, path: Path) -> Array:
-        """The output of every row from models that have not seen it, by `cv` or leave-one-out, at
-        the mu of a path.
+        """The output of every row from models that were not trained on it, from `cv` or
+        leave-one-out, at the mu of a path.
 
-        Rows tested by several splits get the mean, rows tested by none NaN. Rows of zero weight are
-        predicted from the kernel.
+        Rows tested by several splits get the mean, rows never tested get NaN. Rows with zero
+        weight are predicted from the kernel.
         """
         mu, fitted = float(path.mus[0]), self.fitted(path)
         if self.by_folds is not None:
@@ -140,7 +140,7 @@ class FitRecord:
         return asarray_like(mean, self.problem.targets)
 
     def fold_outputs(self, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:
-        """The output of one split's test rows."""
+        """The output for the test rows of one split."""
         position = self.training.positions()
         deleted, _ = self.training.deletion(train, test)
         without = self.problem.without(fitted, deleted, mu)
@@ -155,7 +155,7 @@ class FitRecord:
         return self.readout.shaped(read_without(without, self.readout, values, tested))
 
     def _predicted(self, solution: Solution, rows: np.ndarray) -> Array:
-        """Targets that a model predicts for rows of weight zero."""
+        """Targets that a model predicts for rows with zero weight."""
         problem, training = self.problem, self.training
         C = training.confounds
         own = None if C is None else asarray_like(C[rows], problem.targets)
@@ -163,8 +163,8 @@ class FitRecord:
         return solution.values(problem.kernel, X, problem.X, confounds=own)
 
     def _with_inactive(self, outputs: Array, fitted: Fitted, mu: float) -> Array:
-        """Outputs of the active rows extended to all: the others never train, so the fitted model
-        holds them out.
+        """Outputs of the active rows extended to all rows: the others are never used for training,
+        so the fitted model gives held-out values for them.
         """
         if self.training.all_active:
             return outputs

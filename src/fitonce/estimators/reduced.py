@@ -1,4 +1,4 @@
-"""Training on less than the rows that are given: what its wrappers share, and a random part."""
+"""Training on a reduced set of rows: what these wrappers share, and random subsampling."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _inner_offers(method: str) -> Any:
 
 
 class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
-    """Shared by the wrappers that train on less than the rows they are given.
+    """Base class of the wrappers that train on a reduced set of rows.
 
     Not for direct use.
     """
@@ -45,13 +45,13 @@ class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """How many features `fit` saw."""
+        """Number of features seen in `fit`."""
         count: int = self.estimator_.n_features_in_
         return count
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Their names, where `fit` saw a data frame."""
+        """Names of the features, if `fit` was given a data frame."""
         names: np.ndarray = self.estimator_.feature_names_in_
         return names
 
@@ -100,31 +100,31 @@ class ReducedTraining(MetaEstimatorMixin, BaseEstimator):
 
 
 class Subsampling(ReducedTraining):
-    """Train on a random part of the rows: the plainest way to a smaller problem, to compare the
-    others with.
+    """Train on a random subset of the rows: the simplest way to a smaller problem, as a reference
+    for other methods.
 
     Parameters
     ----------
     estimator : estimator
-        One of fitonce's: `KernelFisherDiscriminant`, `LeastSquaresSVC` or `KernelRidge`.
+        An estimator of fitonce: `KernelFisherDiscriminant`, `LeastSquaresSVC` or `KernelRidge`.
     max_samples : int or float, default=1000
-        How many rows to draw, at most; as a float, the share of the rows. Classes keep their
-        shares, and at least one row each.
+        Largest number of rows to draw; as a float, the share of the rows. Classes keep their shares
+        and have at least one row each.
     random_state : int, RandomState instance or None, default=None
-        Draws the rows.
+        Seed for drawing the rows.
 
     Attributes
     ----------
     estimator_ : estimator
-        The fitted estimator; the rows that were not drawn had weight zero in its fit. Its held-out
-        outputs are those of all rows: leave-one-out (or `cv`) where a row was drawn, the fitted
-        model, which has not seen them, for the others.
+        The fitted estimator; rows that were not drawn have zero weight in its fit. Its held-out
+        outputs are for all rows: leave-one-out (or `cv`) for the drawn rows; for the others, those
+        of the fitted model, which was not trained on them.
     sample_indices_ : array
-        The rows that were drawn.
+        Indices of the drawn rows.
 
     Notes
     -----
-    In cross-validation every training set draws its own rows.
+    In cross-validation, every training set draws its own rows.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Subsampling(ReducedTraining):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Labels or targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows; rows of weight 0 are not drawn.
+            Weights of the rows; rows with zero weight are not drawn.
         groups : array-like of shape (n_samples,), default=None
             For the estimator's `cv`.
 
@@ -164,10 +164,10 @@ class Subsampling(ReducedTraining):
         """
         if not is_model(self.estimator):
             raise TypeError(
-                f"estimator must be one of fitonce's, got {type(self.estimator).__name__} instead."
+                f"estimator must be one of fitonce, got {type(self.estimator).__name__} instead."
             )
         model = _copy(self.estimator)
-        # what the estimator has to say of the data, it says here
+        # the estimator raises its errors about the data here
         training = training_of(model, X, y, sample_weight, groups)
         if is_rows(training.X):
             raise ValueError(
@@ -214,7 +214,7 @@ def _copy(estimator: Any) -> Any:
 def shares(sizes: np.ndarray, count: int) -> np.ndarray:
     """`count` divided among classes in proportion to their sizes, at least one for each.
 
-    The largest remainders get what is left.
+    The largest remainders get the rest.
     """
     exact = count * sizes / sizes.sum()
     result = np.minimum(np.maximum(np.floor(exact).astype(int), 1), sizes)

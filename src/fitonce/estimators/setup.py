@@ -1,4 +1,4 @@
-"""An estimator and its rows as values, validated: what everything after them is given."""
+"""An estimator and its rows as validated values, the input of everything that follows."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Folds = list[tuple[np.ndarray, np.ndarray]]
 
 @dataclass(frozen=True)
 class Training:
-    """What `fit` was given, validated: all rows, of which only those with positive weight
-    (`active`) train.
+    """The validated input of `fit`: all rows, of which only those with positive weight (`active`)
+    are used for training.
     """
 
     X: Any
@@ -50,7 +50,7 @@ class Training:
     active: np.ndarray
     precomputed: bool
     namespace: str
-    confounds: np.ndarray | None = None  # coded, of all rows (n, q)
+    confounds: np.ndarray | None = None  # coded, for all rows (n, q)
 
     @property
     def n_samples(self) -> int:
@@ -61,7 +61,7 @@ class Training:
         return len(self.active) == self.n_samples
 
     def without_destroyed_kernel(self) -> Training:
-        """After the decomposition has overwritten a precomputed kernel, nothing of it is kept."""
+        """Without a precomputed kernel, which the decomposition has overwritten."""
         overwritten = self.precomputed and self.all_active
         return replace(self, X=self.X[:, :0]) if overwritten else self
 
@@ -72,7 +72,7 @@ class Training:
         return take(X.T, self.active) if self.precomputed else X  # a kernel is symmetric
 
     def inactive_rows(self, rows: np.ndarray) -> Array:
-        """The given rows as `predict` takes them.
+        """The given rows in the form that `predict` takes.
 
         Features, or their kernel with the active rows.
         """
@@ -80,13 +80,13 @@ class Training:
         return take(X.T, self.active).T if self.precomputed else X
 
     def positions(self) -> np.ndarray:
-        """Where each row is among the active ones (n,), -1 for the others."""
+        """The index of each row among the active ones (n,), -1 for the others."""
         position = np.full(self.n_samples, -1)
         position[self.active] = np.arange(len(self.active))
         return position
 
     def deletion(self, train: np.ndarray, test: np.ndarray) -> Deletion:
-        """A split as the active rows it deletes, and where among them its test rows are."""
+        """A split as the active rows it deletes, and the positions of its test rows among them."""
         position = self.positions()
         deleted = complement(position[train][position[train] >= 0], len(self.active))
         tested = position[test][position[test] >= 0]
@@ -95,8 +95,8 @@ class Training:
 
 @dataclass(frozen=True)
 class Labels:
-    """How an estimator reads y: classes and class numbers of the active rows (None for numbers),
-    its readout, and the weights of the rows with those of their classes.
+    """How an estimator reads y: classes and class indices of the active rows (None for numbers),
+    its readout, and the weights of the rows, including those of their classes.
     """
 
     readout: Readout
@@ -127,7 +127,7 @@ class Setup:
 
 def specification_of(estimator: Any, n_classes: int, like: Any) -> Specification:
     """What an estimator tunes, from its parameters; `n_classes` is 0 for numbers, and `like` are
-    rows, for where they live.
+    rows that determine the device.
     """
     given = resolved(estimator.criterion, n_classes)
     criterion = Criterion(given, getattr(estimator, "compression", 1.0), estimator.pooled)
@@ -164,9 +164,9 @@ def setup_of(
     *,
     by_target: bool = False,
 ) -> Setup:
-    """Validated rows, labels and specification of an estimator; `n_features_in_` is set on it.
+    """Validated rows, labels and specification of an estimator; sets `n_features_in_`.
 
-    `by_target`: y stays where it is, to be worked on a block of columns at a time.
+    `by_target`: y is not copied, and is processed in blocks of columns.
     """
     training = training_of(estimator, X, y, sample_weight, groups, by_target)
     if by_target:
@@ -180,7 +180,7 @@ def setup_of(
     metric = given_metric(estimator)
     if metric is not None and len(metric) != estimator.n_features_in_:
         raise ValueError(
-            f"metric must be for {estimator.n_features_in_} features, as X has, got one for "
+            f"metric must have the size of the {estimator.n_features_in_} features of X, got "
             f"{len(metric)} instead."
         )
     specification = specification_of(estimator, labels.readout.n_classes, training.X)
@@ -204,11 +204,11 @@ def setup_of(
 
 
 def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:
-    """The confounds coded; where they leave the columns of X, the residuals in their place."""
+    """The confounds coded; if they are removed from the columns of X, with the residuals as X."""
     check_confounded(estimator, training.X)
     if estimator.landmarks is not None and not training.all_active:
         raise ValueError(
-            "landmarks with confounds do not take rows of weight zero: leave these rows out."
+            "landmarks with confounds do not support rows with zero weight: leave out these rows."
         )
     estimator.confounds_, C = coding_of(confounds, training.n_samples)
     if estimator.confounding != "columns":
@@ -229,7 +229,7 @@ def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:
 
 
 def _setup_by_target(estimator: Any, training: Training) -> Setup:
-    """The same with targets in columns, of which none is looked at yet."""
+    """The same with targets in columns, which are not read yet."""
     single = bool(estimator.alpha_per_target)
     rows = None if training.all_active else training.active
     columns = Columns(training.y, rows, single).checked()
@@ -244,7 +244,7 @@ def _setup_by_target(estimator: Any, training: Training) -> Setup:
 
 
 def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
-    """Refuse an alpha for each target where one is needed for all."""
+    """Refuse an alpha for each target if a single alpha is needed."""
     chosen = getattr(estimator, "alpha_per_target", False) and np.size(estimator.alpha) != 1
     tuned = isinstance(estimator.alpha, str) or chosen
     if getattr(estimator, "alpha_per_target", False) and tuned and np.ndim(y) == 2:
@@ -256,7 +256,7 @@ def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
 
 
 def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:
-    """The points that stand for the rows; chosen once, whatever is tuned."""
+    """The landmarks; chosen once, whatever is tuned."""
     given = estimator.landmarks
     if not isinstance(given, (int, np.integer)):
         given = check_landmarks(given, data.X)
@@ -279,7 +279,7 @@ def training_of(
     groups: Any = None,
     by_target: bool = False,
 ) -> Training:
-    """Validated rows, and parameters that mean something."""
+    """Validated rows, and valid parameters."""
     estimator.__fitonce_check__()
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
     came_in = namespace_name(X)
@@ -302,7 +302,7 @@ def training_of(
         )
     if is_rows(X) and len(active) < X.shape[0]:
         raise ValueError(
-            f"{X.shape[0] - len(active)} rows have weight zero: leave them out of the source, "
+            f"{X.shape[0] - len(active)} rows have zero weight: leave them out of the source, "
             "which is read as it is."
         )
     groups = None if groups is None else np.asarray(to_numpy(groups))
@@ -314,7 +314,7 @@ def training_of(
 
 
 def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
-    """The splits that tuning and calibration use; None stands for leave-one-out."""
+    """The splits for tuning and calibration; None means leave-one-out."""
     if cv is None and training.groups is None:
         return None
     n = training.n_samples
@@ -324,13 +324,13 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
     folds = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
     if any(len(np.unique(train)) != len(train) for train, _ in folds):
         raise ValueError(
-            "cv names a training row twice in one split; use sample_weight to count a row more "
+            "cv contains a training row twice in one split; use sample_weight to count a row more "
             "than once."
         )
     untrained = [number for number, (train, _) in enumerate(folds) if train.size == 0]
     if untrained:
         raise ValueError(
-            f"split {untrained[0]} of cv has no training rows: no model can be fitted there. Leave "
-            "it out, or correct the splitter."
+            f"split {untrained[0]} of cv has no training rows. Leave it out, or correct the "
+            "splitter."
         )
     return folds

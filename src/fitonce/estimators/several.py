@@ -1,4 +1,4 @@
-"""What estimators share that are made of several fitted models: committees and pairs of classes."""
+"""What estimators made of several fitted models share: committees and pairs of classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 class ForOneModel:
-    """A method that only a single model has: asking for it says so."""
+    """A method that only single models have; using it raises an error that says so."""
 
     def __init__(self, why: str) -> None:
         self.why = why
@@ -28,25 +28,25 @@ class ForOneModel:
 
     def __get__(self, model: Any, owner: type) -> NoReturn:
         raise AttributeError(
-            f"{owner.__name__} has no {self.name}: {self.why}. A single model has it, such as one "
-            "of those that this estimator is made of."
+            f"{owner.__name__} has no {self.name}: {self.why}. Use a single model, such as one of "
+            "those that this estimator is made of."
         )
 
 
 class SeveralModels(BaseEstimator):
-    """Shared by estimators of several models; not for direct use."""
+    """Base class of estimators with several models; not for direct use."""
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
     predict_interval = ForOneModel(
-        "what its models say together has seen every row, if only in their weights, so that no "
-        "interval made of its held-out residuals keeps its promise"
+        "the combination depends on every row, if only through the weights, so intervals from its "
+        "held-out residuals would have no guarantee"
     )
     predict_set = ForOneModel(
-        "what its models say together has seen every row, if only in their weights, so that no set "
-        "made of its held-out probabilities keeps its promise"
+        "the combination depends on every row, if only through the weights, so sets from its "
+        "held-out probabilities would have no guarantee"
     )
-    influence = ForOneModel("influences are of one model's decomposition")
-    at = ForOneModel("every model in it has an alpha of its own")
+    influence = ForOneModel("influence needs the decomposition of a single model")
+    at = ForOneModel("each of its models has its own alpha")
 
     @abstractmethod
     def _models(self) -> list[Any]:
@@ -59,14 +59,14 @@ class SeveralModels(BaseEstimator):
         name = type(self).__name__
         if confounds is not None:
             raise ValueError(
-                f"{name} knows no confounds: use one estimator, such as KernelFisherDiscriminant "
-                "or KernelRidge, with confounds=, or leave them out."
+                f"{name} does not support confounds: use a single estimator, such as "
+                "KernelFisherDiscriminant or KernelRidge, with confounds=, or leave them out."
             )
         training = training_of(clone(model), X, y, sample_weight, groups)
         if is_rows(training.X):
             raise ValueError(
-                f"{name} needs the rows in memory, got rows in files, blocks or Dask: gather them, "
-                "or use one estimator with landmarks=."
+                f"{name} needs the rows in memory, got rows in files, blocks or Dask: load them "
+                "into memory, or use a single estimator with landmarks=."
             )
         return training
 
@@ -79,17 +79,17 @@ class SeveralModels(BaseEstimator):
         Parameters
         ----------
         n_refits : int, default=5
-            How many of the splits (rows, for leave-one-out) to refit for each model.
+            Number of splits (rows, for leave-one-out) to refit for each model.
         X : array, optional
             The training kernel matrix, for ``kernel="precomputed"``.
         random_state : int, default=0
-            Which splits are taken.
+            Seed for choosing the splits.
 
         Returns
         -------
         Verification
-            The worst of the models. What they learn on every training set, such as a metric, was
-            refitted in the first place.
+            The worst result of all models. What they learn on every training set, such as a metric,
+            was refitted anyway.
         """
         check_is_fitted(self)
         each = [model.verify(n_refits, X=X, random_state=random_state) for model in self._models()]
@@ -97,13 +97,13 @@ class SeveralModels(BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """How many features `fit` saw."""
+        """Number of features seen in `fit`."""
         count: int = self._models()[0].n_features_in_
         return count
 
     @property
     def feature_names_in_(self) -> np.ndarray:
-        """Their names, where `fit` saw a data frame."""
+        """Names of the features, if `fit` was given a data frame."""
         names: np.ndarray = self._models()[0].feature_names_in_
         return names
 
@@ -130,9 +130,9 @@ class ByProbabilities(ClassifierMixin):
         return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
 
     def predict(self, X: Any) -> Any:
-        """The most probable class of each row.
+        """Predict the most probable class of each row.
 
-        Labels come in the caller's namespace where it can hold them.
+        Labels are returned in the namespace of X if it can represent them.
         """
         p = self.predict_proba(X)
         labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])

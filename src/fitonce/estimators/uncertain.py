@@ -1,4 +1,4 @@
-"""Intervals and sets of fitted models: which rows leave together, new rows a block at a time."""
+"""Intervals and sets of fitted models: which rows are left out together, new rows in blocks."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from .record import FitRecord, honest_record, record_of
 from .setup import Folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
-FOLDS = 10  # of CV+ where nothing else is said
-ELEMENTS = 1 << 21  # values of left-out models at new rows that are held at a time
+FOLDS = 10  # of CV+ by default
+ELEMENTS = 1 << 21  # values of left-out models at new rows in memory at a time
 
 
 def check_request(confidence: float, method: str) -> None:
-    """Refuse a confidence that is no share, and methods that there are not."""
+    """Refuse an invalid confidence and unknown methods."""
     number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
         raise ValueError(
             f"confidence must be a number between 0 and 1, got {confidence!r} instead: 0.9 asks "
-            "for intervals that hold nine new rows of ten."
+            "for intervals that contain 90 % of new rows."
         )
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r} instead.")
 
 
 def usable_record(model: Any, what: str) -> FitRecord:
-    """The record of a model whose rows are rows: not averages of them."""
+    """The record of a model of single rows, not of averages."""
     honest_record(model, what)
     record = record_of(model, what)
     if record.tuner.data.block is not None:
         raise ValueError(
             f"{what} needs a model of single rows, got one of averages: rows inside an average "
-            "do not leave one by one. Fit the estimator itself, or use landmarks."
+            "cannot be left out one by one. Fit the estimator itself, or use landmarks."
         )
     return record
 
 
 def full_path(model: Any, record: FitRecord) -> Path:
-    """The path of the model, where a new row may join its fit."""
+    """The path of the model, if a new row can join its fit."""
     if model.penalty_ != "function":
         raise ValueError(
             'method="full" needs penalty="function", got penalty="dual" instead: a row that joins '
-            'the fit would bring a kernel function of its own. Use method="jackknife-minmax", '
-            "which has the same guarantee."
+            'the fit would add its own kernel function. Use method="jackknife-minmax", which has '
+            "the same guarantee."
         )
     if record.training.groups is not None:
         raise ValueError(
-            'method="full" compares single rows, got groups in fit: rows of a group are not '
-            'exchangeable with a new one. Use method="jackknife+", which leaves out whole groups.'
+            'method="full" compares single rows, but fit was given groups: rows of a group are not '
+            'exchangeable with a new row. Use method="jackknife+", which leaves out whole groups.'
         )
     return model_path(model, record)
 
@@ -90,12 +90,12 @@ def left_out_of(model: Any, record: FitRecord, method: str, cv: Any) -> LeftOut:
 
 def _sets(groups: np.ndarray) -> list[np.ndarray]:
     if len(np.unique(groups)) < 2:
-        raise ValueError("all rows are in one group: nothing is left when it is left out.")
+        raise ValueError("all rows are in one group: no rows would be left for training.")
     return [np.flatnonzero(groups == group) for group in np.unique(groups)]
 
 
 def _folds(model: Any, record: FitRecord, cv: Any) -> Folds:
-    """Those asked for, those of the fit, or ten."""
+    """The requested folds, those of the fit, or ten."""
     training, classifier = record.training, not model.multi_output
     if cv is None and record.folds is not None:
         return record.folds
@@ -120,8 +120,8 @@ def _check_partition(sets: list[np.ndarray], n: int) -> None:
     rows = np.concatenate(sets)
     if len(rows) != n or len(np.unique(rows)) != n:
         raise ValueError(
-            "cv+ needs folds that leave out every row exactly once, as KFold does, got splits "
-            "that overlap or leave rows untested."
+            "cv+ needs folds that leave out every row exactly once, such as KFold, got splits that "
+            "overlap or leave rows untested."
         )
 
 
@@ -131,7 +131,7 @@ def _check_partition(sets: list[np.ndarray], n: int) -> None:
 def new_row_blocks(
     model: Any, record: FitRecord, X: Any, excess: bool, answer: Callable[[Smoothing, Array], Any]
 ) -> list[Any]:
-    """What is answered for blocks of new rows, given their smoothing vectors and values."""
+    """Results for blocks of new rows, given their smoothing vectors and values."""
     problem = record.problem
     n, t = problem.targets.shape
     X = X.tocsr() if sp.issparse(X) else X
@@ -148,9 +148,7 @@ def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union
     X, *_ = model._new_rows(X, "predict_interval")
     record = usable_record(model, "predict_interval")
     if union and method != "full":
-        raise ValueError(
-            f'union is for method="full", got method={method!r}: others are intervals.'
-        )
+        raise ValueError(f'union is only for method="full", got method={method!r}.')
     single = record.readout.shaped(record.problem.targets).ndim == 1
     if method == "full":
         return _full_intervals(model, record, X, confidence, union, single)

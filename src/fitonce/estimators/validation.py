@@ -1,7 +1,7 @@
-"""Which rows, targets and weights the estimators accept, and what they say about the rest.
+"""Validation of the rows, targets and weights of the estimators.
 
 NumPy, sparse and data-frame input goes through scikit-learn's `validate_data`. Arrays of other
-namespaces (torch, CuPy) are checked here, where they live, so that no global switch is needed for
+namespaces (torch, CuPy) are validated here, on their device, so that no global switch is needed for
 them.
 """
 
@@ -23,23 +23,24 @@ from .parameters import as_numbers, is_precomputed, used
 
 
 def is_foreign_array(X: Any) -> bool:
-    """Whether X is an array of a namespace other than NumPy's: torch, CuPy, array-api-strict."""
+    """Whether X is an array of a namespace other than NumPy: torch, CuPy, array-api-strict."""
     return bool(is_array_api_obj(X)) and not is_numpy_array(X) and not sp.issparse(X)
 
 
 def check_landmarks(points: Any, X: Any) -> Any:
-    """Landmarks given as points: numbers, two-dimensional, finite, as many features as the rows."""
+    """Validate landmarks given as points: numeric, two-dimensional, finite, with the features of
+    X.
+    """
     if not (sp.issparse(points) or is_foreign_array(points)):
         points = as_numbers("landmarks", points)
     if points.ndim != 2 or points.shape[0] == 0 or points.shape[1] != X.shape[1]:
         raise ValueError(
             "landmarks must be a number of landmarks, or points of shape (n_landmarks, "
-            f"{X.shape[1]}) with the features of X, got shape "
-            f"{tuple(points.shape)} instead."
+            f"{X.shape[1]}) with the features of X, got shape {tuple(points.shape)} instead."
         )
     values = points.data if sp.issparse(points) else points
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
-        raise ValueError("landmarks contain NaN or infinity: a kernel has no value there.")
+        raise ValueError("landmarks contain NaN or infinity: the kernel is not defined there.")
     return points
 
 
@@ -48,7 +49,7 @@ def as_rows(
 ) -> tuple[Any, Any, Any, Any]:
     """Dask collections and rows from files as `Rows`, with their targets in memory.
 
-    Arrays as they are.
+    Arrays stay unchanged.
     """
     if is_dask(X):
         X, y, sample_weight, groups = (
@@ -61,10 +62,10 @@ def as_rows(
         return X, y, sample_weight, groups
     if estimator.landmarks is None:
         raise ValueError(
-            f"{type(estimator).__name__} needs landmarks to learn from rows in files, blocks or "
-            "Dask collections, got landmarks=None: the "
-            f"exact model has a kernel matrix of {X.shape[0]:,} × {X.shape[0]:,}. Use "
-            "landmarks=500 or so, or pass an array in memory."
+            f"{type(estimator).__name__} needs landmarks for rows in files, blocks or Dask "
+            "collections, got landmarks=None: the "
+            f"exact model has a kernel matrix of {X.shape[0]:,} × {X.shape[0]:,}. Use, for "
+            "example, landmarks=500, or pass an array in memory."
         )
     return (
         X,
@@ -75,7 +76,7 @@ def as_rows(
 
 
 def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarray:
-    """Targets for rows in blocks; the blocks are checked as they are read."""
+    """Targets for rows in blocks; the blocks are validated when they are read."""
     y = check_array(
         y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2
     )
@@ -93,14 +94,14 @@ def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarr
 def check_fit_data(
     estimator: Any, X: Any, y: Any, *, multi_output: bool
 ) -> tuple[Array, np.ndarray]:
-    """X as float64 where it lives (a copy) and y on the host.
+    """X as float64 on its device (a copy), and y as a NumPy array.
 
-    Several outputs are numbers to regress on; a single one may be labels of any kind.
+    Several outputs must be numbers; a single output may be labels of any kind.
     """
     if y is None:
         raise ValueError(
-            f"requires y to be passed, but the target y is None: {type(estimator).__name__} "
-            "learns from targets."
+            f"requires y to be passed, but the target y is None: {type(estimator).__name__} needs "
+            "targets."
         )
     y = to_numpy(y) if is_foreign_array(y) else y
     if is_rows(X):
@@ -124,8 +125,8 @@ def check_fit_data(
 
 
 def check_many_targets(estimator: Any, X: Any, y: Any) -> tuple[Array, Any]:
-    """X as in `check_fit_data`, and targets (n, t) that stay where they are, uncopied: an array, a
-    file that is mapped into memory, or an array on a device. Their values are looked at later.
+    """X as in `check_fit_data`, and targets (n, t) that are not copied: an array, a memory-mapped
+    file, or an array on a device. Their values are checked later.
     """
     if is_foreign_array(X):
         X = _check_foreign(estimator, X, reset=True)
@@ -138,10 +139,10 @@ def check_many_targets(estimator: Any, X: Any, y: Any) -> tuple[Array, Any]:
 
 
 def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
-    """How scikit-learn is to validate training rows."""
+    """The options for scikit-learn's validation of training rows."""
     return {
         "accept_sparse": _accept_sparse(is_precomputed(estimator.kernel)),
-        # scikit-learn's L1 distances take 32-bit indices only
+        # scikit-learn's L1 distances accept only 32-bit indices
         "accept_large_sparse": "laplacian" not in np.atleast_1d(families(estimator.kernel)),
         "dtype": np.float64,
         "copy": not _stays_where_it_is(estimator, X),
@@ -150,16 +151,16 @@ def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
 
 
 def _stays_where_it_is(estimator: Any, X: Any) -> bool:
-    """A memory-mapped float64 array with landmarks is read block by block.
+    """Whether X is a memory-mapped float64 array that landmarks read block by block.
 
-    Everything else is copied, safe from the caller's changes.
+    Everything else is copied, so that later changes by the caller have no effect.
     """
     return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
 def check_new_data(estimator: Any, X: Any, method: str, fitted_in: str) -> tuple[Array, Any]:
     """Rows to predict, as float64 in the namespace and on the device of the training rows, and the
-    caller's dtype.
+    dtype of the input.
     """
     precomputed = is_precomputed(used(estimator, "kernel"))
     came_in = namespace_name(X)
@@ -201,13 +202,11 @@ def _floating_dtype(X: Any) -> Any:
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
     xp = namespace(X)
-    X = (
-        X.detach() if getattr(X, "requires_grad", False) else X
-    )  # nothing here is to be differentiated
+    X = X.detach() if getattr(X, "requires_grad", False) else X  # no gradients are needed here
     name = type(estimator).__name__
     if X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: {name} takes one row per sample, "
+            f"Expected 2D array, got {X.ndim}D array instead: {name} needs one row per sample and "
             "one column per feature."
         )
     if xp.isdtype(X.dtype, "complex floating"):
@@ -221,9 +220,9 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
         X = xp.asarray(X, dtype=xp.float64, copy=True if reset else None)
     except (TypeError, RuntimeError) as error:
         raise TypeError(
-            f"{name} computes in float64, which the device {device(X)} does not offer: in float32 "
-            "held-out values lose all "
-            "their digits at small alpha. Move the data to a device with float64, or to the host."
+            f"{name} computes in float64, which the device {device(X)} does not support: in "
+            "float32, held-out values lose all digits for small alpha. Move the data to a device "
+            "with float64, or to the host."
         ) from error
     if not bool(xp.all(xp.isfinite(X))):
         raise ValueError(
@@ -232,7 +231,7 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
         )
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
-        estimator.__dict__.pop("feature_names_in_", None)  # of an earlier fit on a table
+        estimator.__dict__.pop("feature_names_in_", None)  # from an earlier fit on a data frame
     elif X.shape[1] != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.shape[1]} features, but {name} is expecting {estimator.n_features_in_} "
@@ -242,9 +241,9 @@ def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
-    """Row weights as float64 on the host, or None where all are one. Zeros are allowed.
+    """Row weights as float64 NumPy array, or None if all are one. Zeros are allowed.
 
-    Such rows train nothing.
+    Rows with zero weight are not used for training.
     """
     if sample_weight is None:
         return None
@@ -266,8 +265,8 @@ def check_weights(sample_weight: Any, n_samples: int) -> np.ndarray | None:
         raise ValueError(
             "sample_weight must be finite and not negative, got "
             f"{weights[~(np.isfinite(weights) & (weights >= 0))][0]:g} instead: "
-            "a weight counts how often a row is there. Use 0 to leave a row out."
+            "a weight counts how often a row occurs. Use 0 to leave out a row."
         )
     if not np.any(weights > 0):
-        raise ValueError("sample_weight is zero for every row: nothing is left to learn from.")
+        raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
     return None if np.all(weights == 1.0) else weights

@@ -1,4 +1,4 @@
-"""Literal refits beside the closed form: what a methods section can quote."""
+"""Comparison of the closed form with literal refits, to be quoted in a methods section."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .record import FitRecord
 
 @dataclass(frozen=True)
 class Verification:
-    """How far the closed-form held-out outputs are from literal refits.
+    """The deviation of the closed-form held-out outputs from literal refits.
 
-    `max_deviation` is relative to the largest output; `tolerance` is max(1e-8, 1e3·conditioning)
-    with `conditioning` = eps·λ_max/alpha, the share of the digits that float64 cannot carry, or
-    eps·|y|/|output| where that is more (`doubts`).
+    `max_deviation` is relative to the largest output. `tolerance` is max(1e-8, 1e3·conditioning),
+    where `conditioning` is eps·λ_max/alpha, the relative rounding error in float64, or
+    eps·|y|/|output| if that is larger (`doubts`).
     """
 
     n_refits: int
@@ -41,7 +41,7 @@ class Verification:
     def __str__(self) -> str:
         if self.n_refits == 0:
             return (
-                "No literal refit was possible, and nothing was compared: the training rows of "
+                "No literal refit was possible, so nothing was compared: the training rows of "
                 "every split lack a class, or are too few for a model. Use a cv= whose training "
                 "sets have all classes."
             )
@@ -55,15 +55,15 @@ class Verification:
         )
 
     def _repr_html_(self) -> str:
-        """Whether it passed, and the same words, for a notebook."""
+        """The result and the same text, for a notebook."""
         verdict = "✓ Passed" if self.passed else "✗ Failed" if self.n_refits else "Not compared"
         colour = "#00704f" if self.passed else "#a8400b"
         return f'<div><strong style="color: {colour}">{verdict}</strong>: {escape(str(self))}</div>'
 
 
 def worst_of(checked: Sequence[Verification]) -> Verification:
-    """Several verifications as one: the deviation that is largest beside its tolerance, all
-    refits, the worst digits.
+    """Several verifications as one: the deviation that is largest relative to its tolerance, all
+    refits, the worst conditioning.
     """
     worst = max(checked, key=lambda one: one.max_deviation / one.tolerance)
     return replace(
@@ -84,12 +84,10 @@ def compare_with_refits(
 ) -> Verification:
     """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`.
 
-    Splits whose training rows lack a class are passed over: no refit has their outputs.
+    Splits whose training rows lack a class are skipped, since a refit does not have their outputs.
     """
     if not isinstance(n_refits, numbers.Integral) or n_refits < 1:
-        raise ValueError(
-            f"n_refits must be a whole number of at least 1, got {n_refits!r} instead."
-        )
+        raise ValueError(f"n_refits must be an integer of at least 1, got {n_refits!r} instead.")
     training, problem = kept.training, kept.problem
     X = _training_X(training, X)
     scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
@@ -116,7 +114,7 @@ def compare_with_refits(
     smallest = float(np.min(estimator.alpha_))
     conditioning = conditioning_of(problem, smallest, readout=kept.readout)
     one_minus_h = problem.smoother.path(problem.projected, np.asarray([smallest])).one_minus_h
-    stored = 4.0 * float(np.finfo(held_out.dtype).eps)  # predictions kept in float32
+    stored = 4.0 * float(np.finfo(held_out.dtype).eps)  # predictions stored in float32
     return Verification(
         n_refits=len(deviations),
         max_deviation=float(max(deviations, default=np.inf) / scale),
@@ -129,9 +127,9 @@ def compare_with_refits(
 def _closed_form_outputs(
     estimator: Any, kept: FitRecord, held_out: np.ndarray, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
-    """What the estimator reports for these rows.
+    """The outputs that the estimator reports for these rows.
 
-    Of splits that overlap, this split's part of the mean that it reports.
+    If splits overlap, the contribution of this split to the reported mean.
     """
     tests = [] if kept.folds is None else [rows for _, rows in kept.folds]
     if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
@@ -146,7 +144,7 @@ def _closed_form_outputs(
 def _by_alpha(
     estimator: Any, kept: FitRecord, outputs: Callable[[FitRecord, float], np.ndarray | None]
 ) -> np.ndarray | None:
-    """Outputs of all targets; of those that share an alpha together, where each has its own."""
+    """Outputs of all targets; if each has its own alpha, in groups that share one."""
     if np.ndim(estimator.alpha_) == 0:
         return outputs(kept, estimator.alpha_)
     found: dict[int, np.ndarray] = {}
@@ -164,7 +162,7 @@ def _training_X(training: Any, X: Any) -> Any:
         return training.X
     if X is None:
         raise ValueError(
-            "pass the training kernel matrix as X: with kernel='precomputed' it is not kept after "
+            "pass the training kernel matrix as X: with kernel='precomputed', it is not kept after "
             "fitting."
         )
     if tuple(X.shape) != (training.n_samples, training.n_samples):
@@ -178,11 +176,11 @@ def _training_X(training: Any, X: Any) -> Any:
 def _refit_outputs(
     estimator: Any, kept: FitRecord, mu: float, X: Any, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray | None:
-    """The main output at the test rows of an ordinary fit on the training rows, with the chosen
+    """The main output for the test rows from an ordinary fit on the training rows, with the chosen
     parameters and row weights.
 
-    None where the training rows lack a class or a landmark, or are too few: such a fit has another
-    shape, or none.
+    None if the training rows lack a class or a landmark, or are too few: such a fit has another
+    shape, or does not exist.
     """
     training = kept.training
     names = [
@@ -224,7 +222,7 @@ def _refit_outputs(
 def _landmarks_of(estimator: Any, train: np.ndarray) -> Any:
     """The landmarks of the fit.
 
-    Less those that are rows which do not train, where they are dropped with them.
+    If landmarks are dropped with their rows, without those whose rows are not used for training.
     """
     if estimator.shared_landmarks != "drop":
         return estimator.landmarks_
