@@ -42,7 +42,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
 OVERFLOW = (
     "the kernel matrix contains NaN or infinite values: the kernel overflows on these data, or "
-    "has no value for them. "
+    "is not defined for them. "
     "Scale the features (StandardScaler), or lower degree or gamma."
 )
 
@@ -299,7 +299,7 @@ def check_square(K: Array) -> None:
         raise ValueError(
             "Precomputed matrix must be a square kernel matrix of the training rows, got shape "
             f"{tuple(K.shape)} instead; "
-            "rectangular test×train kernels go to predict."
+            "pass rectangular test×train kernels to predict."
         )
     scale, difference = largest_entry(K), asymmetry(K)
     if difference > SYMMETRY * scale:

@@ -55,7 +55,7 @@ def test_an_alpha_at_which_there_is_no_model_is_refused():
     problem = exact_problem(*arguments, None)
     problem.check(np.array([-1.01 * lowest, 1e3]))
     with pytest.raises(
-        ValueError, match=r"alpha must be greater than .* the centred kernel matrix is indefinite"
+        ValueError, match=r"alpha must be greater than .* the centered kernel matrix is indefinite"
     ):
         problem.check(np.array([1e3, -0.99 * lowest]))
     arguments = data_of(case, case.K), *arguments[1:]

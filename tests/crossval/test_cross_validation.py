@@ -688,7 +688,7 @@ def test_test_rows_inside_their_own_training_set_are_refused(split, alpha):
     cv = [(np.arange(30), np.arange(30, 60)), split]
     message = (
         r"split 1 has 2 test row\(s\) inside its own training set \(row 38 is the first\): .* not "
-        r"held-out"
+        r"held out"
     )
     for function in (fitonce.cross_validate, fitonce.cross_val_score, fitonce.cross_val_predict):
         with pytest.raises(ValueError, match=message):

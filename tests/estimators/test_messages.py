@@ -26,7 +26,7 @@ def test_features_whose_squares_overflow(kernel, size):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for rows in (X * size, sp.csr_matrix(X * size)):
-            with pytest.raises(ValueError, match=r"X has values as large as .* made of squares"):
+            with pytest.raises(ValueError, match=r"X has values as large as .* use squares"):
                 LeastSquaresSVC(kernel).fit(rows, Y)
         with pytest.raises(ValueError, match=r"block 0 .* has values as large as"):
             LeastSquaresSVC(kernel, landmarks=9).fit(open_rows([(X * size, Y)]))
@@ -64,10 +64,10 @@ NO_ROWS = np.array([], dtype=int)
 SPLITS = {
     "empty test": ([(ALL[:20], [])], "split 0 has no test rows"),
     "second empty": ([(ALL[:20], ALL[20:]), (ALL[:20], NO_ROWS)], "split 1 has no test rows"),
-    "too large": ([(ALL[:20], [40])], "the test rows of split 0 name row 40, and there are 40"),
-    "in training": ([([0, 50], [5])], "the training rows of split 0 name row 50"),
+    "too large": ([(ALL[:20], [40])], "the test rows of split 0 contain row 40, but there are 40"),
+    "in training": ([([0, 50], [5])], "the training rows of split 0 contain row 50"),
     "too small": ([(ALL[:20], [-41])], "name row -41"),
-    "not whole": ([(ALL[:20], [30.5])], "must be a list of row numbers, .* got an array of float"),
+    "not whole": ([(ALL[:20], [30.5])], "must be a list of row indices, .* got an array of float"),
     "two axes": ([(ALL[:20], [[30, 31]])], r"of shape \(1, 2\)"),
     "short mask": ([(np.ones(10, dtype=bool), ALL[20:])], r"array of bool of shape \(10,\)"),
     "no splits": ([], "at least one split"),
@@ -111,7 +111,7 @@ def test_a_criterion_that_returns_a_number(answer):
 
 
 def test_a_criterion_that_is_never_finite():
-    with pytest.raises(ValueError, match=r"not finite for any alpha.*a criterion of your own"):
+    with pytest.raises(ValueError, match=r"not finite for any alpha.*a user-defined criterion"):
         LeastSquaresSVC(gamma=0.5, criterion=lambda y, decision: np.nan).fit(X, Y)
 
 

@@ -364,8 +364,8 @@ def test_bad_groups(estimator):
 
 
 SEEN = (
-    "test row.* inside its own training set .*predictions for rows that the model has seen are "
-    "not held-out.*Remove them"
+    "test row.* inside its own training set .*predictions for rows that the model was trained on "
+    "are not held out.*Remove them"
 )
 
 

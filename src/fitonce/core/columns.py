@@ -84,8 +84,8 @@ class Columns:
         found = np.concatenate(sums)
         if self.sums is not None and not np.array_equal(found, self.sums):
             raise ValueError(
-                "the targets have changed since the fit, which did not copy them: fit again, or "
-                "leave the array or file that y came from as it was."
+                "the targets have changed since the fit, which did not copy them: fit again, and "
+                "do not change the array or file of y in between."
             )
         return replace(self, sums=found)
 
@@ -104,8 +104,8 @@ def _refuse(values: np.ndarray, first: int) -> None:
     if len(bad):
         what = "NaN" if np.isnan(values[:, bad[0]]).any() else "infinity"
         raise ValueError(
-            f"Input y contains {what}, first in target number {first + bad[0]}: leave such targets "
-            "out, or fill them in. A row without its targets can be given the weight 0."
+            f"Input y contains {what}, first in target number {first + bad[0]}: leave out "
+            "such targets, or impute them. Rows without targets can be given zero weight."
         )
 
 

@@ -178,8 +178,8 @@ def auc(scores: HeldOutScores) -> np.ndarray:
     present = np.unique(labels)
     if len(present) < 2:
         raise ValueError(
-            "criterion='auc' needs rows of both classes in every fold it is averaged over; pool "
-            "the folds (pooled=True)."
+            "criterion='auc' needs rows of both classes in every fold if it is averaged over "
+            "folds: use pooled=True."
         )
     if decision.shape[2] == 2:
         return np.array(

@@ -1,4 +1,4 @@
-"""Warnings about digits in doubt, pointing at the user's own line, each given once."""
+"""Warnings about numerical accuracy, issued once and from the user's own line."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ALONE = threading.RLock()
 
 
 class NumericalWarning(UserWarning):
-    """A result whose digits are in doubt: the message says why and what to do."""
+    """A result may be numerically inaccurate. The message says why and what to do."""
 
 
 def warn_numerical(message: str) -> None:
-    """Warn now or, inside `doubts_held_back`, leave it to whoever holds the doubts of this thread.
+    """Warn now or, inside `doubts_held_back`, add the message to the list of this thread.
 
-    No filter of Python's warnings is touched for it: they belong to all threads of the process.
+    Python's warning filters are not changed, because all threads of the process share them.
     """
     held = _HELD.get()
     if held is not None:
@@ -33,7 +33,7 @@ def warn_numerical(message: str) -> None:
 
 
 def depth_inside_package() -> int:
-    """How many callers up the user's own line is, so that a warning points there."""
+    """The number of frames up to the user's own line, so that a warning points there."""
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INSIDE):
         depth, frame = depth + 1, frame.f_back
@@ -50,7 +50,7 @@ def warn_constant() -> None:
 def kinds_of(
     complaints: Iterable[tuple[type[Warning], str]],
 ) -> list[tuple[type[Warning], list[str]]]:
-    """Warnings of one kind together: those that differ in nothing but numbers."""
+    """Warnings grouped by kind: those of one kind differ only in numbers."""
     kinds: dict[tuple[type[Warning], str], list[str]] = {}
     for category, text in complaints:
         alike = re.sub(r"[-+]?\d[\d.e+-]*", "#", text)
@@ -60,10 +60,10 @@ def kinds_of(
 
 @contextmanager
 def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Every warning raised inside is in the list instead of being given.
+    """Collect every warning issued inside in a list instead of showing it.
 
-    For whole commands, never inside a fit: Python keeps one list of filters for all threads, so
-    only one thread at a time may be in here, and it sees the warnings of all.
+    For whole commands, never inside a fit: Python has one list of filters for all threads, so only
+    one thread at a time may use this, and it sees the warnings of all.
     """
     with _ALONE, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -72,9 +72,7 @@ def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 @contextmanager
 def doubts_held_back() -> Iterator[list[str]]:
-    """The messages of `warn_numerical` inside, in this thread, are in the list instead of being
-    given.
-    """
+    """Collect the messages of `warn_numerical` in this thread in a list instead of issuing them."""
     held: list[str] = []
     before = _HELD.set(held)
     try:
@@ -85,8 +83,8 @@ def doubts_held_back() -> Iterator[list[str]]:
 
 @contextmanager
 def doubts_once() -> Iterator[None]:
-    """What is doubted again and again inside, such as by every kernel tried, is told once, after
-    it.
+    """Issue messages that occur repeatedly inside, for example for every kernel, once at the
+    end.
     """
     with doubts_held_back() as held:
         yield

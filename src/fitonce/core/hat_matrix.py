@@ -167,7 +167,7 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
     if float(xp.max(xp.abs(H - H.T))) > SYMMETRIC * max(1.0, float(xp.max(xp.abs(H)))):
         raise ValueError(
             "H must be symmetric for a discriminant, and differs from its transpose: the smoother "
-            "weights rows, or is no penalised least squares. held_out gives its predictions."
+            "weights rows, or is not penalized least squares. held_out gives its predictions."
         )
     free = float(xp.max(xp.abs(xp.sum(H, axis=1) - 1.0))) < FREE
     readout = Indicators(len(classes), equal_priors=True, free_bias=free)
@@ -238,6 +238,6 @@ def _check_determined(block: Array, number: int) -> None:
         raise ValueError(
             f"test set {number} cannot be held out: I - H is singular there (smallest singular "
             f"value {smallest:.1g}), which means "
-            "that the rows that remain do not determine the smoother's fit. Leave out fewer rows, "
-            "or regularise."
+            "that the remaining rows do not determine the fit of the smoother. Leave out fewer "
+            "rows, or regularize."
         )

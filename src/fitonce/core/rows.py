@@ -88,9 +88,9 @@ def check_magnitude(values: Array, what: str, scaled: str = "Scale the features"
     largest = max(float(xp.max(values)), -float(xp.min(values))) if 0 not in values.shape else 0.0
     if largest > LARGEST:
         raise ValueError(
-            f"{what} has values as large as {largest:.1e}: kernels and losses are made of squares, "
-            f"which overflow float64 here. {scaled}, by another unit, or leave them out if they "
-            "are a code for missing values."
+            f"{what} has values as large as {largest:.1e}: kernels and losses use squares, "
+            f"which overflow float64 here. {scaled} or change the unit; if they are a code "
+            "for missing values, leave them out."
         )
 
 

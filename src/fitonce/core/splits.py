@@ -26,11 +26,11 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
                 f"got {test_set!r} instead."
             )
         if rows.min() < -n_samples or rows.max() >= n_samples:
-            raise ValueError(f"test set {number} names rows outside 0 … {n_samples - 1}.")
+            raise ValueError(f"test set {number} contains rows outside 0 … {n_samples - 1}.")
         rows = rows % n_samples
         if np.unique(rows).size != rows.size:
             raise ValueError(
-                f"test set {number} names a row twice; a row can be left out only once."
+                f"test set {number} contains a row twice; a row can be left out only once."
             )
         checked.append(rows)
     return checked
@@ -49,15 +49,14 @@ def checked_splits(
         tested = row_numbers(test, n_samples, f"the test rows of split {number}")
         if tested.size == 0:
             raise ValueError(
-                f"split {number} has no test rows: there is nothing to hold out. Leave it out, or "
-                "correct the splitter."
+                f"split {number} has no test rows. Leave it out, or correct the splitter."
             )
         seen = np.sort(tested[np.isin(tested, trained)])
         if seen.size:
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row "
                 f"{seen[0]} is the first): predictions for "
-                "rows that the model has seen are not held-out, and their score would be too "
+                "rows that the model was trained on are not held out, and their score would be too "
                 "good. Remove them from one side."
             )
         yield train, test
@@ -84,14 +83,14 @@ def row_numbers(rows: np.ndarray, n_samples: int, what: str = "rows") -> np.ndar
         return np.flatnonzero(rows)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise ValueError(
-            f"{what} must be a list of row numbers, or a mask of {n_samples} rows, got an array of "
+            f"{what} must be a list of row indices, or a mask of {n_samples} rows, got an array of "
             f"{rows.dtype} of shape {rows.shape} instead."
         )
     outside = rows[(rows < -n_samples) | (rows >= n_samples)]
     if outside.size:
         raise ValueError(
-            f"{what} name row {outside[0]}, and there are {n_samples} rows, 0 to {n_samples - 1}: "
-            "were the splits made for other data? Make them for these rows."
+            f"{what} contain row {outside[0]}, but there are {n_samples} rows, 0 to "
+            f"{n_samples - 1}: were the splits made for other data? Make them for these rows."
         )
     return np.where(rows < 0, rows + n_samples, rows)
 

@@ -138,8 +138,8 @@ def _whitener(K: Array) -> tuple[Array, float]:
         raise ValueError(
             "landmarks with penalty='function' need a positive semi-definite kernel, but the "
             "kernel of the landmarks has an eigenvalue "
-            f"of {smallest:.3g} beside a largest of {largest:.3g}. Use penalty='dual', which "
-            "needs no definiteness."
+            f"of {smallest:.3g} and a largest of {largest:.3g}. Use penalty='dual', which "
+            "does not need this."
         )
     kept = np.flatnonzero(to_numpy(eigenvalues).astype(float) > NEGLIGIBLE * largest)
     if len(kept) == 0:

@@ -92,7 +92,7 @@ def _number(score: Any) -> float:
         return float(score)
     raise TypeError(
         f"criterion must return one number for each candidate, got {score!r:.100} instead: the "
-        "largest is chosen. Does it end in a return statement, with a mean over the rows?"
+        "largest is chosen. Does the function return a mean over the rows?"
     )
 
 

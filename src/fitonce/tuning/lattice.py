@@ -39,9 +39,9 @@ def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
         return 2.0 ** np.arange(-ALPHA_BELOW, ALPHA_ABOVE + 1)
     if not np.isfinite(64.0 * largest):
         raise ValueError(
-            f"the kernel matrix has an eigenvalue of {largest:.1e}, and no alpha beside it can be "
-            "told in float64, which ends at 1.8e308. Scale the features (StandardScaler), lower "
-            "degree or gamma, or divide a precomputed kernel by a constant."
+            f"the kernel matrix has an eigenvalue of {largest:.1e}, which is too large to "
+            "choose an alpha in float64 (up to 1.8e308). Scale the features (StandardScaler), "
+            "lower degree or gamma, or divide a precomputed kernel by a constant."
         )
     centre = round(np.log2(scale))
     lowest = max(centre - ALPHA_BELOW, int(np.ceil(np.log2(PRECISION * largest))))
@@ -66,7 +66,7 @@ class GammaLattice:
     def around(cls, gamma: float, reach: int = 6) -> GammaLattice:
         if not (gamma > 0 and np.isfinite(gamma)):
             raise ValueError(
-                f"gamma cannot be tuned: the size of the features asks for a gamma of {gamma:g}. "
+                f"gamma cannot be tuned: the size of the features would need a gamma of {gamma:g}. "
                 "Change their unit, so that they are neither above 1e100 nor below 1e-100, or give "
                 "gamma as a number."
             )

@@ -166,10 +166,10 @@ class Problem:
             bound = self.smoother.lower_bound
             raise ValueError(
                 f"alpha must be greater than {bound:.6g} for this kernel, got "
-                f"{float(np.min(alphas)):.6g} instead: the centred kernel matrix is indefinite "
-                f"(its smallest eigenvalue is {-bound:.6g}), and below that value the penalised "
-                'problem has no minimum. Use a larger alpha, or penalty="dual", which needs no '
-                "definiteness."
+                f"{float(np.min(alphas)):.6g} instead: the centered kernel matrix is indefinite "
+                f"(its smallest eigenvalue is {-bound:.6g}), and below that value the penalized "
+                'problem has no minimum. Use a larger alpha, or penalty="dual", which does not '
+                "need a definite kernel."
             )
 
     def degrees_of_freedom(
@@ -357,7 +357,7 @@ def smoother_of(
     except NotPositiveDefiniteError as error:
         raise NotPositiveDefiniteError(
             "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
-            'definite. Use a larger alpha, or penalty="dual", which needs no definiteness.'
+            'definite. Use a larger alpha, or penalty="dual", which does not need this.'
         ) from error
 
 

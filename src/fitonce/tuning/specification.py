@@ -156,7 +156,7 @@ def _gamma(gamma: Any, data: Data) -> Any:
             raise ValueError(
                 f"gamma must be one number, or one width per feature ({n_features}), got "
                 f"{len(gamma)} of them instead. It is not a list of candidates: use "
-                '"tune" to have it chosen.'
+                '"tune" for that.'
             )
         return np.asarray(gamma, dtype=np.float64)
     if gamma is None or is_option(gamma, "auto"):

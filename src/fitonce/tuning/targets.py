@@ -244,8 +244,8 @@ def _finite(losses: np.ndarray) -> np.ndarray:
         target = int(np.flatnonzero(~finite.any(axis=0))[0])
         raise ValueError(
             f"the criterion is not finite for any alpha at target number {target}, so that none "
-            "can be chosen: scale the targets, or use larger candidates; a criterion of your own "
-            "must return a number for every split."
+            "can be chosen: scale the targets, or use larger candidates; a user-defined "
+            "criterion must return a number for every split."
         )
     return np.where(finite, losses, np.inf)
 

@@ -141,8 +141,8 @@ class Tuner:
         result = np.concatenate(losses)
         if not np.isfinite(result).any():
             raise ValueError(
-                "the criterion is not finite for any alpha, so that none can be chosen: scale the "
-                "targets, or use larger candidates; a criterion of your own must return a number "
+                "the criterion is not finite for any alpha, so none can be chosen: scale the "
+                "targets, or use larger candidates; a user-defined criterion must return a number "
                 "for every split."
             )
         small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
@@ -155,8 +155,9 @@ class Tuner:
             return criterion.losses(self.scores(problem, alphas, path))
         if path is None:
             raise ValueError(
-                f"criterion={criterion.given!r} looks at the fit of all rows, got cv or groups: "
-                "leave them out, or use a criterion of held-out rows such as squared_error."
+                f"criterion={criterion.given!r} uses the fit of all rows and cannot be combined "
+                "with cv or groups: leave them out, or use a criterion of held-out rows such as "
+                "squared_error."
             )
         return fit_losses(criterion.given, problem, path)
 
@@ -392,14 +393,16 @@ def _name(parameters: Mapping[str, Any]) -> str:
 
 
 def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
-    """Tell where the criterion still falls at the end of what was tried."""
+    """Warn if the criterion still decreases at the end of the range that was tried."""
     winner = tuned.winner
     edge = None if isinstance(winner, TargetTrial) else winner.falling_edge
     if specification.alphas is None and edge is not None:
         if edge == "upper":
-            reason = "beyond it every model is constant; this kernel finds nothing in these data"
+            reason = (
+                "larger values give a constant model; this kernel finds no effect in these data"
+            )
         elif tuned.problem.smoother.lower_bound > 0:
-            reason = 'this indefinite kernel allows no smaller one; penalty="dual" does'
+            reason = 'this indefinite kernel does not allow smaller values; penalty="dual" does'
         elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
             reason = (
                 "smaller values are below double precision; the targets seem to have little noise, "
@@ -407,10 +410,12 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
             )
         else:
             reason = (
-                "smaller values are below double precision; nothing here may predict the targets"
+                "smaller values are below double precision; the features may not predict the "
+                "targets"
             )
         warn_numerical(
-            f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of what was tried: {reason}."
+            f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of the range tried: "
+            f"{reason}."
         )
     tried = [
         trial.parameters["gamma"]
@@ -422,6 +427,6 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
     at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
     reach = GammaLattice.limit + GammaLattice.reach
     if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
-        smooth = "so smooth a kernel is nearly linear: try kernel='linear'"
-        advice = smooth if gamma == min(tried) else "scale the features, or give gamma"
-        warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of what was tried; {advice}.")
+        smooth = "such a smooth kernel is nearly linear: try kernel='linear'"
+        advice = smooth if gamma == min(tried) else "scale the features, or set gamma"
+        warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of the range tried; {advice}.")
