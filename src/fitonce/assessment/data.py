@@ -110,7 +110,7 @@ def n_columns(X: Any) -> int:
 def _check_classes(y: np.ndarray, weights: np.ndarray | None) -> None:
     found = np.unique(y if weights is None else y[weights > 0])
     if len(found) < 2:
-        where = "" if weights is None else " in rows of positive weight"
+        where = "" if weights is None else " in rows with positive weight"
         raise ValueError(
             f"the target must have at least two classes{where}, got only {found.tolist()}: there "
             "is nothing to classify."

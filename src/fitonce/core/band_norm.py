@@ -116,7 +116,7 @@ class BandNorm(KernelSmoother):
     ) -> BandNorm:
         """From a symmetric kernel matrix (n, n), which is overwritten.
 
-        Where K came centred, KQ₀ and the largest entry are those before.
+        Where K came centered, KQ₀ and the largest entry are those before.
         Memory: that matrix and panels of `width` columns.
         """
         xp = namespace(K)

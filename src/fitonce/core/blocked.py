@@ -1,4 +1,4 @@
-r"""Factorisations made of matrix products, for devices whose own run far below the rate of those.
+r"""Factorizations made of matrix products, for devices whose own run far below the rate of those.
 
 Blocks of b columns at a time: what is small is factored as a stack, everything else is a product.
 

@@ -61,7 +61,7 @@ def mixed(p: np.ndarray, floor: float) -> np.ndarray:
 
 
 def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """For each of m candidates (m, k, c), the β that minimises the cross-entropy of softmax(β ·
+    """For each of m candidates (m, k, c), the β that minimizes the cross-entropy of softmax(β ·
     scores).
 
     The loss is convex in β; the root of its derivative, the mean over rows of Σ_j (p_j(β) -

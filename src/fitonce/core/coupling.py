@@ -12,7 +12,7 @@ import numpy as np
 def coupled(r: np.ndarray) -> np.ndarray:
     """Class probabilities (n, c) from r (n, c, c), r_jk the probability of class j among j and k.
 
-    p minimises Σ_j Σ_{k≠j} (r_kj p_j - r_jk p_k)² with Σ p = 1: a linear system,
+    p minimizes Σ_j Σ_{k≠j} (r_kj p_j - r_jk p_k)² with Σ p = 1: a linear system,
 
         [Q 1; 1ᵀ 0] (p, b) = (0, 1),    Q_jj = Σ_{k≠j} r_kj²,    Q_jk = -r_kj r_jk,
 

@@ -7,7 +7,7 @@ The kernel Fisher discriminant of Mika et al. and Xu et al. With K = U diag(σ) 
     B = K/(K² + μ) - E S⁻¹ Wᵀ                   α = BᵀY
     D = 1/(K² + μ) + W S⁻¹ Wᵀ
 
-A bias that is penalised like every α (K̃ = [K 1] of Saadi et al. 2007, section 3.4) adds to S: with
+A bias that is penalized like every α (K̃ = [K 1] of Saadi et al. 2007, section 3.4) adds to S: with
 the column c = s/‖s‖ in place of Q₀ and b = β/‖s‖, the penalty μb² is (μ/‖s‖²)β², and
 
     S = cᵀE + μ/‖s‖²,        β = (cᵀY - (Kc)ᵀα) / (1 + μ/‖s‖²)        else as above.
@@ -34,7 +34,7 @@ from .spectrum import Spectrum, machine_epsilon
 
 @dataclass(frozen=True)
 class DualNorm(KernelSmoother):
-    """Penalty μ‖α‖², with U, σ of the uncentred kernel in `spectrum` and Q0 beside it.
+    """Penalty μ‖α‖², with U, σ of the uncentered kernel in `spectrum` and Q0 beside it.
 
     A constant `offset` may be taken off the kernel where the bias is free: α stays the same.
     """
@@ -47,7 +47,7 @@ class DualNorm(KernelSmoother):
 
     @property
     def columns(self) -> Array:
-        """What is fitted beside the kernels (n, u), orthonormal: here, what is not penalised."""
+        """What is fitted beside the kernels (n, u), orthonormal: here, what is not penalized."""
         return self.Q0
 
     @property
@@ -143,7 +143,7 @@ class DualNorm(KernelSmoother):
     def jets(self, targets: Targets, mu: float) -> HeldOutJets:
         Y, Q0, xp = targets.Y, self.columns, namespace(targets.Y)
         if Q0.shape[1] > 1:
-            raise ValueError("derivatives of the dual norm need a single unpenalised column.")
+            raise ValueError("derivatives of the dual norm need a single unpenalized column.")
         penalty = self.ridge * mu  # with its derivatives in log mu, which are the same
         T, F, R = _dual_series(self.spectrum.eigenvalues, mu)
         zeros = (
@@ -171,7 +171,7 @@ class DualNorm(KernelSmoother):
 
 @dataclass(frozen=True)
 class DualNormWithBias(DualNorm):
-    """The same with a bias that is penalised like every α: nothing is free, and Q₀ is empty.
+    """The same with a bias that is penalized like every α: nothing is free, and Q₀ is empty.
 
     `column` is s/‖s‖ (n, 1), `K_column` the kernel times it.
     """

@@ -23,7 +23,7 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     algorithm 1).
 
     For each test set Te the residuals solve (I - H_TeTe) R = (Y - Ŷ)_Te, and the held-out values
-    are Y_Te - R. This equals deleting the rows and fitting again for every smoother that minimises
+    are Y_Te - R. This equals deleting the rows and fitting again for every smoother that minimizes
     a sum of squared errors plus a quadratic penalty that does not depend on the rows: least
     squares, ridge, kernel ridge, splines.
 
@@ -74,7 +74,7 @@ class HeldOutDiscriminant:
     classes : array of shape (n_classes,)
     projections : array of shape (n_test, n_classes - 1)
         The test rows on the discriminant axes, in units of the within-class standard deviation, as
-        `KernelFisherDiscriminant.transform` has them (without a free bias, not centred).
+        `KernelFisherDiscriminant.transform` has them (without a free bias, not centered).
     axes : array of shape (n_classes, n_classes - 1)
         Optimal scores, scaled: ``projections = held_out(H, indicators, …) @ axes``, with one column
         of indicators for each class.

@@ -5,7 +5,7 @@ smoother holds out for unit targets, so every deletion formula gives it, whateve
 weights or the rows that leave. It costs O(n²r) for each mu, once; after that each target takes n²
 multiplications for each mu and nothing else. That pays from about 2 n targets.
 
-M(μ) = W diag(1/(λ + μ)) Uᵀ changes smoothly with μ, so that the matrices of neighbouring mu are
+M(μ) = W diag(1/(λ + μ)) Uᵀ changes smoothly with μ, so that the matrices of neighboring mu are
 nearly dependent. A pivoted QR decomposition finds a basis among them and the coefficients of the
 others, to `DEPENDENT` of their norm; only the basis is multiplied by targets. Of 43 powers of two
 it takes 13 to 40, of 20 candidates over six decades 12 to 20, fewer the flatter the spectrum.

@@ -170,7 +170,7 @@ def scatter_without(E: Array, r: Array, held_out: HeldOut, dual: Array | None) -
 class Smoother(ABC):
     """A decomposition of the rows, for any mu; primitives first, what follows from them after.
 
-    `Q0` (n, u) is the orthonormal basis of what is not penalised, `conditioning` over mu the
+    `Q0` (n, u) is the orthonormal basis of what is not penalized, `conditioning` over mu the
     relative error that float64 leaves in a held-out value; `largest` and `trace` are of the
     eigenvalues that mu is added to, which must exceed `lower_bound`; `has_duals` says that α leave
     with their rows.
@@ -228,7 +228,7 @@ class Smoother(ABC):
         """I - H as a map of rows of targets."""
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
-        """log |G + μI| (m,) outside the unpenalised columns, where G is a covariance."""
+        """log |G + μI| (m,) outside the unpenalized columns, where G is a covariance."""
         raise NotImplementedError
 
     def admits(self, mus: np.ndarray) -> bool:

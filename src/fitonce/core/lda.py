@@ -73,7 +73,7 @@ class Rule:
         return (unit[..., None, :] @ xp.abs(self.weights))[..., 0, :] + xp.abs(offsets)
 
     def difference(self) -> Rule:
-        """Two classes: the decision (…, k, 1), positive for the second; NaN where one is absent."""
+        """Two classes: the decision (…, k, 1), positive for the second; NaN if one is absent."""
         xp = namespace(self.weights)
         offset = self.offsets[..., 1:] - self.offsets[..., :1]
         offset = xp.where(xp.isfinite(offset), offset, xp.nan * xp.ones_like(offset))
@@ -133,8 +133,8 @@ def axes_without_bias(E: Array, sizes: Array, dof: Array) -> Axes:
     """The same for a smoother without a free bias: of the c solutions of A θ = a² N θ, the one
     whose scores θ lie nearest to a constant is left out (cosine in the metric N).
 
-    It is the "trivial eigenvalue" of Treder (2019): exactly 0 for centred rows, where H1 = 0, and 1
-    for a free bias, where H1 = 1; between them it is neither.
+    It is the "trivial eigenvalue" of Treder (2019): exactly 0 for centered rows, where H1 = 0, and
+    1 for a free bias, where H1 = 1; between them it is neither.
     """
     xp = namespace(E, sizes)
     whitened, root, constant, present = _whitened(E, sizes)

@@ -1,7 +1,7 @@
-r"""Criteria of the fit of all rows: generalised cross-validation and Gaussian likelihoods.
+r"""Criteria of the fit of all rows: generalized cross-validation and Gaussian likelihoods.
 
 Kernel ridge is the mean of a Gaussian process with covariance σ²K, noise μσ² and a flat prior on
-what is not penalised (u columns). With r = (I - H)Y, o = 1 - h, E = Yᵀ(I - H)Y, for one target,
+what is not penalized (u columns). With r = (I - H)Y, o = 1 - h, E = Yᵀ(I - H)Y, for one target,
 
     GCV                        n ‖r‖² / (Σ o)²
     leave-one-out density      e = r/o  has the variance  σ²μ/o;   best σ² = Σ r²/o / (n μ), so
@@ -28,7 +28,7 @@ class FitTerms:
     """What the criteria look at, for one target: arrays (m,) over candidates, or jets.
 
     `squares` ‖r‖², `weighted` Σ r²/o, `explained` E = yᵀr, `free` Σ o, `log_free` Σ log o,
-    `log_determinant` log|G + μI|, and log μ; n rows of which `n_free` remain after the unpenalised
+    `log_determinant` log|G + μI|, and log μ; n rows of which `n_free` remain after the unpenalized
     columns, with `log_weights` the sum of the logarithms of the rows' weights.
     """
 
@@ -45,7 +45,7 @@ class FitTerms:
 
 
 def gcv(terms: FitTerms) -> Any:
-    """Generalised cross-validation: the squared error with every row's leverage at their mean."""
+    """Generalized cross-validation: the squared error with every row's leverage at their mean."""
     return terms.squares * float(terms.n) / (terms.free * terms.free)
 
 

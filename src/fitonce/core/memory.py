@@ -39,7 +39,7 @@ def memory_of(like: Array) -> Memory | None:
     """The memory of the device of `like`, or of this machine; where a container or a limit leaves
     this process less than the machine has, that.
 
-    None where the platform does not say.
+    None if the platform does not say.
     """
     if is_torch_array(like) and like.is_cuda:
         cuda: Any = sys.modules["torch"].cuda

@@ -31,7 +31,7 @@ class Readout(ABC):
     """How an estimator codes labels and reads predicted targets; free of data and parameters.
 
     Targets are (n, t). Where `reduces`, the first column follows from the others (they keep their
-    sum in every fit with a free bias), and work on many labellings leaves it out.
+    sum in every fit with a free bias), and work on many labelings leaves it out.
     """
 
     n_classes: int = 0  # 0: not a classifier
@@ -53,11 +53,11 @@ class Readout(ABC):
 
     @abstractmethod
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Targets (n, t) of class numbers (n,), or of numbers (n,) or (n, t)."""
+        """Targets (n, t) of class indices (n,), or of numbers (n,) or (n, t)."""
 
     @abstractmethod
     def kept_targets(self, values: Array) -> Array:
-        """The kept columns (B, t, n) of many labellings: class numbers (B, n), or (B, t, n)."""
+        """The kept columns (B, t, n) of many labelings: class indices (B, n), or (B, t, n)."""
 
     def is_regular(self, sizes: np.ndarray) -> np.ndarray:
         """Whether training sets with (weighted) class sizes (…, c) give models like the whole's."""
@@ -68,7 +68,7 @@ class Readout(ABC):
         self, E: Array, sizes: Array, definite: bool = False, dof: Array = None
     ) -> Rule | None:
         """What makes outputs of predicted targets, given the scatter and class sizes of a training
-        set, or a batch of them; None where predicted targets are the output.
+        set, or a batch of them; None if predicted targets are the output.
         """
 
     def shaped(self, outputs: Array) -> Array:
@@ -86,7 +86,7 @@ class Readout(ABC):
     def read_kept(
         self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
     ) -> tuple[Array, Array]:
-        """Outputs (B, k, m) or (B, k, c, m) of the kept columns (B, k, t, m) of many labellings,
+        """Outputs (B, k, m) or (B, k, c, m) of the kept columns (B, k, t, m) of many labelings,
         given the reduced scatter (B, k, t, t) and class sizes (B, k, c) of their training sets.
 
         And the size (B, k) or (B, k, c) of what they are summed from, for targets of the size unit
@@ -96,7 +96,7 @@ class Readout(ABC):
 
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
         """Margins (n, 1) of two classes in units of their separation, as jets, from held-out
-        residuals e (n, t) and the residual scatter (t, t); None where they have no derivatives.
+        residuals e (n, t) and the residual scatter (t, t); None if they have no derivatives.
         """
         return None
 

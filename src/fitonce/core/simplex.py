@@ -17,7 +17,7 @@ TINY = float(np.finfo(float).tiny)
 def mixture_weights(p: np.ndarray, row_weights: np.ndarray, start: np.ndarray) -> np.ndarray:
     """Weights (K,) that raise the likelihood Σ_i v_i log Σ_k w_k p_k(i) of a mixture.
 
-    p (K, n) are probabilities of the true class of row i. Expectation and maximisation for the
+    p (K, n) are probabilities of the true class of row i. Expectation and maximization for the
     shares of a mixture whose parts are fixed:
 
         w_k ← w_k · Σ_i v_i p_k(i) / Σ_l w_l p_l(i) / Σ_i v_i

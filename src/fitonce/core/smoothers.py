@@ -40,7 +40,7 @@ DENSE_UP_TO = 500  # rows; below, I - H as a matrix is cheaper to use than its t
 class KernelSmoother(Smoother):
     """A smoother of a kernel matrix K, whose model is a sum of kernels at all rows.
 
-    `KQ0` is K Q₀, from which the coefficients of the unpenalised columns follow.
+    `KQ0` is K Q₀, from which the coefficients of the unpenalized columns follow.
     """
 
     KQ0: Array
@@ -119,7 +119,7 @@ def complement_solver(L: Array) -> Solver:
 
 
 def log_determinant(eigenvalues: np.ndarray, n_free: int, mus: np.ndarray) -> np.ndarray:
-    """log |G + μI| outside what is not penalised, (m,): Σ log(λ + μ), zeros of G among them."""
+    """log |G + μI| outside what is not penalized, (m,): Σ log(λ + μ), zeros of G among them."""
     mus = np.asarray(mus, dtype=float)
     missing = n_free - len(eigenvalues)
     return np.asarray(np.sum(np.log(eigenvalues[:, None] + mus), axis=0) + missing * np.log(mus))
@@ -259,7 +259,7 @@ class FunctionNorm(KernelSmoother):
 
 @dataclass(frozen=True)
 class FunctionNormAt(KernelSmoother):
-    """The function norm at one mu: I - H as a matrix, from a Cholesky factorisation instead of an
+    """The function norm at one mu: I - H as a matrix, from a Cholesky factorization instead of an
     eigendecomposition.
 
     I - H = μ (G + cQ₀Q₀ᵀ + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ for any c; a large one keeps the second term
@@ -281,7 +281,7 @@ class FunctionNormAt(KernelSmoother):
     ) -> FunctionNormAt:
         """From a kernel matrix, which is overwritten; ValueError where mu ≤ -λ_min.
 
-        Where K came centred, KQ₀ and the largest entry are those before.
+        Where K came centered, KQ₀ and the largest entry are those before.
         """
         KQ0 = K @ Q0 if KQ0 is None else KQ0
         shift, norm = project_off(K, Q0)

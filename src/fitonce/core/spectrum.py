@@ -1,6 +1,6 @@
 r"""One decomposition, and every function of the matrix that it gives for the price of a product.
 
-For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalised: the bias,
+For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalized: the bias,
 and whatever else must be left alone. The Gram matrix without them is
 
     G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ) = V diag(λ) Vᵀ,        VᵀV = I,  V ⟂ Q₀.

@@ -65,7 +65,7 @@ def checked_splits(
 
 
 def _pair(split: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows; an empty list is one of row numbers."""
+    """Training and test rows; an empty list is one of row indices."""
     try:
         train, test = (np.asarray(rows) for rows in split)
     except (TypeError, ValueError):

@@ -7,7 +7,7 @@ hold more than a block of values. With e = y - ŷ and targets less a constant c,
     1 - R²          Σw e² / Σw (y - ȳ)²
     1 - r           1 - Σw (y - ȳ)(ŷ - ŷ̄) / √(Σw (y - ȳ)² Σw (ŷ - ŷ̄)²)
 
-the last two from Σw y, Σw y² and so on; c, near the mean, keeps these from cancelling.
+the last two from Σw y, Σw y² and so on; c, near the mean, keeps these from canceling.
 """
 
 from __future__ import annotations

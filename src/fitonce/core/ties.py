@@ -2,7 +2,7 @@ r"""Equal values that rounding has told apart are made equal again.
 
 A held-out value y - ρ is right to its accuracy τ, and what is left below τ is rounding that knows
 y: of two equal rows the one of the higher class may come out higher by an ulp, and every score that
-ranks or thresholds would follow it. So, in sorted order, neighbours closer than τ take one value,
+ranks or thresholds would follow it. So, in sorted order, neighbors closer than τ take one value,
 
     v_(1) ≤ v_(2) ≤ …        a run goes on while v_(j+1) - v_(j) ≤ τ,  and is at most 4τ wide,
 
@@ -58,7 +58,7 @@ def _joined(ranked: np.ndarray, tau: np.ndarray) -> np.ndarray:
 
 
 def run_starts(apart: np.ndarray) -> np.ndarray:
-    """Where the run of each of m sorted values begins (…, m), given which neighbours are apart."""
+    """Where the run of each of m sorted values begins (…, m), given which neighbors are apart."""
     numbers = np.arange(1, apart.shape[-1] + 1)
     starts = np.where(apart, numbers, 0)
     starts = np.concatenate([np.zeros_like(starts[..., :1]), starts], axis=-1)

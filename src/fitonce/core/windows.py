@@ -1,6 +1,6 @@
 r"""Expanding windows: the models of the first a rows, for every a, from one Cholesky factor.
 
-Let the rows be in the order in which they join, G the kernel matrix with the unpenalised columns Q₀
+Let the rows be in the order in which they join, G the kernel matrix with the unpenalized columns Q₀
 taken off (which a free bias allows), G + μI = LLᵀ, w = L⁻¹Y and U = L⁻¹Q₀. The leading block of L
 is the factor of the first a rows, so that their model (function norm) has
 

@@ -16,7 +16,7 @@ class TunedPipeline(Pipeline):
 
     `fit` fits one pipeline for each candidate and keeps the one whose model has the best
     `best_score_`: the score of rows left out in closed form, by leave-one-out or by the model's own
-    `cv` and groups. The choice is made anew on every training set of a cross-validation and under
+    `cv` and groups. The choice is made again on every training set of a cross-validation and under
     every permutation of a test, so that scores and p-values of the whole are honest.
 
     Steps are fitted on all training rows before rows are left out of the model, as in every

@@ -78,7 +78,7 @@ class FitRecord:
 
     @property
     def by_target(self) -> bool:
-        """Whether targets are worked on a block at a time."""
+        """Whether targets are processed in blocks."""
         return self.tuner.data.columns is not None
 
     def unchanged(self) -> FitRecord:

@@ -125,7 +125,7 @@ def _check_partition(sets: list[np.ndarray], n: int) -> None:
         )
 
 
-# ---- new rows, a block at a time -----------------------------------------------------------------
+# ---- new rows, in blocks -----------------------------------------------------------------
 
 
 def new_row_blocks(

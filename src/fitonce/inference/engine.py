@@ -38,7 +38,7 @@ from ..crossval.metrics import Outputs, size_of_targets
 from .factors import fold_factors, is_definite, kept_targets, label_maps
 from .folds import FoldRun, Layout
 
-# working memory of a block of labellings, beside the n×n matrices of the problem itself
+# working memory of a block of labelings, beside the n×n matrices of the problem itself
 MAX_BYTES = 256 << 20
 # on the host blocks need not be larger than this to keep the matrix products at full speed
 BLOCK_BYTES = 48 << 20
@@ -47,7 +47,7 @@ PRODUCT_ROWS = 256  # as long as products have this many rows
 
 
 class SharedEngine:
-    """One decomposition of all rows; folds fixed, or at a place of their own for some labellings.
+    """One decomposition of all rows; folds fixed, or at a place of their own for some labelings.
 
     Targets and what the maps make of them travel as a list of arrays (B, t, n): Y and r, and α
     where they leave with their rows. So do the held-out ρ, and ν.
@@ -70,7 +70,7 @@ class SharedEngine:
         self._factors: dict[int, Array] = {}
 
     def block_size(self, layout: Layout) -> int:
-        """Labellings that travel together.
+        """Labelings that travel together.
 
         Each has targets, residuals, held-out residuals and values, outputs: about six arrays of as
         many rows and columns.
@@ -146,10 +146,10 @@ class SharedEngine:
     def each(
         self, layouts: Sequence[Layout], values: Array, sizes: np.ndarray | None
     ) -> list[Outputs]:
-        """Outputs by run for labellings whose folds lie at different places but have the same
+        """Outputs by run for labelings whose folds lie at different places but have the same
         shapes.
 
-        The fold blocks are factored for every layout; labellings that follow each other with the
+        The fold blocks are factored for every layout; labelings that follow each other with the
         same one share them.
         """
         everywhere, total = self._fits(values, self.maps)
@@ -173,7 +173,7 @@ class SharedEngine:
         return self._read(layouts, sizes, in_order(values), fits, held_out, total)
 
     def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (t, width) of the labellings with one layout from r, in place.
+        """ρ (t, width) of the labelings with one layout from r, in place.
 
         The blocks of I - H as one batch of solves for each run; on a device all runs together,
         smaller folds filled up with rows of the identity.
@@ -204,7 +204,7 @@ class SharedEngine:
         rho[...] = xp.take(flat, index_like(np.flatnonzero(there.ravel()), r), axis=1)
 
     def _solve_folds(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (and ν) of the labellings with one layout from r (and α), in place, fold by fold."""
+        """ρ (and ν) of the labelings with one layout from r (and α), in place, fold by fold."""
         for run in layout.runs:
             for fold, places in run.each():
                 r, alpha = fits[0][:, places].T, fits[-1][:, places].T
@@ -261,7 +261,7 @@ class SharedEngine:
         return outputs
 
     def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labellings (B,) the closed form covers, of all those with the same layout, or one
+        """Which labelings (B,) the closed form covers, of all those with the same layout, or one
         each, and class sizes (B, k, c); one for all of them where there are no classes.
         """
         if sizes is None:
@@ -278,7 +278,7 @@ def _in_order(A: Array, order: np.ndarray) -> Array:
 
 
 def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:
-    """Labellings that follow each other with the same layout."""
+    """Labelings that follow each other with the same layout."""
     parts: list[tuple[Layout, slice]] = []
     for number, layout in enumerate(layouts):
         if parts and parts[-1][0] is layout:
@@ -289,7 +289,7 @@ def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:
 
 
 def _cross(A: Array, B: Array, run: FoldRun) -> Array:
-    """A_TeᵀB_Te for every labelling and fold of a run: (B, k, t, t)."""
+    """A_TeᵀB_Te for every labeling and fold of a run: (B, k, t, t)."""
     A, B = _by_fold(A, run), _by_fold(B, run)
     xp = namespace(A)
     if A.shape[2] == 1:
@@ -311,7 +311,7 @@ def _solve_on_host(
 ) -> None:
     """Rows of `right` (t, k·m) times the inverse blocks of A, by Cholesky.
 
-    NumPy's batched solve is an LU, three times dearer.
+    NumPy's batched solve is an LU, three times more expensive.
     """
     k, m = rows.shape
     blocks = A.ravel(order="K").take(  # A is symmetric, so its order in memory does not matter

@@ -1,4 +1,4 @@
-"""Scores of labellings by the cheapest way that gives what refitting gives."""
+"""Scores of labelings by the cheapest way that gives what refitting gives."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .scoring import Measure, NeedsFitError, Scoring
 from .trained import TrainedEngine, label_free, repeatable
 from .validity import Split
 
-LITERAL_BLOCK = 8  # labellings fitted between two looks at the clock
+LITERAL_BLOCK = 8  # labelings fitted between two looks at the clock
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Labellings scored together, with what engines need of them. Nothing of it depends on X.
+    """Labelings scored together, with what engines need of them. Nothing of it depends on X.
 
     One batch serves many evaluations.
     """
@@ -74,7 +74,7 @@ class Batch:
 
     @cached_property
     def by_shape(self) -> list[tuple[np.ndarray, list[Placement]]]:
-        """Labellings whose folds can be worked on side by side: their numbers in the batch, and
+        """Labelings whose folds can be worked on side by side: their numbers in the batch, and
         their placements.
 
         First those with the observed folds, then others in groups whose folds have the same shapes.
@@ -117,7 +117,7 @@ class Batch:
 
 
 class Evaluation:
-    """Scores of labellings by the cheapest way that gives what refitting gives."""
+    """Scores of labelings by the cheapest way that gives what refitting gives."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class Evaluation:
             return self.scoring.of_outputs(outputs)
 
     def _outputs(self, batch: Batch) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
-        """Outputs of the labellings that the closed form covers, with their places in the batch."""
+        """Outputs of the labelings that the closed form covers, with their places in the batch."""
         engine = self.engine
         if engine is None or self.layout is None:
             return
@@ -298,9 +298,9 @@ class Evaluation:
         placements: Sequence[Placement],
         sizes: np.ndarray | None,
     ) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
-        """Each placement by decompositions of its own training sets, which its labellings share.
+        """Each placement by decompositions of its own training sets, which its labelings share.
 
-        A labelling that has nobody to share them with is left to be fitted.
+        A labeling that has nobody to share them with is left to be fitted.
         """
         numbers = np.array([placement.number for placement in placements])
         for number in dict.fromkeys(numbers.tolist()):
@@ -316,7 +316,7 @@ class Evaluation:
     def _literal_scores(
         self, labellings: Sequence[Labelling], by_engine: np.ndarray
     ) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Scores of single labellings: all of those that no engine covered, and those of the rest
+        """Scores of single labelings: all of those that no engine covered, and those of the rest
         that need fitted models.
         """
         jobs = {}

@@ -48,7 +48,7 @@ class Orders:
 class Exchange(ABC):
     """A group of rearrangements of n rows.
 
-    `count` is the number of distinct labellings it can reach.
+    `count` is the number of distinct labelings it can reach.
     """
 
     @abstractmethod
@@ -81,7 +81,7 @@ class Exchange(ABC):
 
     @abstractmethod
     def stays(self, kept: Exchange, targets: np.ndarray) -> float:
-        """How alike two labellings of one coset of the subgroup `kept` are: the share of the
+        """How alike two labelings of one coset of the subgroup `kept` are: the share of the
         targets' (n, t) variance that its rearrangements leave in place, from 0 to 1.
         """
 
@@ -231,7 +231,7 @@ class ShiftExchange(Exchange):
     """The labels of each block turn round in a circle, by the same number of places for all its
     rows.
 
-    For series whose neighbouring rows resemble each other: the shift keeps that, and breaks only
+    For series whose neighboring rows resemble each other: the shift keeps that, and breaks only
     the alignment with X.
     """
 

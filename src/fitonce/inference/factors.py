@@ -76,7 +76,7 @@ def training_sizes(
     """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n), which are counted
     where they live.
 
-    There is one layout for all labellings, or one each, of the same shapes.
+    There is one layout for all labelings, or one each, of the same shapes.
     """
     xp = namespace(codes)
     orders = np.stack([layout.order for layout in layouts])

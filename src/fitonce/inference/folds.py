@@ -18,7 +18,7 @@ from .validity import Split
 
 
 def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) -> list[Split]:
-    """The (train, test) pairs as row numbers, refused where a test row is also a training row."""
+    """The (train, test) pairs as row indices, refused where a test row is also a training row."""
     pairs: list[Split] = []
     for train, test in splits:
         pair = row_numbers(np.asarray(train), n_samples), row_numbers(np.asarray(test), n_samples)
@@ -116,7 +116,7 @@ class Layout:
 
     @classmethod
     def of(cls, splits: Sequence[Split], n_samples: int) -> Layout | None:
-        """None where a training set repeats rows: deleting cannot express that."""
+        """None if a training set repeats rows: deleting cannot express that."""
         deleted = []
         for train, test in splits:
             gone = complement(train, n_samples)

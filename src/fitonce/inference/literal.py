@@ -20,9 +20,9 @@ from .validity import Split
 
 @dataclass
 class Fitter:
-    """Fits the estimator on the training sets of a labelling.
+    """Fits the estimator on the training sets of a labeling.
 
-    `each`: labels enter the decomposition (class weights), so that every labelling has its own,
+    `each`: labels enter the decomposition (class weights), so that every labeling has its own,
     still one for all folds.
     """
 

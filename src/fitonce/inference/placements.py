@@ -94,7 +94,7 @@ class Labelling:
 def placement_sizes(
     exchange: Exchange, kept: Exchange, targets: np.ndarray, total: int
 ) -> list[int]:
-    """How many of `total` labellings, the observed one among them, each placement has."""
+    """How many of `total` labelings, the observed one among them, each placement has."""
     if kept is exchange:
         return [total]
     stays = exchange.stays(kept, targets)
@@ -143,9 +143,9 @@ class Cosets:
                 del placed[number]
 
     def _with_observed_first(self, rng: np.random.RandomState) -> list[int]:
-        """Sizes of the placements, that of the observed labelling first and without it.
+        """Sizes of the placements, that of the observed labeling first and without it.
 
-        It is any of the labellings with the same probability, and so in a placement in proportion
+        It is any of the labelings with the same probability, and so in a placement in proportion
         to its size.
         """
         ends = np.cumsum(self.sizes)

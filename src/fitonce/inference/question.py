@@ -132,7 +132,7 @@ class Question:
 
     @property
     def targets(self) -> np.ndarray:
-        """Indicators of the classes, or standardised numbers, (n, t)."""
+        """Indicators of the classes, or standardized numbers, (n, t)."""
         if self.classes is not None:
             return np.asarray(np.eye(len(self.classes))[self.labels])
         numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
@@ -141,7 +141,7 @@ class Question:
 
     @cached_property
     def keeps_sizes(self) -> bool:
-        """Whether every labelling has the observed class sizes in every training set: folds move
+        """Whether every labeling has the observed class sizes in every training set: folds move
         with the labels, which otherwise stay among rows of the same folds.
         """
         if self.atoms is None:
@@ -155,7 +155,7 @@ class Question:
 
     @property
     def n_labellings(self) -> int:
-        """How many distinct labellings there are; where the folds move with them, how many
+        """How many distinct labelings there are; where the folds move with them, how many
         distinct pairs of labels and folds. 1 where no labels can change.
         """
         count = self.exchange.count

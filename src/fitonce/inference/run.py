@@ -36,7 +36,7 @@ def labellings_of(
     rng: np.random.RandomState,
     shuffled: bool = False,
 ) -> Iterator[Labelling]:
-    """The permuted labellings in order: all but the observed one where they are enumerated, `total`
+    """The permuted labelings in order: all but the observed one where they are enumerated, `total`
     draws otherwise.
 
     `shuffled`: any number of the first draws is as good a sample as all of them.
@@ -71,7 +71,7 @@ def _split_again(
 
 
 def unpermuted(question: Question) -> Labelling:
-    """The observed labelling."""
+    """The observed labeling."""
     return Labelling(Rearrangement(np.arange(question.n_samples)), question.observed)
 
 
@@ -86,7 +86,7 @@ class Finished:
 
 
 class Draws:
-    """The observed score, then block after block of labellings, until there are enough."""
+    """The observed score, then block after block of labelings, until there are enough."""
 
     def __init__(
         self,
@@ -171,9 +171,9 @@ class Draws:
 
     def _announce(self, seconds: float, remaining: int, given: Labelling) -> None:
         """About how long it will take, where that is long and blocks are not nearly free; `seconds`
-        is what one labelling took.
+        is what one labeling took.
 
-        With decompositions shared by a block, two more labellings tell what each costs by itself.
+        With decompositions shared by a block, two more labelings tell what each costs by itself.
         """
         estimate = seconds * remaining
         if heard():

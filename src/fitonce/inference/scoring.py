@@ -1,8 +1,8 @@
-"""Scores of labellings: batched where a metric has a batched form, otherwise by scikit-learn's
-scorer on each labelling and fold.
+"""Scores of labelings: batched where a metric has a batched form, otherwise by scikit-learn's
+scorer on each labeling and fold.
 
 A scorer is handed a stand-in that holds the outputs already worked out. One that asks for more
-(calibrated probabilities, the fitted model) has every labelling fitted instead.
+(calibrated probabilities, the fitted model) has every labeling fitted instead.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class Scoring:
     def of_fits(
         self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]
     ) -> dict[str, np.ndarray]:
-        """Scores (1, …) of one labelling from fitted models with their test rows and labels."""
+        """Scores (1, …) of one labeling from fitted models with their test rows and labels."""
         if self.pooled:
             y = np.concatenate([np.asarray(y) for _, _, y in folds])
             folds = [(Pooled(folds), np.zeros((len(y), 1)), y)]
@@ -200,7 +200,7 @@ class Scoring:
 
 
 def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
-    """One score per labelling: the mean over folds, or the sum of confusion matrices."""
+    """One score per labeling: the mean over folds, or the sum of confusion matrices."""
     by_fold = np.concatenate(by_run, axis=1)
     return np.asarray(
         by_fold.sum(axis=1) if measure.adds_up else np.mean(np.ascontiguousarray(by_fold), axis=1)

@@ -36,7 +36,7 @@ KEPT_ELEMENTS = 1 << 25  # of matrices kept from one block of permutations to th
 @dataclass(frozen=True)
 class FoldMaps:
     """One split: its test rows' predictions for every alpha, and the losses that choose among
-    them; `inner` is None where there is one alpha.
+    them; `inner` is None if there is one alpha.
     """
 
     outer: HeldOutMap

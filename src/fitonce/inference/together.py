@@ -1,4 +1,4 @@
-"""Trials of many labellings at once, where squared error chooses."""
+"""Trials of many labelings at once, where squared error chooses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def key_of(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 class Together:
-    """Trials of many labellings, judged by squared error in batches: all those that share a
+    """Trials of many labelings, judged by squared error in batches: all those that share a
     decomposition.
     """
 
@@ -63,7 +63,7 @@ class Together:
     def _judge(
         self, parameters: Parameters, sample: Tuner | None
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """Alphas and losses of every labelling whose rows are the same."""
+        """Alphas and losses of every labeling whose rows are the same."""
         problem = self.fold.problem(parameters, sample)
         alphas = (self.fold.tuner if sample is None else sample).alphas(problem)
         problem.check(alphas)
@@ -71,7 +71,7 @@ class Together:
         return alphas, dict(zip(members, self.fold.squared_errors(problem, alphas, Y), strict=True))
 
     def _targets(self, sample: Tuner | None) -> tuple[Sequence[int], Array]:
-        """The labellings that share a sample, and their targets there."""
+        """The labelings that share a sample, and their targets there."""
         if sample is None or sample.drawn is None:
             return range(len(self.Y)), self.Y
         xp, members, parts = namespace(self.Y), [], []

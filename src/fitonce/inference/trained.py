@@ -78,7 +78,7 @@ def label_free(estimator: Any) -> bool:
 
 
 def _draws_landmarks_by_label(model: Any) -> bool:
-    """Whether landmarks are chosen by y, or anew at every fit."""
+    """Whether landmarks are chosen by y, or again at every fit."""
     if not isinstance(model.landmarks, (int, np.integer)):
         return False
     seeded = isinstance(model.random_state, (int, np.integer))
@@ -109,7 +109,7 @@ def _unsupervised(step: Any) -> bool:
 @dataclass
 class TrainedFold:
     """One training set: its rows, and for every kernel asked for a decomposition that all
-    labellings share.
+    labelings share.
     """
 
     setup: Setup
@@ -172,7 +172,7 @@ class TrainedFold:
         return S, R if problem.row_scale is None else problem.row_scale * R, definite
 
     def choices(self, values: np.ndarray, Y: Array) -> list[Choice]:
-        """What the search chooses for each labelling: labels (B, n) or numbers (B, t, n), and their
+        """What the search chooses for each labeling: labels (B, n) or numbers (B, t, n), and their
         kept targets (B, t, n).
         """
         if self.fixed is not None:
@@ -192,7 +192,7 @@ class TrainedFold:
         return replace(self.tuner, data=data.relabelled(data.classes[labels], labels, targets))
 
     def _judged_together(self, values: np.ndarray, Y: Array) -> list[Trial]:
-        """What squared error chooses for each labelling: all labellings of a kernel are judged in
+        """What squared error chooses for each labeling: all labelings of a kernel are judged in
         one batch of products.
         """
         judged = Together(self, values, Y)
@@ -221,7 +221,7 @@ class TrainedFold:
 
 
 class TrainedEngine:
-    """Held-out outputs of many labellings with fixed folds, through the decompositions of each
+    """Held-out outputs of many labelings with fixed folds, through the decompositions of each
     training set.
     """
 
@@ -255,7 +255,7 @@ class TrainedEngine:
         return TrainedEngine(*given, splits, self.n_classes, self.max_bytes, self.confounds)
 
     def block_size(self, layout: Layout | None) -> int:
-        """Labellings that travel together.
+        """Labelings that travel together.
 
         As many as the budget allows, since every block may decompose the training sets again.
         """
@@ -284,7 +284,7 @@ class TrainedEngine:
         return TrainedFold(setup, X_test, self.max_bytes, C_test)
 
     def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labellings (B,) with class sizes (B, k, c) leave every training set a model like
+        """Which labelings (B,) with class sizes (B, k, c) leave every training set a model like
         the whole's; one for all of them where there are no classes.
         """
         if sizes is None:

@@ -4,7 +4,7 @@ Every method looks at a pool of rows: all of them, or a random sample where they
 rows in files and on clusters are chosen from as rows in memory are. Given a pool X (k, ·):
 
 - `uniform`: m rows at random, weights as probabilities;
-- `kmeans`: the centres of m clusters (scikit-learn's MiniBatchKMeans);
+- `kmeans`: the centers of m clusters (scikit-learn's MiniBatchKMeans);
 - `leverage`: m rows at random, with probabilities proportional to approximate ridge leverage
   scores;
 - `cholesky`: pivoted Cholesky of the kernel matrix, one column at a time without forming it: each

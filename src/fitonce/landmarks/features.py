@@ -1,11 +1,11 @@
-r"""Features of landmarks: k(x, landmarks) times a matrix, centred where that saves digits.
+r"""Features of landmarks: k(x, landmarks) times a matrix, centered where that saves digits.
 
     function norm, penalty μ‖f‖²     Z = K_nm U diag(λ)^(-½),  K_mm = U diag(λ) Uᵀ
                                      Nyström: ZZᵀ = K_nm K_mm⁺ K_mn
     dual norm, penalty μ‖α‖²         Z = K_nm, a sparse expansion
 
 A model w on these features is α = M w on the landmarks, with M the matrix above (the identity for
-the dual norm). A penalised bias is one more feature, of ones, for the function norm. For the dual
+the dual norm). A penalized bias is one more feature, of ones, for the function norm. For the dual
 norm it is that of the kernel k + 1, as in the exact model.
 """
 
@@ -72,13 +72,13 @@ class LandmarkMap:
         return dual_coef, intercept, coef
 
     def _image(self, mean: Array, w: Array) -> Array:
-        """What w makes of a mean of the features and of the centre, less the constant feature."""
+        """What w makes of a mean of the features and of the center, less the constant feature."""
         image = (mean + self.centre) @ w
         return image - w[-1, :] if self.constant else image
 
     @property
     def coordinates(self) -> Array:
-        """N (m, p) with α = N w; a penalised bias has no share in α."""
+        """N (m, p) with α = N w; a penalized bias has no share in α."""
         return self._with_constant(self.M)
 
     @property

@@ -1,7 +1,7 @@
 """Problems with confounds: removed from the features, or beside them without a penalty.
 
 The decomposition is that of the joint model, with the confounds among the columns that are not
-penalised. Where they are to be removed, `core.confounds` says what is taken off its values and
+penalized. Where they are to be removed, `core.confounds` says what is taken off its values and
 added to its scatter. Two things have no deletion formula, and are decomposed once more for each set
 of rows that leaves: training rows on which the confounds lose rank (all of a site, where sites are
 confounds), and the dual norm of features that confounds are removed from, whose kernel functions
@@ -117,7 +117,7 @@ class ConfoundedProblem(KernelProblem):
 
     @property
     def alone(self) -> np.ndarray:
-        """The rows that have to be decomposed anew where each is left out."""
+        """The rows that have to be decomposed again where each is left out."""
         return self.regression.lonely
 
     def anew(self, deleted: np.ndarray) -> Anew:
@@ -287,7 +287,7 @@ class Anew:
         return self.problem.scatter(self.problem.fit(float(mus[0])))
 
     def solution(self, mu: float) -> Solution:
-        """The model as coefficients of all rows, zero where they have left."""
+        """The model as coefficients of all rows, zero if they have left."""
         own = self.problem.solution(self.problem.fit(mu), mu)
         n = self.whole.n_samples
         zero = asarray_like(np.zeros((n, int(own.dual_coef.shape[1]))), own.dual_coef)

@@ -122,7 +122,7 @@ class SearchProgress:
         kernels = len({branch.kernel for branch in branches})  # most go no further than the sample
         self.verbose, self.expected, self.whole = verbose, trials, 1.0 * trials
         self.sampled = 0 if sample is None else sample.data.X.shape[0]
-        if self.sampled:  # then one or two decompositions of all rows, and some factorisations
+        if self.sampled:  # then one or two decompositions of all rows, and some factorizations
             share = self.sampled / tuner.data.X.shape[0]
             walks = len(branches) // kernels
             self.expected += walks * 3

@@ -1,4 +1,4 @@
-"""What a search minimises: our own losses by name, scikit-learn's scorers, or a user's function."""
+"""What a search minimizes: our own losses by name, scikit-learn's scorers, or a user's function."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def decompose(
     """The smoother of the rows X for any mu; X is the kernel matrix itself where precomputed, which
     is overwritten.
 
-    `free` (n, u) is the orthonormal basis of what is not penalised where that is more than a free
+    `free` (n, u) is the orthonormal basis of what is not penalized where that is more than a free
     bias, whose column is its first.
     """
     if few_features(X, kernel, penalty):
@@ -100,8 +100,8 @@ def _off_origin(
 class Prepared(NamedTuple):
     """A kernel matrix for the function norm, scaled as the rows are, with Q₀ and KQ₀ beside it.
 
-    With a free bias it is centred. `entry` is the largest as it was computed: rounding is eps times
-    that, whatever centring leaves.
+    With a free bias it is centered. `entry` is the largest as it was computed: rounding is eps
+    times that, whatever centering leaves.
     """
 
     K: Array
@@ -178,7 +178,7 @@ def _kernel_and_offset(X: Any, kernel: Kernel, constant: bool) -> tuple[Array, f
 
 
 def _scaled(K: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> Array:
-    """diag(s) K diag(s), with one added to K for a penalised bias."""
+    """diag(s) K diag(s), with one added to K for a penalized bias."""
     if fit_intercept == "penalized":
         K += 1.0
     if row_scale is not None:
@@ -190,7 +190,7 @@ def _scaled(K: Array, fit_intercept: FitIntercept, row_scale: Array | None) -> A
 def _decompose_features(
     X: Any, fit_intercept: FitIntercept, row_scale: Array | None, free: Array | None
 ) -> FunctionNorm:
-    """The linear kernel with fewer features than rows; a penalised bias is one more feature.
+    """The linear kernel with fewer features than rows; a penalized bias is one more feature.
 
     Sparse X is made dense: with p < n that is less than the kernel matrix, and V has that size
     anyway.

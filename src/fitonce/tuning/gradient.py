@@ -11,7 +11,7 @@ differentiable in log γ and in log μ. With M = I - H, e_i = (MY)_i / M_ii, dM 
     ∂E/∂log γ = Σ Γ ∘ ∂K/∂log γ
     ∂E/∂log μ = Σ v ∘ e',  e' = (MY)'/o - (MY) o'/o²,  M' = M - M²
 
-An evaluation costs one Cholesky factorisation, one inversion and two products of n×n matrices.
+An evaluation costs one Cholesky factorization, one inversion and two products of n×n matrices.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KernelObjective:
     """E and its gradient as a function of log gamma and log mu, for rows X, scaled targets Y and
     the roots of their weights.
 
-    `kernel(gamma)` gives the kernel; `Q0` is the unpenalised basis.
+    `kernel(gamma)` gives the kernel; `Q0` is the unpenalized basis.
     """
 
     kernel: Callable[[Any], Kernel]
@@ -117,7 +117,7 @@ def fold_gradient(
 ) -> tuple[float, Array]:
     r"""E = Σ‖e‖²/total over the tested rows of every deletion, and Γ = ∂E/∂K (n, n).
 
-    With D deleted, e_D = M_DD⁻¹ r_D and v_D = ∂E/∂e, which is zero where D is not tested,
+    With D deleted, e_D = M_DD⁻¹ r_D and v_D = ∂E/∂e, which is zero if D is not tested,
 
         Γ = (1/μ) Σ_D M_:D (Z_D M_D: - u_D rᵀ),   u_D = M_DD⁻¹ v_D,  Z_D = u_D e_Dᵀ
 

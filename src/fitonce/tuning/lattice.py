@@ -53,9 +53,9 @@ def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class GammaLattice:
-    """Powers of two around a centre exponent.
+    """Powers of two around a center exponent.
 
-    Every second one first, then the neighbours of the best, then on beyond an edge.
+    Every second one first, then the neighbors of the best, then on beyond an edge.
     """
 
     centre: int

@@ -252,7 +252,7 @@ def held_out_outputs(tuner: Tuner, judged: Judged, trial: Trial) -> np.ndarray:
 
 
 def judge(tuner: Tuner, forms: Sequence[Form], splits: Sequence[Split]) -> Judged | None:
-    """Every form on the same folds, each learned on the training rows; None where a training set
+    """Every form on the same folds, each learned on the training rows; None if a training set
     has too few rows for a model.
     """
     asked = [Form(), *forms]

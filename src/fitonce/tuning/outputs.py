@@ -22,7 +22,7 @@ def axes_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Axes:
 
 
 def rule_of_fit(problem: Problem, readout: Readout, fitted: Fitted) -> Rule | None:
-    """The rule of all rows; None where predicted targets are the output."""
+    """The rule of all rows; None if predicted targets are the output."""
     if not readout.needs_scatter:
         return None
     sizes = problem.sizes

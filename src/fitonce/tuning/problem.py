@@ -66,8 +66,8 @@ class Confounds:
 class Data:
     """The rows that train: features (or kernel), y as given, targets, weights and their roots.
 
-    `codes` are class numbers and `classes` the labels they stand for, None for regression. Targets
-    that are worked on a block at a time are `columns`; `y` and `targets` have none then.
+    `codes` are class indices and `classes` the labels they stand for, None for regression. Targets
+    that are processed in blocks are `columns`; `y` and `targets` have none then.
     """
 
     X: Any
@@ -214,7 +214,7 @@ class Problem:
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
         """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
-        α where it is penalised by K + 1; the weights of the features of a linear kernel, unless
+        α where it is penalized by K + 1; the weights of the features of a linear kernel, unless
         they are not wanted.
         """
         raise NotImplementedError
@@ -254,7 +254,7 @@ class Problem:
         return per_sample
 
     def features_of(self, rows: np.ndarray) -> Any:
-        """Some of the rows as they would come to `predict`; None where they are not kept."""
+        """Some of the rows as they would come to `predict`; None if they are not kept."""
         return None if self.X is None else take(self.X, rows)
 
     def confounds_of(self, rows: np.ndarray) -> Array | None:
@@ -397,7 +397,7 @@ class LandmarkProblem(Problem):
         return self.smoother.smoothing(X, mu)
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their centre."""
+        """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their center."""
         solved = self.smoother.solved
         coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
         mean_Y = self.smoother.mean_Y(fitted.Y)

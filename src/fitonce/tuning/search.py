@@ -1,4 +1,4 @@
-"""The lattice search over gamma and regularisation, and the record of what was tried."""
+"""The lattice search over gamma and regularization, and the record of what was tried."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Parameters = dict[str, Any]
 @dataclass(frozen=True)
 class Branch:
     """Values of the parameters that are not gamma or alpha, and the gammas to be tried with them;
-    None where there is nothing to try.
+    None if there is nothing to try.
     """
 
     other: Parameters
@@ -30,7 +30,7 @@ class Branch:
 
     @property
     def kernel(self) -> Any:
-        """Which of several kernels; None where there is one."""
+        """Which of several kernels; None if there is one."""
         return self.other.get("kernel")
 
 
@@ -55,7 +55,7 @@ class Trial:
     @property
     def falling_edge(self) -> str | None:
         """Which end the best alpha is at, "lower" or "upper", where it is clearly better than its
-        neighbour; else None.
+        neighbor; else None.
         """
         n, best = len(self.alphas), self.best
         if n < 3 or best not in (0, n - 1):

@@ -35,7 +35,7 @@ class Specification:
     """A model with its parameters as given: numbers, or words such as "tune".
 
     `kernel` is a name or a function, or a tuple of names of which one is to be chosen.
-    `alphas` are the candidates, None where they are placed by the rows. `dropping` says that
+    `alphas` are the candidates, None if they are placed by the rows. `dropping` says that
     landmarks leave with their rows, `search` how gamma is looked for where there are many rows,
     `each_target` that every target has an alpha of its own.
     """
@@ -142,7 +142,7 @@ def used_by(family: Any) -> tuple[str, ...]:
 
 
 def _reach(family: str) -> int:
-    """Powers of two around the centre, fewer where gamma multiplies the distance itself."""
+    """Powers of two around the center, fewer where gamma multiplies the distance itself."""
     if family not in RADIAL:
         return 4
     return 3 if RADIAL[family].distance == EUCLIDEAN else 6

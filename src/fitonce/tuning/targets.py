@@ -238,7 +238,7 @@ class TargetLosses:
 
 
 def _finite(losses: np.ndarray) -> np.ndarray:
-    """Losses (m, t), infinite where they are undefined; every target must have one."""
+    """Losses (m, t), infinite if they are undefined; every target must have one."""
     finite = np.isfinite(losses)
     if not finite.any(axis=0).all():
         target = int(np.flatnonzero(~finite.any(axis=0))[0])

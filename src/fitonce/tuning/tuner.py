@@ -216,7 +216,7 @@ class Tuner:
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
 
     def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
-        """A single alpha, from a Cholesky factorisation; all of them where that is no cheaper, or
+        """A single alpha, from a Cholesky factorization; all of them where that is no cheaper, or
         where it fails.
         """
         if self.make is not None:

@@ -1,7 +1,7 @@
 """The search over gamma on many rows: the lattice on a sample of them, then a walk on all.
 
 On the sample every gamma of the lattice is tried. On all rows the best of them is decomposed, and
-its neighbours are tried at single alphas, each by a Cholesky factorisation (a sixth of the time of
+its neighbors are tried at single alphas, each by a Cholesky factorization (a sixth of the time of
 a decomposition). Where one is better, the walk goes on in its direction, and the last gamma is
 decomposed in turn.
 
@@ -61,7 +61,7 @@ def _on_all_rows(evaluate: Evaluate, branch: Branch) -> list[Trial]:
 
 
 def _on_sample(stages: Stages, branch: Branch, compared: bool) -> list[Trial] | None:
-    """Trials on the sample; None where it cannot be judged (a user's scorer may refuse it), or
+    """Trials on the sample; None if it cannot be judged (a user's scorer may refuse it), or
     where there is nothing to choose there.
     """
     if branch.lattice is None and not compared:
@@ -91,7 +91,7 @@ def _walk(
     """Trials on all rows after those on the sample.
 
     Cost: one decomposition of all rows, or two where the walk leads somewhere, and a Cholesky
-    factorisation for each step. Without a sample, the lattice on all rows.
+    factorization for each step. Without a sample, the lattice on all rows.
     """
     if sampled is None or branch.lattice is None:
         return _on_all_rows(evaluate, branch)
@@ -107,7 +107,7 @@ def _walk(
 
 
 class _Walk:
-    """Steps from one gamma to its neighbours, on all rows."""
+    """Steps from one gamma to its neighbors, on all rows."""
 
     def __init__(
         self,

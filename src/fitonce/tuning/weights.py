@@ -39,7 +39,7 @@ from .walk import Stages
 if TYPE_CHECKING:
     from .tuner import Tuner
 
-SHIFTS = (-4, -2, 0, 2, 4)  # powers of two by which all widths leave their centres at first
+SHIFTS = (-4, -2, 0, 2, 4)  # powers of two by which all widths leave their centers at first
 IN_FRONT = 0.8  # of the whole, for a kernel in front of the others
 MOST_IN_FRONT = 8  # kernels up to which each is put in front once
 DESCENTS = 2  # from the best starts
@@ -53,7 +53,7 @@ def search_sum(tuner: Tuner, evaluate: Evaluate, stages: Stages | None = None) -
     """Everything that was tried, and the winner.
 
     Cost: a decomposition for each start and end, and for each step of a descent a Cholesky
-    factorisation, an inversion and a product of n×n matrices.
+    factorization, an inversion and a product of n×n matrices.
     """
     sample, work = tuner.sample(), _Search(tuner)
     if sample is None or stages is None:
@@ -341,7 +341,7 @@ class SumObjective:
 
 
 def _free(data: Data, like: Array, fit_intercept: FitIntercept) -> Array:
-    """What is not penalised: a free bias, and confounds beside it."""
+    """What is not penalized: a free bias, and confounds beside it."""
     if data.confounds is None:
         return bias_basis(like, data.row_scale, fit_intercept)
     return ConfoundRegression.of(data.confounds.C, data.row_scale).Q0
