@@ -32,11 +32,11 @@ def test_a_run_is_the_same_alone() -> None:
 
 def test_refused_delays() -> None:
     X = np.ones((4, 1))
-    with pytest.raises(ValueError, match="one piece"):
+    with pytest.raises(ValueError, match="must be contiguous"):
         delayed(X, runs=[0, 1, 0, 1])
     with pytest.raises(ValueError, match="one entry per row"):
         delayed(X, runs=[0, 1])
-    with pytest.raises(ValueError, match="whole numbers"):
+    with pytest.raises(ValueError, match="must be integers"):
         delayed(X, delays=[0.5])
     with pytest.raises(ValueError, match="two dimensions"):
         delayed(np.ones(4))

@@ -321,9 +321,9 @@ def test_predictions_without_their_confounds_say_so():
             getattr(model, method)(problem.X)
     with pytest.raises(ValueError, match="2 columns of the fit"):
         model.predict(problem.X, confounds=problem.site)
-    with pytest.raises(ValueError, match="in their order"):
+    with pytest.raises(ValueError, match="in the same order"):
         model.predict(problem.X, confounds=problem.table[["site", "age"]])
-    with pytest.raises(ValueError, match="not offered"):
+    with pytest.raises(ValueError, match="not available"):
         model.predict_set(problem.X)
     with pytest.raises(TypeError, match="an estimator of fitonce"):
         cross_val_predict(

@@ -324,7 +324,7 @@ def test_what_single_models_have_is_refused_in_words(name: str) -> None:
 def test_confounds_are_refused_in_words() -> None:
     X, y = classes(2)
     for model in (KernelCommitteeClassifier(classifiers()), PairwiseClassifier()):
-        with pytest.raises(ValueError, match="knows no confounds"):
+        with pytest.raises(ValueError, match="does not support confounds"):
             model.fit(X, y, confounds=X[:, :1])
         with pytest.raises(TypeError, match="confounds"):
             fitonce.cross_validate(model, X, y, params={"confounds": X[:, :1]})

@@ -66,7 +66,7 @@ SPLITS = {
     "second empty": ([(ALL[:20], ALL[20:]), (ALL[:20], NO_ROWS)], "split 1 has no test rows"),
     "too large": ([(ALL[:20], [40])], "the test rows of split 0 contain row 40, but there are 40"),
     "in training": ([([0, 50], [5])], "the training rows of split 0 contain row 50"),
-    "too small": ([(ALL[:20], [-41])], "name row -41"),
+    "too small": ([(ALL[:20], [-41])], "contain row -41"),
     "not whole": ([(ALL[:20], [30.5])], "must be a list of row indices, .* got an array of float"),
     "two axes": ([(ALL[:20], [[30, 31]])], r"of shape \(1, 2\)"),
     "short mask": ([(np.ones(10, dtype=bool), ALL[20:])], r"array of bool of shape \(10,\)"),

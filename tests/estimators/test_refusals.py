@@ -272,7 +272,7 @@ def test_bad_calibration(estimator, calibration):
         ({0: 0.0}, "class_weight must be positive and finite"),
         ({0: np.nan}, "class_weight must be positive and finite"),
         ({0: "heavy"}, "class_weight must be"),
-        ({7: 1.0}, r"class_weight names \[7\].*\[0, 1, 2\]"),
+        ({7: 1.0}, r"class_weight contains \[7\].*\[0, 1, 2\]"),
     ],
     ids=str,
 )

@@ -906,8 +906,8 @@ def test_kmeans_with_fewer_distinct_rows_than_clusters():
 BAD = {
     "zero": (0, ValueError, "at least 1"),
     "negative": (-3, ValueError, "at least 1"),
-    "fraction": (2.5, TypeError, "whole number"),
-    "truth": (True, TypeError, "whole number"),
+    "fraction": (2.5, TypeError, "must be an integer"),
+    "truth": (True, TypeError, "must be an integer"),
     "features": (np.zeros((4, 2)), ValueError, r"\(n_landmarks, 3\)"),
     "one point": (np.zeros(3), ValueError, r"\(n_landmarks, 3\)"),
     "none": (np.zeros((0, 3)), ValueError, r"\(n_landmarks, 3\)"),

@@ -509,7 +509,7 @@ def test_rows_that_are_not_the_training_rows_are_refused(wine, tmp_path):
     model = pickle.loads(pickle.dumps(model))  # as read from a file: nothing but the rows tells
     with pytest.raises(ValueError, match="gives a different model"):
         write_report(target, model, np.asarray(X)[::-1], y)
-    with pytest.raises(TypeError, match="must be one of fitonce,"):
+    with pytest.raises(TypeError, match="must be one of fitonce's"):
         write_report(target, LogisticRegression(max_iter=5000).fit(X, y), X, y)
     with pytest.raises(ValueError, match="row_names must have one name"):
         write_report(target, pipeline, X, y, row_names=["a"])

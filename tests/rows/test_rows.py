@@ -548,7 +548,7 @@ def test_accumulation_says_what_it_cannot():
     with pytest.raises(ValueError, match="classes must be given"):
         Accumulation(svc, X[:M])
     job = Accumulation(svc, X[:M], classes=[0, 1])
-    with pytest.raises(ValueError, match=r"labels \[2\] that are not among"):
+    with pytest.raises(ValueError, match=r"labels \[2\] that are not in"):
         job.accumulate(X[:2], [0, 2])
     with pytest.raises(ValueError, match="at least two folds"):
         job.fit(job.accumulate(X[:50], np.arange(50) % 2))

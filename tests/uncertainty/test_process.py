@@ -190,7 +190,7 @@ def test_what_cannot_be_asked_for():
         with pytest.raises(ValueError, match='needs penalty="function"'):
             KernelRidge(criterion="marginal_likelihood", penalty=penalty).fit(X, y)
     for settings, groups in (({"cv": 3}, None), ({}, np.arange(30) % 5)):
-        with pytest.raises(ValueError, match="looks at the fit of all rows"):
+        with pytest.raises(ValueError, match="uses the fit of all rows"):
             KernelRidge(criterion="gcv", **settings).fit(X, y, groups=groups)
 
 

@@ -60,8 +60,8 @@ def optimism(
     """
     if not is_model(estimator):
         raise TypeError(
-            f"estimator must be one of fitonce, got {type(estimator).__name__} instead: its "
-            "held-out predictions are compared."
+            f"estimator must be one of fitonce's estimators, got {type(estimator).__name__} "
+            "instead: its held-out predictions are compared."
         )
     fit_params = dict(params or {}) if groups is None else {**(params or {}), "groups": groups}
     model = clone(estimator).fit(X, y, **fit_params)

@@ -84,7 +84,7 @@ def model_of(estimator: Any, why: str = "displays read its held-out values") -> 
     model = final_step(estimator)
     if not is_model(model):
         raise TypeError(
-            "estimator must be one of fitonce, or a Pipeline that ends in one, got "
+            "estimator must be one of fitonce's, or a Pipeline that ends in one, got "
             f"{type(model).__name__} instead: {why}."
         )
     check_is_fitted(model)

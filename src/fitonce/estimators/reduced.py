@@ -164,7 +164,8 @@ class Subsampling(ReducedTraining):
         """
         if not is_model(self.estimator):
             raise TypeError(
-                f"estimator must be one of fitonce, got {type(self.estimator).__name__} instead."
+                "estimator must be one of fitonce's estimators, got "
+                f"{type(self.estimator).__name__} instead."
             )
         model = _copy(self.estimator)
         # the estimator raises its errors about the data here

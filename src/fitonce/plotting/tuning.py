@@ -148,6 +148,7 @@ class RegularizationPathDisplay(Display):
             markeredgewidth=2,
         )
         ax.set(xscale="log", xlabel="alpha (regularization)", ylabel=self.name)
+        ax.xaxis.set_major_formatter("{x:g}")
         ax.legend(frameon=False, fontsize="small")
 
     def _of_width(self, gamma: float) -> np.ndarray:
