@@ -1,4 +1,4 @@
-"""Files that are whole or absent: written beside their place, then renamed over it."""
+"""Files that are written completely or not at all: to a temporary name, which is then renamed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Calibration: from held-out decisions to probabilities.
 
-Everything here is on the host and small: n rows, c classes, and a leading axis of m candidates
-where there are many.
+Everything here is small and on the host: n rows, c classes, and a leading axis for m candidates if
+there are several.
 """
 
 from __future__ import annotations

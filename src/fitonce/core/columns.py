@@ -1,7 +1,7 @@
 """Many targets, a block of columns at a time.
 
-Targets (n, t) stay where they are: in memory, in a file that is mapped into memory, or on a device.
-Only the block that is worked on is copied, to where the work happens.
+Targets (n, t) are not copied as a whole: they may be in memory, in a memory-mapped file, or on a
+device. Only the current block is copied to the device that does the work.
 """
 
 from __future__ import annotations

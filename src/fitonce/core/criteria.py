@@ -1,7 +1,7 @@
-"""Criteria to choose by: losses of held-out outputs.
+"""Criteria for tuning: losses of held-out outputs.
 
-Everything here is on the host and small: n rows, c classes, and a leading axis of m candidates
-where there are many. Criteria are losses, lower is better, weighted by the rows' weights.
+Everything here is small and on the host: n rows, c classes, and a leading axis for m candidates if
+there are several. Criteria are losses (lower is better), weighted by the weights of the rows.
 """
 
 from __future__ import annotations

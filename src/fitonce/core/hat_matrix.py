@@ -1,4 +1,4 @@
-"""Held-out values of a hat matrix of the user's own, and their discriminant step."""
+"""Held-out values for a user's own hat matrix, and their discriminant step."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
 
 @dataclass(frozen=True)
 class HeldOutDiscriminant:
-    """The discriminant of the rows outside a test set, and where it puts the rows of the test set.
+    """The discriminant of the rows outside a test set, and its results for the rows of the test
+    set.
 
     Attributes
     ----------
@@ -84,8 +85,9 @@ class HeldOutDiscriminant:
         a² of each axis, largest first: the share of the variance of its optimal scores that the
         smoother explains on the training rows.
     decision : array of shape (n_test,) or (n_test, n_classes)
-        Minus half the squared distance to each centroid, up to a number that all classes share; for
-        two classes the difference, positive for the second. -inf for a class without training rows.
+        Minus half the squared distance to each centroid, up to a constant that all classes share;
+        for two classes the difference, positive for the second. -inf for a class without training
+        rows.
     predicted : array of shape (n_test,)
         The class of the nearest centroid.
     """

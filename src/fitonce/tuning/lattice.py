@@ -1,8 +1,8 @@
-"""Candidates on fixed lattices of powers of two, in windows placed by sizes that the training rows
-set.
+"""Candidates on fixed lattices of powers of two, in windows that depend on the scale of the
+training rows.
 
-Training sets that differ by a few rows then try the same values: folds of a nested cross-validation
-choose alike, and equal what a literal refit would choose.
+So training sets that differ by a few rows try the same values: the folds of a nested
+cross-validation make the same choices as literal refits.
 """
 
 from __future__ import annotations

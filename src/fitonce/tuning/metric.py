@@ -1,21 +1,21 @@
 r"""A metric learned from the fitted model: rounds of average gradient outer products.
 
-The kernel looks at distances ‖R(x - x')‖ with M = RᵀR. A model f = Σ_j α_j k(·, x_j) has the
+The kernel uses distances ‖R(x - x')‖ with M = RᵀR. A model f = Σ_j α_j k(·, x_j) has the
 gradient
 
     ∇f(x) = M Σ_j α_j w(x, x_j) (x - x_j),      w of `radial.py`
 
-and the mean of ∇f ∇fᵀ over rows and outputs, G, says along which directions f varies. A round takes
-M ← (p G/tr G + ε)^power, its diagonal alone where that is asked for, and fits again.
+and the mean of ∇f ∇fᵀ over rows and outputs, G, shows along which directions f varies. A round sets
+M ← (p G/tr G + ε)^power, or only its diagonal if requested, and fits again.
 
-With landmarks the sum over j runs over these, which every round and every fold keeps: they are
-points among which f is sought, whatever the metric.
+With landmarks, the sum over j runs over these. All rounds and folds use the same landmarks: f is a
+sum of kernels at these points, whatever the metric.
 
-M has seen the labels of all rows that trained, so leave-one-out after it would be optimistic. The
-number of rounds, the power, the form, and whether a metric is used at all are therefore judged by
-folds in which each metric is learned on the training rows only, gamma and alpha chosen there as
-well. It is kept if it lowers the criterion, and the squared error of the targets by more than two
-standard errors of the difference of paired rows.
+M depends on the labels of all training rows, so a later leave-one-out would be optimistic. The
+number of rounds, the power, the form, and whether to use a metric at all are therefore chosen with
+folds in which each metric is learned only on the training rows, including gamma and alpha. A metric
+is kept if it lowers the criterion, and also the squared error of the targets by more than two
+standard errors of the paired differences.
 """
 
 from __future__ import annotations

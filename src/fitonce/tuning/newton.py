@@ -19,7 +19,7 @@ LONGEST_STEP = np.log(4.0)
 
 @dataclass(frozen=True)
 class NewtonStep:
-    """Where the search stood.
+    """One step of the search.
 
     Alpha, the loss and its derivatives in log alpha, and how often the step from here was halved.
     """

@@ -1,4 +1,4 @@
-"""What a model without some rows says: predicted targets made outputs by its own rule."""
+"""Outputs of a model without some rows: predicted targets turned into outputs by its own rule."""
 
 from __future__ import annotations
 

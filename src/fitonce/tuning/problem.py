@@ -1,7 +1,7 @@
 """From validated rows to one decomposition, and from there to models: of all rows, or without some.
 
-A `Problem` is the rows' smoother with targets beside it. Labels enter only through the targets, so
-that other labels are another `Problem` with the same smoother.
+A `Problem` is the smoother of the rows with targets. Labels enter only through the targets, so
+other labels are another `Problem` with the same smoother.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from .solution import Solution
 
 @dataclass(frozen=True)
 class Confounds:
-    """Columns C (n, q) that must not explain anything: removed from the features ("remove"), or
-    predictors without a penalty ("include").
+    """Columns C (n, q) to adjust for: removed from the features ("remove"), or used as unpenalized
+    predictors ("include").
     """
 
     C: Array

@@ -1,5 +1,5 @@
-"""From the best point of the lattice to the bottom of its valley: Newton on log alpha, gradients or
-a line search for gamma.
+"""From the best point of the lattice to the local minimum: Newton's method for log alpha, gradients
+or a line search for gamma.
 """
 
 from __future__ import annotations

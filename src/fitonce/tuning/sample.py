@@ -1,9 +1,9 @@
-"""A sample of the rows, on which the search over kernels begins.
+"""A sample of the rows for the first part of the search over kernels.
 
-The rows are put in the order of one fixed projection of their features, and rows at equal distances
-in that order are taken. So the sample depends on what the rows are and not on where they stand, and
-it is spread over all of them. Labels matter only among rows that look the same, and for rare
-classes, which come whole.
+The rows are sorted by a fixed projection of their features, and rows at equal distances in that
+order are taken. So the sample depends on the rows and not on their order, and it is spread over all
+of them. Labels matter only for rows with equal features, and for rare classes, which are included
+completely.
 """
 
 from __future__ import annotations

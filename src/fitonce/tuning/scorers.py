@@ -1,4 +1,4 @@
-"""Models as scorers see them, whose outputs for one test set are known already."""
+"""Models for scorers, whose outputs for one test set are already known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model as coefficients, and what it says about rows."""
+"""A model as coefficients, and its outputs for rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of many targets, each by itself: candidates → held-out values → one loss for each target.
+"""Losses of many targets, one by one: candidates → held-out values → one loss for each target.
 
 The decomposition, and what a split makes of it, are worked out once. Targets come after that, a
 block of columns at a time, by one of two ways with the same numbers: through the matrices of

@@ -1,7 +1,7 @@
-"""The one search: candidates → held-out scores → criterion → choice.
+"""The search: candidates → held-out scores → criterion → choice.
 
-A `Tuner` takes values only: rows, what is tuned, how labels are read, the splits. `fit`, nested
-cross-validation, permutations with tuning inside and the command line all come here.
+A `Tuner` takes only values: rows, what is tuned, how labels are read, the splits. `fit`, nested
+cross-validation, permutations with tuning and the command line all use it.
 """
 
 from __future__ import annotations

@@ -5,11 +5,12 @@ its neighbors are tried at single alphas, each by a Cholesky factorization (a si
 a decomposition). Where one is better, the walk goes on in its direction, and the last gamma is
 decomposed in turn.
 
-Which alpha to try at another gamma, the sample tells: its best alpha there, moved by as many powers
-of two as the best alpha has moved here between the sample and all rows. Where the value is so close
-to the one to beat that a better alpha could make the difference, those beside it are tried as well.
+The sample determines which alpha to try at another gamma: its best alpha there, shifted by as many
+powers of two as the best alpha has shifted here between the sample and all rows. If the result is
+so close to the best that another alpha could make the difference, neighboring alphas are tried as
+well.
 
-Where kernels are compared, those that the sample finds clearly worse than the best go no further.
+If kernels are compared, those that are clearly worse than the best on the sample are dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the model of the first rows says about later ones, for every number of first rows."""
+"""Outputs of the model of the first rows for later rows, for every number of first rows."""
 
 from __future__ import annotations
 
