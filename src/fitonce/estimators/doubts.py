@@ -70,8 +70,8 @@ def warn_if_doubtful(
     if error > DOUBTFUL:
         warn_numerical(
             f"the discriminant explains only {explained:.1g} of the variance between the classes, "
-            "so its decisions are nearly the same for all rows, and may be wrong by "
-            f"{min(error, 1.0):.1g} relative to their size. Use a smaller alpha than {mu:.3g}, or "
+            "so its decisions are nearly the same for all rows, and may have a relative error "
+            f"of {min(error, 1.0):.1g}. Use a smaller alpha than {mu:.3g}, or "
             "a kernel that changes more between rows (a larger gamma)."
         )
 
