@@ -2,10 +2,10 @@
 
     python docs/_quoted.py    # lists them
 
-Times, memory, shares and ratios ("8 times", "12 ×") count as measured. They belong between marks,
-which _figures.py and benchmarks/headline.py fill from benchmarks/results (see _marked.py). Figures
-that are no measurements, such as a definition, a size by arithmetic or a setting, are listed in
-_quoted.json, page by page, with what they are.
+Times, memory, shares and ratios ("8 times", "12 ×", "half the time") count as measured. They belong
+between marks, which _figures.py and benchmarks/headline.py fill from benchmarks/results (see
+_marked.py). Figures that are no measurements, such as a definition, a size by arithmetic or a
+setting, are listed in _quoted.json, page by page, with what they are.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ NUMBER = r"(?<![\w.])[\d][\d.,]*(?:⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
 WORDS = r"(?:two|three|four|five|six|seven|eight|nine|ten|twenty|hundred|thousand)"
 UNIT = (
     r"(?:ms|s|min|h|seconds?|minutes?|hours?|[KMGT]i?B|%|percentage points?|times"
-    r"|×(?!\s?[\w(]|\s<!--))"  # a ratio, not the sizes of a table: 400 × 10, n × p
+    r"|×(?!\s?(?:\d|\w\b|\(|<!--)))"  # a ratio, not the sizes of a table: 400 × 10, 400 × p
 )
-RATIO = r"× (?:faster|slower|its|as|the)"
-MEASURED = re.compile(rf"(?:{NUMBER}|\b{WORDS})\s(?:{UNIT}(?![\w/])|{RATIO}\b)")
+SHARE = r"\b(?:half|twice|an? (?:third|quarter|fifth|sixth|tenth) of) the (?:time|memory)\b"
+MEASURED = re.compile(rf"(?:{NUMBER}|\b{WORDS})\s{UNIT}(?![\w/])|{SHARE}")
 
 
 def pages() -> list[Path]:

@@ -251,10 +251,12 @@ def test_a_measured_figure_without_a_result_is_noticed():
     text = "It took 3.2 s.\n\n```text\n4 s\n```\n\n<!-- figure: x -->5 s<!-- / --> and `6 s`\n"
     assert list(quoted(text)) == ["3.2 s"]
     assert list(quoted("12 times faster, 7 % of the rows, 1.5 GiB, n = 12")) == [
-        "12 times faster",
+        "12 times",
         "7 %",
         "1.5 GiB",
     ]
+    ratios = "8 times the time, 12 × and 3 × faster, half the time; 400 × 10 rows, n × p"
+    assert list(quoted(ratios)) == ["8 times", "12 ×", "3 ×", "half the time"]
 
 
 def test_the_side_bar_has_every_page_of_the_index():
