@@ -144,8 +144,8 @@ def test_a_failed_fit_leaves_the_model_whole():
     [
         ([], "at least one"),
         ([{RARE: 1}, {WEIGHT: None}], "the same parameters"),
-        ({RARE: 1}, "a list of dicts"),
-        ([{"model__gamma": 0.1}], "tunes its own"),
+        ({RARE: 1}, "a list of at least one dict"),
+        ([{"model__gamma": 0.1}], "itself tunes the parameters"),
     ],
 )
 def test_candidates_that_mean_nothing_are_refused(candidates, said):

@@ -1,8 +1,9 @@
-"""The columns of a table as numbers, before the model in one pipeline.
+"""The columns of a table as numbers, in one pipeline with the model.
 
-Numbers: median for what is missing, with a mark, and unit variance. Categories: a column for each
-level, 0 or 1, so that two rows that differ in a category are at a squared distance of 2 there,
-however rare their levels are: as far as two rows are in a standardised number, on average.
+Numbers: missing values become the median, with an indicator; then unit variance. Categories: one
+0/1 column for each level. Two rows that differ in a category have a squared distance of 2 there,
+however rare their levels are. This is the mean squared distance of two rows in a standardized
+number.
 
 Categories with few rows are kept separate or merged, whichever gives the better held-out score on
 the training rows.
@@ -28,16 +29,19 @@ from .features import Feature
 from .remarks import counted
 
 RARE = 10  # rows; categories with fewer are merged if that scores better: mixed_tables.py
-# categories of one column that are kept: their number, and the number of values in their columns
+# limits on the categories that are kept in one column: their number, and the size of their columns
 MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
 MERGED = "columns__categories__min_frequency"  # the parameter that is chosen
-# older versions of scikit-learn find columns by name only with a protocol that newer polars lacks
+# older versions of scikit-learn find columns by name only through a protocol that newer polars
+# lacks
 NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
 FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
 
 
 def pipeline_of(design: TableDesign, model: Any, choose: bool = True) -> Pipeline:
-    """A model behind the preprocessing of a table, which is chosen where there is a choice."""
+    """A pipeline of the preprocessing of a table, which is tuned if there is a choice, and a
+    model.
+    """
     steps = [("columns", preprocessing(design.features, len(design.y))), ("model", model)]
     judges = is_model(model) or is_committee(model)
     if choose and judges and any(rare > 1 for *_, rare, _ in _rare_levels(design)):
@@ -46,7 +50,7 @@ def pipeline_of(design: TableDesign, model: Any, choose: bool = True) -> Pipelin
 
 
 def preprocessing(features: Sequence[Feature], n_rows: int) -> Any:
-    """Numbers filled and scaled, categories in columns."""
+    """Numbers imputed and scaled, categories in columns."""
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encode = OneHotEncoder(
         handle_unknown="infrequent_if_exist",
@@ -94,13 +98,13 @@ def chosen_categories(estimator: Any) -> list[str]:
 
 
 def described_choice(value: int) -> str:
-    """The chosen value of the parameter `MERGED` in words."""
+    """A description of the chosen value of the parameter `MERGED`."""
     return "all kept separate" if value == 1 else f"those with fewer than {value} rows merged"
 
 
 def _rare_levels(design: TableDesign) -> Iterator[tuple[str, np.ndarray, int, int]]:
-    """Of each category: its name, the rows of its levels from the most to the least, the number of
-    its rare levels, and their rows.
+    """For each category: its name, the numbers of rows of its levels in descending order, the
+    number of its rare levels, and their rows.
     """
     for feature in (feature for feature in design.features if feature.is_category):
         counts = np.sort(design.X[feature.name].value_counts()["count"].to_numpy())[::-1]

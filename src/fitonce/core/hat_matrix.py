@@ -30,9 +30,9 @@ def held_out(H: Array, Y: Array, test_sets: Iterable[Any]) -> list[Array]:
     Parameters
     ----------
     H : array of shape (n_samples, n_samples)
-        The hat matrix of all rows, bias included.
+        The hat matrix of all rows, including the bias.
     Y : array of shape (n_samples,) or (n_samples, n_targets)
-        Targets; permuted copies of the labels may stand side by side as columns.
+        Targets; columns may be permuted copies of the labels.
     test_sets : iterable of index arrays or boolean masks
         Any collection, overlapping or not.
 
@@ -102,17 +102,17 @@ class HeldOutDiscriminant:
 
 
 def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[HeldOutDiscriminant]:
-    """Discriminant axes, projections and classes of held-out rows, for the hat matrix of a smoother
-    of your own (Treder 2019, algorithm 1, both steps).
+    """Discriminant axes, projections and classes of held-out rows, for the hat matrix of your own
+    smoother (Treder 2019, algorithm 1, both steps).
 
-    Step 1 predicts the class indicators Y of the test rows by `held_out`. Step 2 rotates and scales
-    them: with the fits Ŷ of the training rows and N their class sizes,
+    Step 1 predicts the class indicators Y of the test rows with `held_out`. Step 2 rotates and
+    scales them: with the fitted values Ŷ of the training rows and their class sizes N,
 
         ŶᵀY θ = a² N θ,    θᵀNθ = I,    projections Ŷ_Te θ D,    D = √ν / √(a² (1 - a²)),
 
-    ν = n_Tr - c. A row is given to the class with the nearest centroid. Of the c solutions the
-    trivial one is left out: the constant, where the smoother has a free bias (H1 = 1), and
-    otherwise the one whose scores θ lie nearest to a constant.
+    ν = n_Tr - c. A row is assigned to the class with the nearest centroid. One of the c solutions
+    is trivial and left out: the constant, if the smoother has a free bias (H1 = 1), and otherwise
+    the one whose scores θ are closest to a constant.
 
     Parameters
     ----------
@@ -132,12 +132,13 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
     -----
     Exact: equal to deleting the rows, fitting the smoother to the indicators of the others and
     solving the eigenproblem there. Cost: one product H Y, then O(m³ + m²c + c³) for a test set of m
-    rows; fits of the training rows are not formed, since ŶᵀY follows from the test rows.
+    rows. The fitted values of the training rows are not formed, since ŶᵀY follows from the test
+    rows.
 
     The projections of the paper have WᵀS_wW = I; these are √ν times as long, so that the classes
     have unit covariance.
 
-    For permutation tests make a kernel matrix of H: with ``K = H (I - H)⁻¹``,
+    For permutation tests, compute a kernel matrix from H: with ``K = H (I - H)⁻¹``,
     ``KernelFisherDiscriminant("precomputed", alpha=1, fit_intercept=False, readout="centroid")``
     has the hat matrix H, and `permutation_test_score` its null distribution.
 

@@ -1,4 +1,4 @@
-"""Preprocessing chosen by the held-out score of the model behind it."""
+"""Preprocessing chosen by the held-out score of the model after it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from sklearn.utils.metaestimators import available_if
 
 
 class TunedPipeline(Pipeline):
-    """A pipeline whose steps before the model are chosen by the model's held-out score.
+    """A pipeline whose preprocessing steps are chosen by the held-out score of its model.
 
     `fit` fits one pipeline for each candidate and keeps the one whose model has the best
-    `best_score_`: the score of rows left out in closed form, by leave-one-out or by the model's own
-    `cv` and groups. The choice is made again on every training set of a cross-validation and under
-    every permutation of a test, so that scores and p-values of the whole are honest.
+    `best_score_`: the held-out score in closed form, from leave-one-out or from the model's own
+    `cv` and groups. In cross-validation, the choice is repeated on every training set, and in a
+    permutation test for every permutation, so scores and p-values account for it.
 
-    Steps are fitted on all training rows before rows are left out of the model, as in every
-    pipeline. So candidates should not look at y: a selection of features by y would be chosen by a
-    score that is too good.
+    As in every pipeline, the steps are fitted on all training rows before rows are left out of the
+    model. So candidates should not use y: if features are selected with y, the score is too
+    optimistic.
 
     Parameters
     ----------
     steps : list of (str, estimator)
-        As for scikit-learn's Pipeline. The last is one of fitonce's estimators or committees.
+        As in scikit-learn's Pipeline. The last step is one of fitonce's estimators or committees.
     candidates : list of dict, default=None
-        Parameters of steps before the last, as `set_params` takes them; all with the same names.
-        Of equal scores the first wins. None for a pipeline without a choice.
+        Parameters of steps before the last, in the form of `set_params`; all candidates with the
+        same names. If scores are equal, the first wins. None for a pipeline without a choice.
     memory, verbose
-        As for scikit-learn's Pipeline.
+        As in scikit-learn's Pipeline.
 
     Attributes
     ----------
     chosen_ : dict
-        The candidate that was taken. The steps have these parameters after `fit`.
+        The chosen candidate. The steps have these parameters after `fit`.
     candidate_scores_ : array of shape (n_candidates,)
-        `best_score_` of each one's model; the mean over targets, where these have one each.
+        `best_score_` of the model of each candidate; the mean over targets if each has one.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class TunedPipeline(Pipeline):
         return self.candidates is not None and len(self.candidates) > 1
 
     def plain(self, candidate: Mapping[str, Any] | None = None) -> Pipeline:
-        """A pipeline without a choice: unfitted, of one candidate, by default the first."""
+        """An unfitted pipeline with one candidate, by default the first."""
         if candidate is None:
             candidate = self.candidates[0] if self.candidates else {}
         made = Pipeline(
@@ -87,14 +87,14 @@ class TunedPipeline(Pipeline):
         return made.set_params(**candidate)
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Fit every candidate, and keep the best.
+        """Fit every candidate and keep the best.
 
         Parameters
         ----------
         X, y
-            As for the steps.
+            As in the steps.
         **params
-            As for scikit-learn's Pipeline.
+            As in scikit-learn's Pipeline.
 
         Returns
         -------
@@ -108,7 +108,7 @@ class TunedPipeline(Pipeline):
             if best is None or scores[-1] > max(scores[:-1]):
                 best = trial
         assert best is not None
-        self.steps = best.steps  # now, so that a fit that fails leaves the old model whole
+        self.steps = best.steps  # only now, so that a fit that fails keeps the old model
         scores_ = np.array(scores)
         self.chosen_, self.candidate_scores_ = dict(candidates[int(scores_.argmax())]), scores_
         return self
@@ -124,15 +124,16 @@ class TunedPipeline(Pipeline):
         maps = isinstance(given, (list, tuple)) and all(isinstance(one, Mapping) for one in given)
         if not maps or not given or any(set(one) != set(given[0]) for one in given):
             raise ValueError(
-                "candidates must be a list of dicts that all give values to the same parameters, "
-                f"at least one, got {given!r:.200} instead: what a candidate leaves open would be "
-                "left from another."
+                "candidates must be a list of at least one dict, all with the same parameters, got "
+                f"{given!r:.200} instead: a parameter that is missing in one candidate would keep "
+                "the value of another."
             )
         of_last = [name for name in given[0] if name.partition("__")[0] == last]
         if of_last:
             raise ValueError(
                 f"candidates must be for steps before the last, got {of_last[0]!r}: the model "
-                'tunes its own parameters, where they are "tune" or lists, by the same score.'
+                "itself "
+                'tunes the parameters that are "tune" or lists, by the same score.'
             )
         return given
 
@@ -141,7 +142,7 @@ def _held_out(model: Any) -> float:
     score = getattr(model, "best_score_", None)
     if score is None:
         raise TypeError(
-            "the last step must be one of fitonce's estimators or committees, which judge "
-            f"themselves by rows left out, got {type(model).__name__} instead: use GridSearchCV."
+            "the last step must be one of fitonce's estimators or committees, which have held-out "
+            f"scores, got {type(model).__name__} instead: use GridSearchCV."
         )
     return float(np.mean(score))
