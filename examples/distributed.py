@@ -60,7 +60,7 @@ def main() -> None:
 
     if rank == 0:
         X_new, y_new = make_ringnorm(5000, random_state=2)
-        print(f"{n_processes} processes, {ROWS} rows, each worked on {device.split(':')[0]}")
+        print(f"processes: {n_processes}, rows: {ROWS}, worked on: {device.split(':')[0]}")
         print(f"alpha {fitted.alpha_:g}, accuracy on new rows {fitted.score(X_new, y_new):.4f}")
     if n_processes > 1:
         torch.distributed.destroy_process_group()
