@@ -14,6 +14,14 @@ def few_stops(monkeypatch):
     monkeypatch.setattr("fitonce.report.importance.SHUFFLES", 1)
 
 
+@pytest.fixture(autouse=True)
+def few_trees(request, monkeypatch):
+    """Forests beside the model have five trees; tests of comparisons have forests as they are."""
+    if request.node.path.stem != "test_comparing":
+        monkeypatch.setattr("fitonce.cli.contest.TREES", 5)
+        monkeypatch.setattr("fitonce.assessment.contest.TREES", 5)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     from helpers_cli import table
