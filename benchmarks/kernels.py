@@ -1,65 +1,46 @@
 """What does choosing the kernel cost, and what does it bring?
 
 Processor time of a fit with `kernel="tune"` beside that of `kernel="rbf"`, at 400 and 2000 rows of
-20 features. Then test error in % and log-loss of each kernel alone and of the choice, at most 300
-training rows, means over splits; and over all sets the mean rank of each.
+20 features. Then test error in % and log-loss of each kernel alone, and of choices among several,
+on the sets of accuracy_sets.py that decide about defaults, at most 400 training rows, means over
+splits; and over all sets the mean of each and its mean rank. A choice is the fit with the best
+`best_score_`, which is what a list of kernels gives. Sets that are not on the disk are left out and
+named.
+
+    python benchmarks/kernels.py              # everything, or what is missing
+    python benchmarks/kernels.py --costs      # times alone
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
+import json
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import common
 import numpy as np
+from accuracy import measures
+from accuracy_sets import DECIDING, Split, split_of
 from sklearn import datasets
-from sklearn.metrics import log_loss
-from sklearn.model_selection import StratifiedShuffleSplit
-from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant
-from fitonce import datasets as own
+from fitonce.kernels import FAMILIES
 
-N_TRAIN, N_ROWS, N_SPLITS = 300, 2000, 4
-Set = tuple[Any, Any]
-WAYS: dict[str, Any] = {
-    name: name
-    for name in ("rbf", "exponential", "laplacian", "matern32", "matern52", "linear", "poly")
-} | {
-    "tune": "tune",
-    "three": ["rbf", "exponential", "laplacian"],
-    "all": ["rbf", "exponential", "laplacian", "matern32", "matern52", "linear", "poly"],
+N_SPLITS = 2
+SINGLE = ("rbf", "exponential", "laplacian", "matern32", "matern52", "linear", "poly")
+CHOICES: dict[str, tuple[str, ...]] = {
+    "tune": FAMILIES,
+    **{f"without {name}": tuple(k for k in FAMILIES if k != name) for name in FAMILIES},
+    "and matern32": (*FAMILIES, "matern32"),
+    "and matern52": (*FAMILIES, "matern52"),
+    "matern32 for exponential": tuple("matern32" if k == "exponential" else k for k in FAMILIES),
+    "matern32 for rbf": tuple("matern32" if k == "rbf" else k for k in FAMILIES),
+    "all": SINGLE,
 }
-
-
-def binary(seed: int, rule: Callable[[np.ndarray], np.ndarray], p: int, noise: float) -> Set:
-    """Truth values, of which some decide."""
-    rng = np.random.default_rng(seed)
-    X = (rng.random((N_ROWS, p)) < 0.4).astype(float)
-    flipped = rng.random(N_ROWS) < noise
-    return X, rule(X).astype(int) ^ flipped
-
-
-SETS: dict[str, Callable[[], Set]] = {
-    "cancer": lambda: datasets.load_breast_cancer(return_X_y=True),
-    "wine": lambda: datasets.load_wine(return_X_y=True),
-    "digits": lambda: datasets.load_digits(return_X_y=True),
-    "checkerboard": lambda: own.make_checkerboard(N_ROWS, random_state=0),
-    "waveform, 3 classes": lambda: own.make_waveform3(N_ROWS, random_state=0),
-    "clusters": lambda: datasets.make_classification(
-        N_ROWS, 20, n_informative=6, n_clusters_per_class=4, flip_y=0.05, random_state=0
-    ),
-    "friedman": lambda: _halved(*datasets.make_friedman1(N_ROWS, noise=1.0, random_state=0)),
-    "majority": lambda: binary(1, lambda X: X[:, :5].sum(axis=1) > 2, 20, 0.05),
-    "rules": lambda: binary(2, lambda X: (X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]) > 0, 16, 0.05),
-}
-
-
-def _halved(X: np.ndarray, y: np.ndarray) -> Set:
-    return X, (y > np.median(y)).astype(int)
+MEASURES = ("error", "log_loss")
+Scores = dict[str, dict[str, float]]
 
 
 def costs() -> dict[str, Any]:
@@ -76,42 +57,74 @@ def costs() -> dict[str, Any]:
     return found
 
 
-def scores(X: Any, y: Any) -> dict[str, Any]:
-    """Mean error and log-loss of each way."""
-    n = min(N_TRAIN, int(0.7 * len(y)))
-    splits = StratifiedShuffleSplit(N_SPLITS, train_size=n, random_state=0).split(X, y)
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in WAYS}
-    for train, test in splits:
-        scaler = StandardScaler().fit(X[train])
-        rows, unseen = scaler.transform(X[train]), scaler.transform(X[test])
-        for name, kernel in WAYS.items():
-            model = KernelFisherDiscriminant(kernel=kernel).fit(rows, y[train])
-            p = model.predict_proba(unseen)
-            error = float(np.mean(model.classes_[p.argmax(axis=1)] != y[test]))
-            found[name].append((100.0 * error, float(log_loss(y[test], p))))
-    means = {name: np.mean(pairs, axis=0) for name, pairs in found.items()}
-    return {name: {"error": float(e), "log_loss": float(loss)} for name, (e, loss) in means.items()}
+def of_split(split: Split) -> Scores:
+    """Error and log-loss of every kernel and every choice."""
+    found, held_out = {}, {}
+    for kernel in SINGLE:
+        model = KernelFisherDiscriminant(kernel).fit(split.X, split.y)
+        p = model.predict_proba(split.X_test)
+        scores = measures(model.classes_[p.argmax(axis=1)], p, split)
+        found[kernel] = {name: scores[name] for name in MEASURES}
+        held_out[kernel] = model.best_score_
+    for name, kernels in CHOICES.items():
+        found[name] = found[max(kernels, key=lambda kernel: held_out[kernel])]
+    return found
+
+
+def means(several: list[Scores]) -> Scores:
+    """Over splits or sets."""
+    return {
+        way: {name: float(np.mean([one[way][name] for one in several])) for name in MEASURES}
+        for way in (*SINGLE, *CHOICES)
+    }
+
+
+def ranks(sets: dict[str, Scores], measure: str) -> dict[str, float]:
+    """Mean rank of each way over the sets, ties shared."""
+    ways = (*SINGLE, *CHOICES)
+    table = np.array([[one[way][measure] for way in ways] for one in sets.values()])
+    found = (table[:, :, None] > table[:, None, :]).sum(axis=2) + 1.0
+    found += 0.5 * ((table[:, :, None] == table[:, None, :]).sum(axis=2) - 1)
+    return dict(zip(ways, found.mean(axis=0).tolist(), strict=True))
+
+
+def gains(sets: dict[str, Scores]) -> dict[str, dict[str, float]]:
+    """How much less log-loss than rbf each way has, mean over the sets and its standard error."""
+    found = {}
+    for way in (*SINGLE, *CHOICES):
+        less = [one["rbf"]["log_loss"] - one[way]["log_loss"] for one in sets.values()]
+        error = float(np.std(less) / np.sqrt(len(less)))
+        found[way] = {"mean": float(np.mean(less)), "standard_error": error}
+    return found
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--costs", action="store_true")
+    alone = parser.parse_args().costs
     warnings.simplefilter("ignore")
-    record: dict[str, Any] = {"costs": costs(), "sets": {}}
-    print(record["costs"], flush=True)
-    common.write(__file__, record)
-    if "--costs" in sys.argv:
-        return
-    for number, (name, load) in enumerate(SETS.items(), start=1):
-        record["sets"][name] = scores(*load())
-        common.progress(number, len(SETS), "kernels")
-        print(name, {way: round(s["error"], 1) for way, s in record["sets"][name].items()})
-    for measure in ("error", "log_loss"):
-        table = np.array([[s[way][measure] for way in WAYS] for s in record["sets"].values()])
-        ranks = (table[:, :, None] > table[:, None, :]).sum(axis=2) + 1.0
-        ranks += 0.5 * ((table[:, :, None] == table[:, None, :]).sum(axis=2) - 1)
-        record[f"mean rank, {measure}"] = dict(zip(WAYS, ranks.mean(axis=0).tolist(), strict=True))
-        print(
-            measure, {way: round(rank, 2) for way, rank in record[f"mean rank, {measure}"].items()}
-        )
+    path = common.RESULTS / "kernels.json"
+    record: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    record = {name: record[name] for name in ("costs", "sets") if name in record}
+    if alone or "costs" not in record:
+        record["costs"] = costs()
+        print(record["costs"], flush=True)
+    sets: dict[str, Scores] = record.setdefault("sets", {})
+    missing = []
+    for number, name in enumerate([] if alone else DECIDING, start=1):
+        if name not in sets:
+            try:
+                sets[name] = means([of_split(split_of(name, k)) for k in range(N_SPLITS)])
+            except FileNotFoundError:
+                missing.append(name)
+                continue
+            common.write(__file__, record)
+        common.progress(number, len(DECIDING), "kernels")
+        print(name, {way: round(one["error"], 1) for way, one in sets[name].items()}, flush=True)
+    if sets:
+        record |= {"splits": N_SPLITS, "missing": missing, "mean": means(list(sets.values()))}
+        record["gain"] = gains(sets)
+        record["rank"] = {measure: ranks(sets, measure) for measure in MEASURES}
     common.write(__file__, record)
 
 

@@ -73,6 +73,35 @@ def learned_metric() -> str:
     return made_by(table(["set", *ways], rows), "metric")
 
 
+def kernel_families() -> str:
+    found = result("kernels")
+    rows = []
+    for way, mean in found["mean"].items():
+        gain = found["gain"][way]
+        less = "" if way == "rbf" else f"{gain['mean']:+.4f} ± {gain['standard_error']:.4f}"
+        errors = f"{mean['error']:.2f}", f"{mean['log_loss']:.4f}"
+        rows.append([way, *errors, less, f"{found['rank']['log_loss'][way]:.1f}"])
+    header = ["kernels", "test error, %", "log-loss", "log-loss less than rbf", "mean rank"]
+    return made_by(table(header, rows), "kernels")
+
+
+def committee_metric() -> str:
+    found = result("committee_metric")
+    rows = []
+    for name, one in (*found["sets"].items(), ("mean", found["mean"])):
+        plain, learned = one["kernels"], one["and a metric"]
+        pairs = (f"{way['error']:.1f} / {way['log_loss']:.3f}" for way in (plain, learned))
+        rows.append([name, *pairs, f"{learned['weight']:.0%}"])
+    header = ["set", "kernels alone", "and a metric", "weight of the metric"]
+    return made_by(table(header, rows), "committee_metric")
+
+
+def committee_slower() -> str:
+    """How much longer a committee takes with a member that learns a metric."""
+    mean = result("committee_metric")["mean"]
+    return f"{mean['and a metric']['seconds'] / mean['kernels']['seconds']:.1f}"
+
+
 def fits() -> str:
     time, memory = result("fit_vs_eigh"), result("memory")
     rows = []
@@ -580,6 +609,8 @@ TABLES: dict[str, Callable[[], str]] = {
         confound_levels,
         readouts,
         learned_metric,
+        kernel_families,
+        committee_metric,
         fits,
         cross_validation,
         search_growth,
@@ -684,6 +715,8 @@ def interval_shortfall(n: int) -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    "committee_slower": committee_slower,
+    "kernel_sets": lambda: str(len(result("kernels")["sets"])),
     "rejected_alternating": lambda: rejected("alternating labels"),
     "rejected_stratified": lambda: rejected("stratified folds"),
     "rejected_together": rejected_together,

@@ -42,6 +42,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     """The estimator for a table, and remarks about it."""
     allowed = MODELS[design.task]
     effort = one_of(settings.effort, "effort", EFFORTS)
+    metric = one_of(settings.metric, "metric", ("none", "learn", "full", "diagonal"))
     if effort == "best":
         _check_alone(settings)
         if design.confounds is not None:
@@ -50,7 +51,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
                 "confounds. Leave out one of the two options."
             )
         if len(design.y) <= LANDMARKS_ABOVE:
-            return pipeline_of(design, COMMITTEES[design.task]()), about_categories(design)
+            return pipeline_of(design, _committee(design.task, metric)), about_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
@@ -66,7 +67,6 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         "confounding": one_of(settings.confounding, "confounding", MEANINGS),
     }
     landmarks, notes = _landmarks(settings.landmarks, kernel, len(design.y))
-    metric = one_of(settings.metric, "metric", ("none", "learn", "full", "diagonal"))
     if metric != "none":
         chosen["metric"] = metric
         if not _has_metric(kernel):
@@ -93,10 +93,19 @@ def _usual_kernel(settings: Settings, n_rows: int) -> str:
     return "tune" if chooses and n_rows <= LANDMARKS_ABOVE else "rbf"
 
 
+def _committee(task: str, metric: str) -> Any:
+    """The default committee, with one more member that learns a metric if asked for."""
+    committee = COMMITTEES[task]()
+    if metric == "none":
+        return committee
+    learning = next(iter(MODELS[task].values()))(metric=metric)
+    return committee.set_params(members=[*committee.estimators(), learning])
+
+
 def _check_alone(settings: Settings) -> None:
     """Refuse settings of a single model, since a committee chooses them itself."""
     usual = vars(replace(Settings(), effort=settings.effort))
-    free = ("effort", "landmarks")
+    free = ("effort", "landmarks", "metric")
     given = [name for name in usual if name not in free and vars(settings)[name] != usual[name]]
     if given:
         raise UserError(
