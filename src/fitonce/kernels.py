@@ -83,12 +83,12 @@ def projected(X: Any, R: Any) -> Any:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel with all its parameters decided: a name, or a callable on matrices.
+    """A kernel with all its parameters fixed: a name, or a callable on matrices.
 
     `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `exponential` exp(-gamma ‖x-x'‖),
     `matern32` and `matern52` are Matérn's with a length scale of 1/gamma, `poly` (gamma x·x' +
-    coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖). With a projection R
-    the kernel is that of the rows Rx.
+    coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖). With a projection R,
+    the kernel is applied to the rows Rx.
     """
 
     function: str | Callable[..., Any]
@@ -117,12 +117,12 @@ class Kernel:
     def __call__(self, X: Array, Y: Array) -> Array:
         """k(X, Y) as a new dense float64 matrix (n_X, n_Y) that the caller may overwrite.
 
-        X itself where precomputed.
+        X itself if precomputed.
         """
         return self.with_points(Y)(X)
 
     def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
-        """k(·, Y) as a function of rows, less one where it is close to one for all pairs of points
+        """k(·, Y) as a function of rows, minus one if it is close to one for all pairs of points
         and the caller needs it only up to a `constant`.
         """
         if self.precomputed:

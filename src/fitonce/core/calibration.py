@@ -152,9 +152,8 @@ def calibrate(
 ) -> Temperature:
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
-    A β by itself is fitted through the floor, except to scores that are logarithms of
-    probabilities with a floor of their own (`floored`). Rows without finite own scores are left
-    out.
+    β alone is fitted through the floor, except for scores that are logarithms of probabilities with
+    their own floor (`floored`). Rows without a finite score of their own class are left out.
     """
     scores = class_scores(decision)
     c = scores.shape[1]

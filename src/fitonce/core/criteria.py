@@ -22,10 +22,10 @@ AS_MANY_ROWS = 50.0  # that the squared error counts for beside the Brier score
 class HeldOutScores:
     """Held-out outputs of m candidates at k tested rows, and the truth.
 
-    `predicted` (m, k, t) are targets (on the host, or for the criteria named in `ANYWHERE` where
-    they were computed), `decision` (m, k, c) class scores (None for regression),
+    `predicted` (m, k, t) are targets (on the host or, for the criteria named in `ANYWHERE`, on the
+    device that computed them), `decision` (m, k, c) class scores (None for regression),
     `separation` (m, c, c) half the squared distance between class centroids on the discriminant
-    axes, or 2 where classes are coded ±1: in units of it, the margin of a row at its class centroid
+    axes, or 2 if classes are coded ±1: in these units, the margin of a row at its class centroid
     is one. `class_names` are all classes, tested here or not.
     """
 
@@ -62,11 +62,11 @@ class HeldOutScores:
         )
 
     def __len__(self) -> int:
-        """How many candidates there are."""
+        """The number of candidates."""
         return int(self.predicted.shape[0])
 
     def output(self, j: int) -> np.ndarray:
-        """What the model of candidate j gives, in the shape of scikit-learn's estimators."""
+        """The output of the model of candidate j, in the shape of scikit-learn's estimators."""
         output = self.predicted[j] if self.decision is None else self.decision[j]
         if self.decision is not None and output.shape[1] == 2:
             return np.asarray(output[:, 1] - output[:, 0])
@@ -81,7 +81,7 @@ class HeldOutScores:
 
     @property
     def classes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Class scores and labels, where there are any."""
+        """Class scores and labels, if there are any."""
         if self.decision is None or self.labels is None:
             raise ValueError(
                 "this criterion needs classes: use 'squared_error' or 'r2' for regression."

@@ -34,9 +34,9 @@ from .spectrum import Spectrum, machine_epsilon
 
 @dataclass(frozen=True)
 class DualNorm(KernelSmoother):
-    """Penalty μ‖α‖², with U, σ of the uncentered kernel in `spectrum` and Q0 beside it.
+    """Penalty μ‖α‖², with U, σ of the uncentered kernel in `spectrum`, and Q0.
 
-    A constant `offset` may be taken off the kernel where the bias is free: α stays the same.
+    If the bias is free, a constant `offset` may be subtracted from the kernel: α stays the same.
     """
 
     spectrum: Spectrum
@@ -47,12 +47,14 @@ class DualNorm(KernelSmoother):
 
     @property
     def columns(self) -> Array:
-        """What is fitted beside the kernels (n, u), orthonormal: here, what is not penalized."""
+        """The columns fitted in addition to the kernels (n, u), orthonormal: here, the unpenalized
+        ones.
+        """
         return self.Q0
 
     @property
     def ridge(self) -> float:
-        """The penalty of the columns' coefficients, over mu."""
+        """The penalty of the coefficients of these columns, divided by mu."""
         return 0.0
 
     @cached_property
@@ -73,7 +75,7 @@ class DualNorm(KernelSmoother):
 
     @cached_property
     def trace(self) -> float:
-        """trace(C K K C), of the Gram matrix that this penalty sees."""
+        """trace(C K K C), of the Gram matrix that this penalty uses."""
         xp = namespace(self.KQ0)
         return max(float(xp.sum(self.spectrum.eigenvalues**2)) - float(xp.sum(self.KQ0**2)), 0.0)
 
@@ -110,9 +112,9 @@ class DualNorm(KernelSmoother):
     def leave_one_out_fixed_basis(self, targets: Targets, mus: np.ndarray) -> Array:
         """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).
 
-        The row is deleted from the loss but its kernel function stays in the expansion, so this is
-        not what a refit gives: the relative error is about 2 % at n = 60 and falls with n. For
-        their figures only.
+        The row is deleted from the loss, but its kernel function stays in the expansion, so this
+        differs from a refit: the relative error is about 2 % at n = 60 and decreases with n. Only
+        for their figures.
         """
         path = self.path(targets, mus)
         return delete_each(path.residual, path.one_minus_h[:, :, None]).residual

@@ -123,7 +123,7 @@ class FeatureNorm(Smoother):
 
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The same smoother with its V (n, r) in memory, for those who need it whole."""
+        """The same smoother with its V (n, r) in memory."""
         xp = namespace(self.Q0)
         noise = self.solved.eigenvalues.shape[0] * machine_epsilon(self.Q0) * self.largest
         large = [float(value) > noise for value in self.solved.eigenvalues]
@@ -176,8 +176,9 @@ class FeatureNorm(Smoother):
         return partial(_path_job, self._score, inverse, flat, self.mean_Y(Y), bias), coef, inverse
 
     def squared_errors(self, targets: Targets, mus: np.ndarray) -> np.ndarray:
-        """Sums (m,) of the squares of all leave-one-out residuals, in one pass that brings back
-        nothing else. Landmarks stay.
+        """Sums (m,) of the squares of all leave-one-out residuals, in one pass that returns
+        nothing else.
+        Landmarks stay.
         """
         job = partial(_squares_job, self._path_parts(targets, mus)[0], len(mus))
         return to_numpy(self.data.reduce(job, operator.add, targets.Y, self.row_scale))
@@ -247,7 +248,7 @@ class FeatureNorm(Smoother):
         return Fitted(targets.Y, path.residual[0, ...], self._row_dual(coef), coef)
 
     def _row_dual(self, coef: Array) -> Array | None:
-        """Where landmarks leave with their rows: their α in the place of those rows (n, t)."""
+        """If landmarks leave with their rows: their α at the positions of those rows (n, t)."""
         if self.dropping is None:
             return None
         own, N = self._own()
@@ -284,7 +285,7 @@ class FeatureNorm(Smoother):
     # ---- held-out values -----------------------------------------------------------------------
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
-        """Through the p×p side where more rows are deleted than there are features."""
+        """Through the p×p side if more rows are deleted than there are features."""
         S, bias = self.scores(rows), take(self.Q0, rows)
         xp = namespace(S)
         omega = self.solved.inverse(np.asarray([mu]))[:, 0]
@@ -319,11 +320,12 @@ class FeatureNorm(Smoother):
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> Array:
-        """From the total less each fold's moments: two passes over the rows for all folds and mus,
-        and an eigendecomposition for each fold; folds of few rows by a small system at each mu.
+        """From the total minus the moments of each fold: two passes over the rows for all folds
+        and mus, and an eigendecomposition for each fold; folds with few rows use a small system at
+        each mu.
 
-        Disjoint deletions share a pass; overlapping ones, as of repeated cross-validation, take one
-        each.
+        Disjoint deletions share a pass; overlapping ones, as in repeated cross-validation, take
+        one each.
         """
         small = {} if self.dropping is not None else self._small_folds(targets, mus, deletions)
         others = [deletion for number, deletion in enumerate(deletions) if number not in small]
@@ -335,7 +337,7 @@ class FeatureNorm(Smoother):
     def _small_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> dict[int, Array]:
-        """Of the folds that have few rows beside the features, by number."""
+        """The folds with few rows relative to the features, by index."""
         few = SMALL_FOLD * self.solved.W.shape[1]
         chosen = [i for i, (deleted, _) in enumerate(deletions) if 0 < len(deleted) <= few]
         if not chosen:

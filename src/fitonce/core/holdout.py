@@ -105,7 +105,7 @@ class Path:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out residuals ρ = Y - (held-out values), and the forces ν that hold α at zero."""
+    """Held-out residuals ρ = Y - (held-out values), and the forces ν that keep α at zero."""
 
     residual: Any
     force: Any = None
@@ -168,12 +168,12 @@ def scatter_without(E: Array, r: Array, held_out: HeldOut, dual: Array | None) -
 
 
 class Smoother(ABC):
-    """A decomposition of the rows, for any mu; primitives first, what follows from them after.
+    """A decomposition of the rows, for any mu: first the primitives, then what follows from them.
 
-    `Q0` (n, u) is the orthonormal basis of what is not penalized, `conditioning` over mu the
-    relative error that float64 leaves in a held-out value; `largest` and `trace` are of the
-    eigenvalues that mu is added to, which must exceed `lower_bound`; `has_duals` says that α leave
-    with their rows.
+    `Q0` (n, u) is the orthonormal basis of what is not penalized. `conditioning` over mu is the
+    relative error of a held-out value in float64. `largest` and `trace` belong to the eigenvalues
+    that mu is added to; mu must exceed `lower_bound`. `has_duals` says that α leave with their
+    rows.
     """
 
     if TYPE_CHECKING:  # fields of some, properties of others
@@ -201,7 +201,7 @@ class Smoother(ABC):
 
     @abstractmethod
     def project(self, Y: Array) -> Targets:
-        """Targets (n, t) with what can be known of them before mu is."""
+        """Targets (n, t) with everything that does not depend on mu."""
 
     @abstractmethod
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
@@ -209,14 +209,14 @@ class Smoother(ABC):
 
     @abstractmethod
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
-        """The fit at one mu, with forces ν (n, t) on the α of some rows where they are given."""
+        """The fit at one mu, with forces ν (n, t) on the α of some rows if they are given."""
 
     @abstractmethod
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
         """The system of a set of rows, factored."""
 
     def pair_systems(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[PairSystem]:
-        """The systems of a set of rows at several mu, one after the other."""
+        """The systems of a set of rows at several mu, one by one."""
         return (self.pairs(rows, float(mu)) for mu in mus)
 
     @abstractmethod
@@ -236,8 +236,8 @@ class Smoother(ABC):
         return not np.any(mus <= self.lower_bound)
 
     def accuracy(self, mu: Any) -> Any:
-        """Differences of held-out values below this, relative to their size, are rounding; of one
-        mu or of several.
+        """The relative size below which differences of held-out values are rounding, for one mu or
+        several.
 
         ρ = (I - H)⁻¹r at the deleted rows: eps times the largest eigenvalue of I - H over the
         smallest, μ/(λ_max + μ).
@@ -249,12 +249,12 @@ class Smoother(ABC):
         return 1.0
 
     def can_leave_out(self, n_rows: int) -> bool:
-        """Whether deleting so many rows is cheaper than decomposing the rest."""
+        """Whether deleting this many rows is cheaper than decomposing the rest."""
         return n_rows <= self.n_samples // 2
 
     def maps_pay(self, n_targets: int) -> bool:
-        """Whether held-out values of so many targets come cheaper by matrices that are made once
-        (see `core.held_out_maps`) than by the formulas.
+        """Whether held-out values of this many targets are cheaper with precomputed matrices (see
+        `core.held_out_maps`) than with the formulas.
         """
         return n_targets >= 2 * self.n_samples
 
@@ -280,7 +280,9 @@ class Smoother(ABC):
     def refit_without(
         self, targets: Targets, removal: Removal, held_out: HeldOut, mu: float
     ) -> Fitted:
-        """The fit without the removed rows, as a fit of all rows in which they have no say."""
+        """The fit without the removed rows, as a fit of all rows in which they have no
+        influence.
+        """
         changed = self.replaced(targets, removal, held_out.residual)
         if held_out.force is None:
             return self.fit(changed, mu)

@@ -65,8 +65,8 @@ class Rule:
         return P @ self.weights + self.offsets[..., None, :]
 
     def size(self, unit: Array) -> Array:
-        """The size (…, c) of what scores are summed from, for targets of the size unit (…, t):
-        |weights|ᵀunit + |offsets|.
+        """The magnitude (…, c) of the terms that scores are summed from, for targets of the size
+        unit (…, t): |weights|ᵀunit + |offsets|.
         """
         xp = namespace(self.weights)
         offsets = xp.where(xp.isfinite(self.offsets), self.offsets, xp.zeros_like(self.offsets))

@@ -66,7 +66,7 @@ class Moments:
         return self._combine(other, 1)
 
     def without(self, other: Moments) -> Moments:
-        """The moments of these rows less some of them."""
+        """The moments of these rows minus some of them."""
         return self._combine(other, -1)
 
     def _combine(self, other: Moments, sign: int) -> Moments:

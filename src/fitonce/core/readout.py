@@ -28,10 +28,10 @@ from .lda import (
 
 
 class Readout(ABC):
-    """How an estimator codes labels and reads predicted targets; free of data and parameters.
+    """How an estimator codes labels and reads predicted targets; without data and parameters.
 
-    Targets are (n, t). Where `reduces`, the first column follows from the others (they keep their
-    sum in every fit with a free bias), and work on many labelings leaves it out.
+    Targets are (n, t). If `reduces`, the first column follows from the others (they keep their sum
+    in every fit with a free bias), and computations with many labelings leave it out.
     """
 
     n_classes: int = 0  # 0: not a classifier
@@ -48,7 +48,7 @@ class Readout(ABC):
 
     @property
     def n_kept(self) -> int:
-        """Columns of targets that are worked with."""
+        """Number of target columns that are used."""
         return self.n_targets - self.reduces
 
     @abstractmethod
@@ -60,19 +60,21 @@ class Readout(ABC):
         """The kept columns (B, t, n) of many labelings: class indices (B, n), or (B, t, n)."""
 
     def is_regular(self, sizes: np.ndarray) -> np.ndarray:
-        """Whether training sets with (weighted) class sizes (…, c) give models like the whole's."""
+        """Whether training sets with (weighted) class sizes (…, c) give models of the same
+        shape.
+        """
         return np.asarray(np.all(sizes > 0, axis=-1))
 
     @abstractmethod
     def rule(
         self, E: Array, sizes: Array, definite: bool = False, dof: Array = None
     ) -> Rule | None:
-        """What makes outputs of predicted targets, given the scatter and class sizes of a training
-        set, or a batch of them; None if predicted targets are the output.
+        """The rule that turns predicted targets into outputs, given the scatter and class sizes of
+        a training set, or of a batch; None if predicted targets are the output.
         """
 
     def shaped(self, outputs: Array) -> Array:
-        """Outputs (n, o) in scikit-learn's shape: without their second axis where o is one."""
+        """Outputs (n, o) in scikit-learn's shape: without the second axis if o is one."""
         return outputs[..., 0] if outputs.shape[-1] == 1 else outputs
 
     def read(self, P: Array, rule: Rule | None) -> Array:
@@ -80,7 +82,7 @@ class Readout(ABC):
         return P if rule is None else rule.decide(P)
 
     def size(self, unit: Array, rule: Rule | None) -> Array:
-        """The size (…, o) of what outputs are summed from, for targets of the size unit (…, t)."""
+        """The magnitude (…, o) of the terms of the outputs, for targets of the size unit (…, t)."""
         return unit if rule is None else rule.size(unit)
 
     def read_kept(
@@ -101,7 +103,7 @@ class Readout(ABC):
         return None
 
     def explained(self, E: Array, sizes: Array) -> float:
-        """The part of a target that outputs are made of; one where they are the targets."""
+        """The share of a target that outputs use; one if they are the targets."""
         return 1.0
 
     @abstractmethod

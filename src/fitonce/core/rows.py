@@ -21,7 +21,7 @@ HOST_ELEMENTS, DEVICE_ELEMENTS = 1 << 21, 1 << 27  # features at a time: 16 MiB,
 
 
 class Rows(ABC):
-    """What all sources of rows share."""
+    """The interface of all sources of rows."""
 
     n_samples: int
     n_features: int
@@ -36,18 +36,18 @@ class Rows(ABC):
 
     @property
     def like(self) -> Array:
-        """An array where the results live."""
+        """An array on the device of the results."""
         return np.empty(0)
 
     @abstractmethod
     def with_step(self, step: int) -> Rows:
-        """The same rows in blocks of at most so many."""
+        """The same rows in blocks of at most this many."""
 
     @abstractmethod
     def map(self, function: Callable[..., Any], *per_row: Array | None) -> Iterator[Any]:
         """function(block, *parts of per_row) for every block, in the order of the rows.
 
-        Arrays of n rows are cut to the block's.
+        Arrays with n rows are cut to the rows of the block.
         """
 
     def reduce(
@@ -57,7 +57,7 @@ class Rows(ABC):
         return reduce(merge, self.map(function, *per_row))
 
     def take(self, rows: np.ndarray) -> Array:
-        """Some of the rows, in the order asked for, in memory."""
+        """Some of the rows, in the given order, in memory."""
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[rows] = True
         found = np.concatenate(list(self.map(chosen, mask[:, None])))
@@ -65,7 +65,7 @@ class Rows(ABC):
         return found[position[np.asarray(rows, dtype=np.intp)]]
 
     def subset(self, rows: np.ndarray) -> Rows:
-        """A source of some of the rows, with the names, targets and weights that belong to them."""
+        """A source of some of the rows, with their names, targets and weights."""
         rows = np.asarray(rows)
         part = self._subset(rows)
         part.names = self.names

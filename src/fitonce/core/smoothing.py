@@ -28,7 +28,7 @@ from .holdout import HeldOut
 
 @dataclass(frozen=True)
 class Smoothing:
-    """h (m, n) of m new rows, b (m, n) where α leave with their rows, and τ (m,) where asked for.
+    """h (m, n) of m new rows, b (m, n) if α leave with their rows, and τ (m,) if requested.
 
     Targets are scaled as the rows are.
     """
@@ -42,7 +42,9 @@ class Smoothing:
         return self.to_targets @ Y
 
     def shares(self, held_out: HeldOut) -> Array:
-        """What each training row takes with it when it leaves (m, n, t): h_i ρ_i + b_i ν_i."""
+        """The contribution that each training row removes if it leaves (m, n, t): h_i ρ_i + b_i
+        ν_i.
+        """
         shares = self.to_targets[:, :, None] * held_out.residual[None, :, :]
         if self.to_forces is not None:
             shares = shares + self.to_forces[:, :, None] * held_out.force[None, :, :]

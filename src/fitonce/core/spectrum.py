@@ -1,7 +1,7 @@
-r"""One decomposition, and every function of the matrix that it gives for the price of a product.
+r"""One decomposition, from which every function of the matrix costs only a product.
 
-For n rows let Q₀ (n, u) be an orthonormal basis of the columns that are not penalized: the bias,
-and whatever else must be left alone. The Gram matrix without them is
+For n rows, let Q₀ (n, u) be an orthonormal basis of the columns that are not penalized: the bias,
+and possibly others. The Gram matrix without them is
 
     G = (I - Q₀Q₀ᵀ) K (I - Q₀Q₀ᵀ) = V diag(λ) Vᵀ,        VᵀV = I,  V ⟂ Q₀.
 
@@ -70,7 +70,7 @@ class Spectrum:
 
     @cached_property
     def smallest(self) -> float:
-        """min λ, or 0 where directions outside V exist."""
+        """min λ, or 0 if there are directions outside V."""
         lowest = float(namespace(self.eigenvalues).min(self.eigenvalues)) if self.rank else 0.0
         return lowest if self.complete else min(lowest, 0.0)
 
@@ -161,9 +161,10 @@ def orthonormal(columns: Array) -> Array:
 def spectrum_of_kernel(K: Array, Q0: Array, entry: float = 0.0) -> Spectrum:
     """The complete Spectrum of a symmetric matrix K (n, n), which is overwritten.
 
-    Its rounding is that of entries of the size `entry`, or of its own where they are larger.
-    Q₀ gets an eigenvalue of its own above all others, so that the last u eigenvectors are Q₀ and
-    the first n - u are exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
+    Its rounding error is that of entries of the size `entry`, or of its own entries if they are
+    larger.
+    Q₀ gets a separate eigenvalue above all others, so the last u eigenvectors are Q₀ and the first
+    n - u are exactly orthogonal to it, whatever the rank. Cost: one eigh, O(n³).
     """
     n, u = Q0.shape
     xp = namespace(K)

@@ -75,7 +75,7 @@ def pool_size(n_landmarks: int, method: str) -> int:
 def choose_landmarks(
     pool: Pool, kernel: Kernel, n_landmarks: int, method: str, random: np.random.RandomState
 ) -> Landmarks:
-    """m landmarks from a pool of at least m rows; fewer where k-means finds fewer distinct rows."""
+    """m landmarks from a pool of at least m rows; fewer if k-means finds fewer distinct rows."""
     if method == "kmeans":
         return _kmeans(pool, n_landmarks, random)
     chosen = np.sort(_CHOICES[method](pool, kernel, n_landmarks, random))
@@ -125,7 +125,7 @@ def pivoted_cholesky(X: Any, kernel: Kernel, m: int) -> tuple[np.ndarray, np.nda
     """The first m pivots of K = LLᵀ and the columns of L (k, m): L_j = (K_:p - L L_pᵀ)/√d_p with p
     the largest of d = diag(K - LLᵀ).
 
-    Once nothing of the diagonal is left, the remaining rows are taken in their order.
+    When the diagonal is used up, the remaining rows are taken in order.
     """
     residual = _diagonal(X, kernel)
     k, scale = X.shape[0], residual.max()

@@ -30,9 +30,9 @@ class Sizes(Protocol):
 def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
     """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
 
-    The window ends earlier where the precision of float64 does, and reaches at least 64 λ_max,
-    beyond which every model is constant. For an indefinite kernel it starts above twice the
-    smallest alpha that is allowed.
+    The window ends earlier at the limit of float64 precision, and reaches at least 64 λ_max, beyond
+    which every model is constant. For an indefinite kernel, it starts above twice the smallest
+    alpha that is allowed.
     """
     scale, largest = smoother.trace / total_weight, smoother.largest
     if not (scale > 0 and np.isfinite(scale) and largest > 0):

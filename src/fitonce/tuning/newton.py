@@ -36,9 +36,9 @@ def newton(
 ) -> list[NewtonStep]:
     """The path from `alpha` to the nearest local minimum of loss(alpha), inside [lowest, highest].
 
-    Each step is Newton's, -E'/E'', or downhill by the same amount where the curvature is negative,
-    at most a factor of four in alpha; it is halved until the loss decreases. The search ends when a
-    step is shorter than 1e-8 in log alpha, or no halving helps.
+    Each step is Newton's, -E'/E'', or downhill by the same amount if the curvature is negative, at
+    most a factor of four in alpha. It is halved until the loss decreases. The search ends if a
+    step is shorter than 1e-8 in log alpha, or halving does not help.
     """
     t, path = np.log(alpha), []
     here = loss(float(alpha))
