@@ -715,6 +715,11 @@ def interval_shortfall(n: int) -> str:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
+    "committee_seconds": lambda: duration(result("committee_time")["seconds"]["committee"]),
+    "committee_metric_seconds": lambda: duration(
+        result("committee_time")["seconds"]["with_metric"]
+    ),
+    "svc_grid_seconds": lambda: duration(result("committee_time")["seconds"]["svc_grid"]),
     "committee_slower": committee_slower,
     "kernel_sets": lambda: str(len(result("kernels")["sets"])),
     "rejected_alternating": lambda: rejected("alternating labels"),
