@@ -4,9 +4,9 @@
     python benchmarks/provenance.py --check     # only those whose script has; the tests do this too
     python benchmarks/provenance.py --note NAME "why its figures still hold"
 
-`common.write` stores in each result file a hash of every input: the script with the benchmark
-modules that it imports, and the rooms of the package. Hashes see code only: comments, docstrings
-and layout do not change them.
+`common.write`, and `recording.py` of the papers, store in each result file a hash of every input:
+the script with the benchmark modules that it imports, and the rooms of the package. Hashes see code
+only: comments, docstrings and layout do not change them.
 
 A script that has changed since its result was made must be run again, or a note must say why the
 figures still hold. Notes lie in results/notes.json with the hashes that they speak of, so that the
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 NOTES = RESULTS / "notes.json"
 PACKAGE = "src/fitonce"
-SHARED = {"common", "provenance"}  # they time and write; no figure depends on how
+SHARED = {"common", "provenance", "recording"}  # they time and write; no figure depends on how
 NOT_ROOMS = {"__pycache__"}
 
 Read = Callable[[str], str]  # a path from the root: its text
@@ -68,15 +68,22 @@ def digest(*texts: str) -> str:
 
 
 def modules(script: str, read: Read = read) -> list[str]:
-    """The script and the modules beside it that it imports, directly or not."""
+    """The script and the modules beside it, or in benchmarks/, that it imports, directly or not."""
     found, waiting = [script], [script]
     while waiting:
-        for name in _imported(read(waiting.pop())):
-            path = f"benchmarks/{name}.py"
-            if name not in SHARED and path not in found and (ROOT / path).is_file():
+        importer = waiting.pop()
+        for name in _imported(read(importer)):
+            path = _module(name, Path(importer).parent.as_posix())
+            if name not in SHARED and path is not None and path not in found:
                 found.append(path)
                 waiting.append(path)
     return sorted(found)
+
+
+def _module(name: str, folder: str) -> str | None:
+    """Its path from the root: in the importer's folder first, as Python looks for it."""
+    paths = [f"{place}/{name}.py" for place in (folder, "benchmarks")]
+    return next((path for path in paths if (ROOT / path).is_file()), None)
 
 
 @cache
@@ -115,8 +122,15 @@ def changed(result: dict[str, Any], note: dict[str, Any] | None = None) -> list[
 
 
 def results() -> dict[str, dict[str, Any]]:
+    """By name; those of the papers as papers/name."""
     files = sorted(path for path in RESULTS.glob("*.json") if path != NOTES)
-    loaded = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
+    files += sorted((RESULTS / "papers").glob("*.json"))
+    loaded = {
+        path.relative_to(RESULTS).with_suffix("").as_posix(): json.loads(
+            path.read_text(encoding="utf-8")
+        )
+        for path in files
+    }
     return {name: one for name, one in loaded.items() if "script" in one}
 
 

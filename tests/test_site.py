@@ -228,6 +228,22 @@ def test_no_result_is_older_than_its_script():
     )
 
 
+def test_results_of_the_papers_are_watched_with_what_their_scripts_import():
+    provenance = load("provenance")
+    found = provenance.results()
+    names = {path.stem for path in (ROOT / "benchmarks/results/papers").glob("*.json")}
+    assert {f"papers/{name}" for name in names} <= set(found)
+    one = found["papers/saadi2007_figure4"]
+    modules = provenance.modules(one["script"])
+    beside = {"saadi2007_figure4", "shared", "fifteen_lines"}
+    assert {f"benchmarks/papers/{name}.py" for name in beside} == set(modules)
+    changed = {**one, "inputs": {**provenance.inputs(one["script"]), modules[0]: "0"}}
+    assert provenance.changed(changed) == [modules[0]]
+    # a script of the papers may import one of benchmarks/, and that one its neighbours
+    modules = provenance.modules("benchmarks/papers/saadi2007_table1.py")
+    assert {"benchmarks/raetsch_report.py", "benchmarks/raetsch_protocol.py"} <= set(modules)
+
+
 def test_a_change_of_code_is_noticed_and_a_change_of_words_is_not():
     provenance = load("provenance")
     text = '"""What it does."""\n\n\ndef f(x):\n    """Twice."""\n    return 2 * x  # doubled\n'

@@ -107,14 +107,11 @@ def summarise(cells: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]
 
 def draw(plt: Any, sizes: list[int], mean: dict[str, Any]) -> Any:
     figure, axes = plt.subplots(
-        1,
-        len(mean),
-        figsize=(4.9 * len(mean), 4.2),
-        layout="constrained",
-        sharey=True,
-        squeeze=False,
+        1, len(mean) + 1, figsize=(4.4 * (len(mean) + 1), 4.4), layout="constrained", squeeze=False
     )
-    for panel, (mu, rows) in zip(axes[0], mean.items(), strict=True):
+    decay, lines = axes[0, -1], ("-", "--", ":")
+    for panel, (mu, rows), line in zip(axes[0, :-1], mean.items(), lines, strict=False):
+        panel.sharey(axes[0, 0])
         for cause, (label, color, marker) in CAUSES.items():
             width = 3.5 if cause == "as printed" else 1.4  # the next one lies on top of it
             panel.loglog(
@@ -127,6 +124,12 @@ def draw(plt: Any, sizes: list[int], mean: dict[str, Any]) -> Any:
                 label=label,
             )
         panel.set(xlabel="training rows n", title=f"μ = {mu}")
+        style = {"color": shared.BLUE, "marker": "s", "markersize": 4, "linestyle": line}
+        decay.plot(sizes, rows["basis kept"], label=f"basis function kept, μ = {mu}", **style)
+    decay.axvline(30, color=shared.GREY, linewidth=0.8)
+    decay.text(38, 0.93, "30 rows", color=shared.GREY, transform=decay.get_xaxis_transform())
+    decay.set(xlabel="training rows n", title="the paper's decay, linear axes", ylim=(0, None))
+    decay.legend(fontsize=8)
     axes[0, 0].set_ylabel("relative error e, mean over draws")
     figure.legend(
         *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8

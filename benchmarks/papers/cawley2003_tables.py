@@ -66,9 +66,33 @@ def cawley2003_error_rates() -> str:
     return table(["μ", "leave-one-out error in %", *(f"n = {sizes[i]}" for i in shown)], rows)
 
 
+def cawley2003_folds() -> str:
+    found = result("cawley2003_folds")
+    sizes = found["settings"]["sizes"]
+    names = {
+        "bartlett": "Bartlett's formula, row by row",
+        "blocks": "one system a fold",
+        "exact": "fitonce, exact",
+        "refits": "S refits",
+    }
+    rows = [
+        [
+            S,
+            name,
+            *(f"{1000 * seconds:.3g}" for seconds in part["seconds"][way]),
+            f"{part['slopes'][way]:.1f}",
+        ]
+        for S, part in found["folds"].items()
+        for way, name in names.items()
+    ]
+    times = [f"ms at n = {n}" for n in sizes]
+    return table(["S", "way", *times, f"exponent, n ≥ {found['settings']['slopes_from']}"], rows)
+
+
 TABLES = (
     cawley2003_figure1,
     cawley2003_slopes,
+    cawley2003_folds,
     cawley2003_figure2,
     cawley2003_error_rates,
 )

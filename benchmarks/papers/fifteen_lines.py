@@ -46,3 +46,46 @@ def ls_svm(K, y, mus, gamma=10.0):
         error = np.mean(1.0 / (1.0 + np.exp(gamma * np.sign(y) * held_out)))
         found.append((error, mu, alpha, b, held_out))
     return min(found, key=lambda candidate: candidate[0])
+
+
+# [newton]
+
+
+def times(a, b):  # a value with its two derivatives, times another
+    return np.stack(
+        [a[0] * b[0], a[1] * b[0] + a[0] * b[1], a[2] * b[0] + 2 * a[1] * b[1] + a[0] * b[2]]
+    )
+
+
+def inverse(a):
+    return np.stack([1 / a[0], -a[1] / a[0] ** 2, (2 * a[1] ** 2 / a[0] - a[2]) / a[0] ** 2])
+
+
+def smoothed_error(lam, U, y, t, gamma=10.0):  # with its two derivatives in t = log μ: O(n²)
+    c = 1.0 / (lam + np.exp(t))
+    T = np.exp(t) * c
+    C = np.stack([c, -c * T, c * T * (2.0 * T - 1.0)])
+    zeta, xi, one = U.sum(axis=0), U.T @ y, np.array([1.0, 0.0, 0.0])
+    eta, nu, S = (C * zeta) @ U.T - one[:, None], (C * xi) @ U.T, len(y) * one - C @ zeta**2
+    h = C @ U.T**2 + times(times(eta, eta), inverse(S)[:, None])
+    fitted = nu + times(eta, times(eta @ y, inverse(S))[:, None])
+    held_out = one[:, None] * y - times(one[:, None] * y - fitted, inverse(one[:, None] - h))
+    z = gamma * np.sign(y) * held_out
+    E = 1.0 / (1.0 + np.exp(np.clip(z[0], -500.0, 500.0)))
+    slope = -E * (1.0 - E)
+    return E.mean(), np.mean(slope * z[1]), np.mean(slope * (z[2] + (2.0 * E - 1.0) * z[1] ** 2))
+
+
+def newton(lam, U, y, t, steps=20, halvings=10):  # from t on, to a local minimum in log μ
+    error, slope, curvature = smoothed_error(lam, U, y, t)
+    for _ in range(steps):
+        step = np.clip(-slope / max(abs(curvature), 1e-12), -3.0, 3.0)
+        for _ in range(halvings):
+            found = smoothed_error(lam, U, y, t + step)
+            if found[0] < error:
+                break
+            step *= 0.5
+        if found[0] >= error or error - found[0] < 1e-7:
+            return (found[0], t + step) if found[0] < error else (error, t)
+        t, (error, slope, curvature) = t + step, found
+    return error, t
