@@ -60,8 +60,8 @@ def families(kernel: Any) -> Any:
 
 
 def projection_of(metric: Any, X: Any) -> Any:
-    """R of a metric M = RᵀR where the rows X live: its symmetric root (p, p), or the roots (p,) of
-    its diagonal; None without one.
+    """R of a metric M = RᵀR on the device of the rows X: its symmetric root (p, p), or the roots
+    (p,) of its diagonal; None if there is none.
     """
     if metric is None:
         return None
@@ -278,7 +278,7 @@ def _weighted_squares(centre: np.ndarray, X: np.ndarray, w: np.ndarray) -> np.nd
 
 
 def asymmetry(K: Array) -> float:
-    """max |K - Kᵀ|, where K lives."""
+    """max |K - Kᵀ|, on the device of K."""
     xp = namespace(K)
     return max(float(xp.max(xp.abs(K[rows, :] - K[:, rows].T))) for rows in row_blocks(K.shape[0]))
 

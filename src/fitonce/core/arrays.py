@@ -44,7 +44,7 @@ def asarray_like(values: Any, like: Array, dtype: Any = None) -> Array:
 
 
 def index_like(indices: Any, like: Array) -> Array:
-    """Row indices as an integer array where ``like`` lives."""
+    """Row indices as an integer array on the device of ``like``."""
     if is_numpy(like):
         return np.asarray(indices, dtype=np.intp)
     xp = namespace(like)

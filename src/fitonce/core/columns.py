@@ -25,7 +25,7 @@ LEAST = 16  # columns
 class Columns:
     """Targets of which some rows train: `rows` of `values` (n, t), or all of them where None.
 
-    `single`: float32 values are worked on in float32 where that is offered, not in float64. `sums`
+    `single`: float32 values are processed in float32 where that is offered, not in float64. `sums`
     (t,) of all values, by which they are known again.
     """
 
@@ -55,7 +55,7 @@ class Columns:
         return xp.float32 if self.single and _is_single(self.values) else xp.float64
 
     def block(self, columns: slice, like: Array, dtype: Any = None) -> Array:
-        """Some of the columns (n, T), where `like` lives: a copy, in float64 unless told."""
+        """Some of the columns (n, T), on the device of `like`: a copy, in float64 unless told."""
         part = self.values[:, columns]
         part = part if self.rows is None else take(part, self.rows)
         xp = namespace(like)

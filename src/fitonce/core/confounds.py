@@ -1,12 +1,12 @@
 r"""Least squares on confounds alone: what is taken away where they are removed.
 
 Confounds C (n, q) and a constant have the orthonormal basis Q₀ = [s/‖s‖, U], where s are the square
-roots of the row weights and U comes from the rows of C less their weighted mean, scaled by s:
+roots of the row weights and U comes from the rows of C minus their weighted mean, scaled by s:
 
     s∘(C - c̄) = U diag(σ) Wᵀ,        least-norm coefficients W diag(1/σ) UᵀY, as LinearRegression's
 
 The joint model of confounds and features has H_J = Q₀Q₀ᵀ + V diag(f) Vᵀ, V ⟂ Q₀ (see `spectrum`).
-The features less what C explains of them, in feature space, have the kernel
+The features minus what C explains of them, in feature space, have the kernel
 (I - Q₀Q₀ᵀ)K(I - Q₀Q₀ᵀ), so that their own model with a free bias has
 
     H = 11ᵀ/n + V diag(f) Vᵀ = H_J - Q₀Q₀ᵀ + 11ᵀ/n.
@@ -17,7 +17,7 @@ Each term is the hat matrix of a least-squares model. Without some rows the firs
     part = Q₀β - (s/‖s‖)β₁,      β = (I - Q₀ᵀQ₀)⁻¹(Q₀ᵀY - Q₀ᵀY_Te),  Q₀ at the deleted rows,
 
 with β₁ the same for the first column alone. Held-out and new training values are those of the joint
-model less the part, and the residual scatter is that of the joint model plus what the part
+model minus the part, and the residual scatter is that of the joint model plus what the part
 explains. All of it is exact for the function norm; the dual norm's kernel functions change with
 the rows that train.
 """
@@ -127,7 +127,7 @@ class ConfoundRegression:
         return Q @ fit.beta - bias @ fit.mean
 
     def part_each(self, Y: Array) -> Array:
-        """The part at every row (n, t) by the regression without it: ρ of the mean less that of
+        """The part at every row (n, t) by the regression without it: ρ of the mean minus that of
         Q₀, both r/(1 - h).
         """
         of_mean, of_all = self._residuals(Y)

@@ -97,7 +97,7 @@ class HeldOutScores:
 
 
 def squared_error(scores: HeldOutScores) -> np.ndarray:
-    """Mean squared error of the held-out targets (PRESS / n), where the predictions live."""
+    """Mean squared error of the held-out targets (PRESS / n), on the device of the predictions."""
     predicted, xp = scores.predicted, namespace(scores.predicted)
     squares = xp.mean((asarray_like(scores.targets, predicted) - predicted) ** 2, axis=2)
     w = asarray_like(scores.weights / scores.weights.sum(), predicted)
@@ -125,7 +125,7 @@ def correlation(scores: HeldOutScores) -> np.ndarray:
 
 
 def margins(scores: HeldOutScores) -> tuple[np.ndarray, np.ndarray]:
-    """Own class score less the best other one (m, k), and which class that was."""
+    """Own class score minus the best other one (m, k), and which class that was."""
     decision, labels = scores.classes
     k = np.arange(len(labels))
     others = decision.copy()
@@ -249,7 +249,7 @@ LOSSES: dict[str, Loss] = {
 } | {"squared_error+brier": both_squared_errors}
 NUMBERS_ONLY = ("r2", "correlation")
 CLASSIFICATION = (*(name for name in LOSSES if name not in NUMBERS_ONLY), "smoothed_error")
-ANYWHERE = ("squared_error",)  # that are computed where the predictions live
+ANYWHERE = ("squared_error",)  # that are computed on the device of the predictions
 OF_THE_FIT = ("gcv", "loo_log_density", "marginal_likelihood")  # see `likelihood`
 REGRESSION = ("squared_error", *NUMBERS_ONLY, *OF_THE_FIT)
 

@@ -1,4 +1,4 @@
-"""Folds of feature models: from moments, where the total less the fold's own trains each fold's
+"""Folds of feature models: from moments, where the total minus the fold's own trains each fold's
 model; or, for folds of few rows, by a system of their size.
 """
 

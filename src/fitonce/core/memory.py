@@ -28,7 +28,7 @@ class NotEnoughMemoryError(MemoryError):
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes free and in all where an array lives."""
+    """Bytes free and in all on the device of an array."""
 
     place: str
     free: int

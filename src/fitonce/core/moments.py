@@ -11,7 +11,7 @@ is free,
     A = ZᵀWZ - (Σwz)(Σwz)ᵀ/Σw,   C = ZᵀWY - (Σwz)(Σwy)ᵀ/Σw,   A = W diag(λ) Wᵀ,
     coefficients (A + μI)⁻¹C = W diag(1/(λ+μ)) WᵀC          for every μ from one p×p decomposition.
 
-So the training moments of a fold are the total less the fold's own, whatever the fold.
+So the training moments of a fold are the total minus the fold's own, whatever the fold.
 """
 
 from __future__ import annotations

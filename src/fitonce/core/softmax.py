@@ -71,7 +71,7 @@ def softmax_regression(
 class LinearScores:
     """LDA scores d = z Mᵀ + constant of projections z, for class centroids M (c, q).
 
-    Both less their mean over the classes: scores count up to a number common to all classes, and
+    Both minus their mean over the classes: scores count up to a number common to all classes, and
     what is left of them tells z.
     """
 

@@ -25,7 +25,7 @@ import numpy as np
 from .arrays import Array, eigh_overwriting, eye_like, is_numpy, namespace, take, zeros_like_shape
 
 UNEVEN = 1e4  # times the smallest eigenvalue of features, the largest: beyond, columns of V mix
-BLOCK_ROWS = 256  # rows worked on at a time where a whole n×n temporary would otherwise appear
+BLOCK_ROWS = 256  # rows processed at a time where a whole n×n temporary would otherwise appear
 
 
 def row_blocks(n: int, step: int = BLOCK_ROWS) -> list[slice]:

@@ -42,7 +42,7 @@ from .folds import FoldRun, Layout
 MAX_BYTES = 256 << 20
 # on the host blocks need not be larger than this to keep the matrix products at full speed
 BLOCK_BYTES = 48 << 20
-CACHE_BYTES = 6 << 20  # and what a processor's cache holds is worked on a third faster,
+CACHE_BYTES = 6 << 20  # and what a processor's cache holds is processed a third faster,
 PRODUCT_ROWS = 256  # as long as products have this many rows
 
 

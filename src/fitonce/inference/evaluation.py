@@ -44,8 +44,8 @@ class Batch:
     labellings: Sequence[Labelling]
 
     def values(self, like: Array) -> Array:
-        """Labels (B, n), or numbers (B, t, n), where `like` lives; worked out once for all engines
-        that live there.
+        """Labels (B, n), or numbers (B, t, n), on the device of `like`; computed once for all
+        engines that live there.
         """
         place = "host" if is_numpy(like) else str(device(like))
         if place not in self._values:
@@ -74,7 +74,7 @@ class Batch:
 
     @cached_property
     def by_shape(self) -> list[tuple[np.ndarray, list[Placement]]]:
-        """Labelings whose folds can be worked on side by side: their numbers in the batch, and
+        """Labelings whose folds can be processed side by side: their numbers in the batch, and
         their placements.
 
         First those with the observed folds, then others in groups whose folds have the same shapes.
@@ -204,17 +204,19 @@ class Evaluation:
         if self._route.name == "refit":
             reason = f"fitonce has no closed form for {type(question.estimator).__name__}"
             advice = (
-                "Pass one of fitonce's estimators, or a pipeline that ends in one, to avoid that."
+                "To avoid this, pass one of fitonce's estimators, or a pipeline that ends in one."
             )
         elif question.mode == "resplit" and self._free:
-            reason = f"{self._route.reason}, and every permutation has training sets of its own"
+            reason = f"{self._route.reason}, and every permutation has its own training sets"
             advice = (
-                'permute="cosets", the default, shares the decompositions of a few placements of '
+                'permute="cosets", the default, needs decompositions only for a few placements of '
                 "the folds."
             )
         else:
-            reason = f"labels cannot be told apart from the rest of the fit ({self._route.reason})"
-            advice = "Fixed parameters, and steps that do not look at y, avoid that."
+            reason = (
+                f"the labels cannot be separated from the rest of the fit ({self._route.reason})"
+            )
+            advice = "To avoid this, use fixed parameters, and steps that do not use y."
         warnings.warn(
             f"{reason}: the estimator is fitted for every permutation and fold. {advice}",
             RefitWarning,

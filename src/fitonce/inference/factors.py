@@ -63,7 +63,7 @@ def label_maps(smoother: Smoother, mu: float) -> list[ResidualMap]:
 
 
 def kept_targets(readout: Readout, values: Array, like: Array) -> Array:
-    """Targets (B, t, n) of labels (B, n) or numbers (B, t, n), where the data live."""
+    """Targets (B, t, n) of labels (B, n) or numbers (B, t, n), on the device of the data."""
     if is_numpy(values) and not is_numpy(like):
         xp = namespace(like)
         values = asarray_like(values, like, xp.float64 if values.dtype.kind == "f" else xp.int64)

@@ -53,7 +53,9 @@ class Keys:
         return z ^ _shifted(z, 31)
 
     def rows(self, numbers: np.ndarray, width: int, like: Array) -> Array:
-        """`width` numbers for each of the given rows of a table, (B, width), where `like` lives."""
+        """`width` numbers for each of the given rows of a table, (B, width), on the device of
+        `like`.
+        """
         xp = namespace(like)
         first = asarray_like(np.asarray(numbers, dtype=np.int64) * width, like, dtype=xp.int64)
         return self.at(first[:, None] + asarray_like(np.arange(width), like, dtype=xp.int64))
@@ -71,7 +73,7 @@ class BlockShuffle:
         return np.argsort(self.block_of_unit, kind="stable")
 
     def __call__(self, keys: Keys, numbers: np.ndarray, like: Array) -> Array:
-        """Sources (B, n): which unit each unit receives from, where `like` lives.
+        """Sources (B, n): which unit each unit receives from, on the device of `like`.
 
         What is sorted has the number of the block in its first bits and the unit's place in its
         last ones, so that no two are equal, and the places come out of the sorted numbers.

@@ -1,7 +1,7 @@
 """Scores of labelings: batched where a metric has a batched form, otherwise by scikit-learn's
 scorer on each labeling and fold.
 
-A scorer is handed a stand-in that holds the outputs already worked out. One that asks for more
+A scorer is handed a stand-in that holds the outputs already computed. One that asks for more
 (calibrated probabilities, the fitted model) has every labeling fitted instead.
 """
 

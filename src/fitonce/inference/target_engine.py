@@ -76,7 +76,7 @@ class TargetEngine:
         return scores
 
     def _batches(self, n_orders: int) -> list[tuple[np.ndarray, slice]]:
-        """Which orders and columns are worked on together."""
+        """Which orders and columns are processed together."""
         t = self.columns.n_targets
         per_column = (2 + len(self._alphas)) * len(self.columns.values)
         step = columns_at_once(per_column, self._like)

@@ -89,7 +89,7 @@ class ConfoundedProblem(KernelProblem):
         return self._with_coef(solution, self.regression.coef(self.smoother.bias_coef(Y, inside)))
 
     def less(self, joint: Solution, part: ConfoundFit) -> Solution:
-        """The joint model less what a regression on confounds predicts beyond the mean."""
+        """The joint model minus what a regression on confounds predicts beyond the mean."""
         regression = self.regression
         offset = (part.mean - part.beta[:1, :])[0, :] / regression.norm
         less = replace(joint, intercept=joint.intercept + offset)
@@ -215,7 +215,7 @@ class ConfoundedProblem(KernelProblem):
 
 @dataclass(frozen=True)
 class ResidualDualProblem(ConfoundedProblem):
-    """The dual norm of the features less what confounds explain of them: kernel MKM.
+    """The dual norm of the features minus what confounds explain of them: kernel MKM.
 
     With M = I - Q₀Q₀ᵀ the model is a sum of the residual kernels k̃(x, xᵢ) of the training rows. In
     the kernel itself α becomes Mα, and the coefficients of C are those of -KMα regressed on C.

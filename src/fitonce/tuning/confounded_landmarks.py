@@ -74,7 +74,7 @@ class ConfoundedLandmarks(Problem):
         return self.inner.confounds_of(rows)
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """α = N w on the landmarks, and the bias less what w makes of the features' center."""
+        """α = N w on the landmarks, and the bias minus what w makes of the features' center."""
         own = self.inner.solution(fitted, mu)
         assert own.coef is not None
         none = 0.0 * own.coef[:, 0]

@@ -22,7 +22,7 @@ FitIntercept = bool | str  # True, False, "penalized" or "coefficient"
 
 
 def row_scale_of(weights: np.ndarray | None, X: Any) -> Array | None:
-    """The square roots of the row weights (n, 1) where X lives."""
+    """The square roots of the row weights (n, 1) on the device of X."""
     return None if weights is None else asarray_like(np.sqrt(weights)[:, None], dense_like(X))
 
 
@@ -85,7 +85,7 @@ def decompose_at(
 def _off_origin(
     X: Any, kernel: Kernel, fit_intercept: FitIntercept, row_scale: Array | None
 ) -> Any:
-    """Rows less their mean where that changes nothing but the rounding: the linear kernel with a
+    """Rows minus their mean where that changes nothing but the rounding: the linear kernel with a
     free bias.
     """
     if not kernel.linear or fit_intercept is not True:
@@ -155,7 +155,7 @@ def _centre(K: Array, row_scale: Array | None) -> Array:
 
 
 def _weighted_means(K: Array, anchor: Array, w: Array) -> Array:
-    """Weighted means of the columns of K less the anchor (n, 1)."""
+    """Weighted means of the columns of K minus the anchor (n, 1)."""
     total = 0.0
     for rows in row_blocks(K.shape[0]):
         total = total + (K[rows, :] - anchor.T).T @ w[rows, :]

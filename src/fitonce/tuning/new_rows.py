@@ -3,12 +3,12 @@ r"""New rows as linear functions of the targets of a kernel model.
 With s the roots of the weights, ‖s‖² = Σw, and a free bias, f(x) = s∘k(x)ᵀα + β/‖s‖ with
 β = Q₀ᵀ(Y - Kα), that is
 
-    f(x) = P(x) α + Q₀ᵀY/‖s‖,          P(x) = s∘k(x) - Q₀ᵀK/‖s‖      x less the mean of the rows,
+    f(x) = P(x) α + Q₀ᵀY/‖s‖,          P(x) = s∘k(x) - Q₀ᵀK/‖s‖      x minus the mean of the rows,
 
 and α = BᵀY - Dν gives h(x) = B P(x)ᵀ + Q₀/‖s‖ and b(x) = D P(x)ᵀ. The function norm has the
 variance of f(x), in units of the noise,
 
-    τ(x) = (k̄(x, x) - P (G + μ)⁻¹Pᵀ)/μ + 1/Σw,      k̄(x, x) of x less the mean of the rows.
+    τ(x) = (k̄(x, x) - P (G + μ)⁻¹Pᵀ)/μ + 1/Σw,      k̄(x, x) of x minus the mean of the rows.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _new_kernel(problem: KernelModelRows, X: Any, own: bool, matrix: bool) -> Ne
 
 
 def _linear(problem: KernelModelRows, X: Any, matrix: bool) -> tuple[Array, Array, Array]:
-    """The linear kernel of rows less the mean of the training rows, where that is the
+    """The linear kernel of rows minus the mean of the training rows, where that is the
     same model with fewer digits lost.
     """
     Q0, w, rows = problem.smoother.Q0, problem.row_weights, problem.X

@@ -85,7 +85,7 @@ def read_without(
     of a refit.
 
     Where values agree to their accuracy, or are zero to it, and `rows` says whose they are, they
-    are worked out once more as a refit does: k(x, X)α + b does not see the labels of these rows.
+    are computed once more as a refit does: k(x, X)α + b does not see the labels of these rows.
     """
     problem, rule = without.problem, _rule_without(without, readout)
     outputs = readout.read(values, rule)

@@ -330,7 +330,7 @@ class KernelProblem(Problem):
         return (self.X.T @ w) / namespace(w).sum(w)
 
     def _coef(self, dual_coef: Array) -> Array:
-        """Xᵀ dual_coef, X less its mean where the kernel was made so: a free bias makes that the
+        """Xᵀ dual_coef, X minus its mean where the kernel was made so: a free bias makes that the
         same model.
         """
         if not self.centred:
@@ -397,7 +397,7 @@ class LandmarkProblem(Problem):
         return self.smoother.smoothing(X, mu)
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """α = N w and the bias ȳ - z̄·w, from coefficients w of features less their center."""
+        """α = N w and the bias ȳ - z̄·w, from coefficients w of features minus their center."""
         solved = self.smoother.solved
         coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
         mean_Y = self.smoother.mean_Y(fitted.Y)

@@ -1,11 +1,11 @@
 """Losses of many targets, one by one: candidates → held-out values → one loss for each target.
 
-The decomposition, and what a split makes of it, are worked out once. Targets come after that, a
+The decomposition, and what a split makes of it, are computed once. Targets come after that, a
 block of columns at a time, by one of two ways with the same numbers: through the matrices of
 `core.held_out_maps` where there are many more targets than rows, else through the deletion formulas
 as they are.
 
-Memory beside the decomposition: the matrices of the alphas that are worked on together, at most
+Memory beside the decomposition: the matrices of the alphas that are processed together, at most
 256 MiB (on a GPU a quarter of what is free), and a block with what is made of it, 64 MiB (an
 eighth); and one number for each candidate and target.
 """
