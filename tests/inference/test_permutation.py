@@ -951,7 +951,7 @@ def test_supervised_steps_are_refitted() -> None:
     estimator = make_pipeline(SelectKBest(f_classif, k=2), MODELS["fisher"])
     result = compare(estimator, X, y, cv=KFold(3))
     assert result.route.name == "refit"
-    with pytest.warns(RefitWarning, match="steps that do not look at y"):
+    with pytest.warns(RefitWarning, match="steps that do not use y"):
         permutation_test_score(estimator, X, y, cv=KFold(3), n_permutations=2)
 
 
