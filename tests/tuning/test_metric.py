@@ -87,7 +87,9 @@ def test_forms_of_a_metric():
 def test_a_metric_finds_the_features_that_matter(estimator, metric, tmp_path):
     X, y = rows(estimator)
     new, y_new = rows(estimator, 400, seed=5)
-    model, plain = estimator(metric=metric).fit(X, y), estimator().fit(X, y)
+    model, plain = (
+        estimator(metric=m, criterion="squared_error").fit(X, y) for m in (metric, None)
+    )
     weights = model.metric_ if metric == "diagonal" else np.diag(model.metric_)
     assert weights.shape == (6,) and min(weights[:2]) > 2 * max(weights[2:])
     score = fitonce.estimators.fitted.held_out_output(model)
