@@ -137,8 +137,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+@pytest.mark.parametrize(
+    ("case", "method"),
+    [
+        ("loo", "predict"),
+        ("loo", "predict_proba"),
+        ("loo", "decision_function"),
+        ("cv", "predict_proba"),
+        ("weights", "decision_function"),
+        ("groups", "predict_proba"),
+    ],
+)
 def test_cross_val_predict_is_scikit_learns(case: str, method: str) -> None:
     """Members and weights are found on each training set."""
     X, y = classes(3)

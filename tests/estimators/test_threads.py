@@ -64,8 +64,8 @@ def test_the_filters_of_the_process_stay_as_they_are(job):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="a filter of our own")
         before, shown = filters(), warnings.showwarning
-        for _ in range(3):
-            side_by_side(job, 12)
+        for _ in range(2):
+            side_by_side(job, 8)
             assert filters() == before and warnings.showwarning is shown
     with pytest.warns(UserWarning, match="still heard"):
         warnings.warn("still heard", UserWarning, stacklevel=1)
