@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..core.readout import labels_of
-from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Outputs, Scored
+from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Scored
+from .outputs import Outputs
 from .stand_in import Shared
 
 Split = tuple[np.ndarray, np.ndarray]

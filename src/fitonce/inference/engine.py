@@ -34,7 +34,7 @@ from ..core.arrays import (
 from ..core.blocked import spd_solve_stack
 from ..core.holdout import ResidualMap
 from ..crossval.decomposed import Decomposed
-from ..crossval.metrics import Outputs, size_of_targets
+from ..crossval.outputs import Outputs, size_of_targets
 from .factors import fold_factors, is_definite, kept_targets, label_maps
 from .folds import FoldRun, Layout
 

@@ -15,7 +15,7 @@ from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
-from ..crossval.metrics import Outputs
+from ..crossval.outputs import Outputs
 from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step

@@ -18,15 +18,8 @@ from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_sc
 from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import class_scores
-from ..crossval.metrics import (
-    Metric,
-    Outputs,
-    Scored,
-    correlation,
-    neg_log_loss,
-    pooled,
-    vectorised,
-)
+from ..crossval.metrics import Metric, Scored, correlation, neg_log_loss, vectorised
+from ..crossval.outputs import Outputs, pooled
 from ..estimators.fitted import final_step, is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 

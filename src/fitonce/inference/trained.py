@@ -30,7 +30,7 @@ from ..core.holdout import ResidualMap
 from ..core.readout import Readout
 from ..core.rows import dense_like
 from ..core.ties import ROUNDING
-from ..crossval.metrics import Outputs
+from ..crossval.outputs import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.confounding import new_confounds, without_columns

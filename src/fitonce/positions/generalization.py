@@ -21,7 +21,7 @@ import numpy as np
 
 from ..core.arrays import Array, namespace, to_numpy
 from ..crossval.decomposed import Decomposed
-from ..crossval.metrics import Outputs
+from ..crossval.outputs import Outputs
 from ..crossval.routes import RefitWarning, choose_route, fit_weights
 from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model

@@ -27,7 +27,7 @@ from ..core.readout import Readout
 from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
-from ..crossval.metrics import Outputs
+from ..crossval.outputs import Outputs
 from ..crossval.routes import choose_route, fit_weights
 from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import setup_of
