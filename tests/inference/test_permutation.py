@@ -553,7 +553,7 @@ def test_sign_flips() -> None:
     assert np.all(np.abs(flipped) == np.abs(numbers)) and len(np.unique(flipped, axis=0)) == 8
     for labels, message in (
         (np.arange(8) % 3, "two classes"),
-        (np.array([0, 0, 0, 1, 0, 1, 0, 1]), "as many rows"),
+        (np.array([0, 0, 0, 1, 0, 1, 0, 1]), "same number of rows"),
     ):
         with pytest.raises(ValueError, match=message):
             draws("sign", labels, groups)
