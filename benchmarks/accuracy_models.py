@@ -151,12 +151,14 @@ CALIBRATIONS = {
         ("brier", "sigmoid"),
         ("log_loss", "temperature"),
         ("log_loss", "sigmoid"),
+        ("auto", "sigmoid"),
         ("auto", "isotonic"),
     )
 }
 OURS = {
     "default": ours("default"),
     "kernel": ours('kernel="tune"', kernel="tune"),
+    "metric": ours('metric="learn"', metric="learn"),
     "committee": Model("committee", lambda p: KernelCommitteeClassifier(), ours=True),
 }
 MODELS = {**OURS, **PEERS, **CALIBRATIONS}

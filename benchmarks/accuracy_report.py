@@ -11,6 +11,7 @@ import numpy as np
 import scipy.stats
 from accuracy_models import CALIBRATIONS, MODELS, OURS, PEERS, tabpfn_sentence
 from accuracy_sets import DECIDING, REPORTING, split_of
+from picked import picked_elsewhere
 
 MEASURES = ("error", "log_loss", "brier", "auc", "calibration", "fit", "predict")
 RANKED = ("error", "log_loss", "brier", "auc")
@@ -100,26 +101,37 @@ def against(
     return found
 
 
-def beside_variants(sets: Mapping[str, Any], model: str, variants: Sequence[str]) -> dict[str, Any]:
+def beside_variants(
+    records: Records, names: Sequence[str], model: str, variants: Sequence[str]
+) -> dict[str, Any]:
     """A model's log-loss and calibration error over the best of its own variants, itself among
-    them.
+    them; and over the variant that is best on the other splits.
     """
-    found = {}
+    found: dict[str, Any] = {}
+    rows = {name: len(split_of(name, 0).y) for name in names}
     for measure in ("log_loss", "calibration"):
-        ratios = {
-            name: one["models"][model][measure][0]
-            / max(min(one["models"][m][measure][0] for m in (model, *variants)), 1e-12)
-            for name, one in sets.items()
-        }
-        enough = {name: ratio for name, ratio in ratios.items() if sets[name]["rows"] >= FEW}
-        worst = max(enough, key=enough.__getitem__)
+        tables = {name: values(records, name, [model, *variants], measure) for name in names}
+        least = {name: max(float(t.mean(axis=1).min()), 1e-12) for name, t in tables.items()}
+        fair = {name: max(picked_elsewhere(t), 1e-12) for name, t in tables.items()}
         found[measure] = {
-            "mean": round(float(np.mean(list(ratios.values()))), 3),
-            "median": round(float(np.median(list(ratios.values()))), 3),
-            "worst": round(enough[worst], 3),
-            "worst set": worst,
+            "splits": sorted({t.shape[1] for t in tables.values()}),
+            "best": _ratios(tables, least, rows),
+            "best elsewhere": _ratios(tables, fair, rows),
         }
     return found
+
+
+def _ratios(
+    tables: Mapping[str, np.ndarray], least: Mapping[str, float], rows: Mapping[str, int]
+) -> dict[str, Any]:
+    ratios = {name: float(table[0].mean()) / least[name] for name, table in tables.items()}
+    worst = max((name for name in ratios if rows[name] >= FEW), key=ratios.__getitem__)
+    return {
+        "mean": round(float(np.mean(list(ratios.values()))), 3),
+        "median": round(float(np.median(list(ratios.values()))), 3),
+        "worst": round(ratios[worst], 3),
+        "worst set": worst,
+    }
 
 
 def times(sets: Mapping[str, Any], models: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -177,8 +189,7 @@ def report(records: Records) -> None:
         sets = {name: of_set(records, name, models) for name in names}
         found["halves"][half] = {**summary(records, sets, models), "sets": sets}
         if variants:
-            varied = {name: of_set(records, name, ["default", *variants]) for name in names}
-            found["halves"][half]["variants"] = beside_variants(varied, "default", variants)
+            found["halves"][half]["variants"] = beside_variants(records, names, "default", variants)
     common.write("accuracy.py", found)
     if "reporting" in found["halves"]:
         draw(found)

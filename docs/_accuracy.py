@@ -110,11 +110,23 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
             ):
                 one = measures[measure]
                 cells = [f"{one['sets'][name]:.2f}" for name in names]
-                rows.append(
-                    [f"`{estimator}`", what, f"{one['median']:.2f}", f"{one['worst']:.2f}", *cells]
-                )
-        header = ["default / best variant", "of", "median", "worst", *names]
+                middle = [two(one), two(one["elsewhere"])]
+                rows.append([f"`{estimator}`", what, *middle, *cells])
+        picked = ["picked on the test rows: median, worst", "picked on other splits"]
+        header = ["default / best variant", "of", *picked, *names]
         return made_by(table(header, rows), "calibration_few")
+
+    def variants() -> str:
+        rows = []
+        for half, one in result("accuracy")["halves"].items():
+            for measure, ways in one.get("variants", {}).items():
+                what = "log-loss" if measure == "log_loss" else "calibration error"
+                cells = [f"{three(ways[way])}" for way in ("best", "best elsewhere")]
+                rows.append([half, what, "–".join(map(str, ways["splits"])), *cells])
+        picked = ["picked on the test rows: mean, median, worst", "picked on other splits"]
+        return made_by(
+            table(["half", "default / best variant", "splits", *picked], rows), "accuracy"
+        )
 
     return {
         "accuracy_ranks": lambda: ranks("reporting"),
@@ -124,12 +136,22 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
         "accuracy_losses": lambda: by_set("log_loss", 3),
         "accuracy_costs": costs,
         "accuracy_few_rows": few_rows,
+        "accuracy_variants": variants,
     }
 
 
 def cell(mean: float, error: float | None, digits: int, bold: bool) -> str:
     text = f"**{mean:.{digits}f}**" if bold else f"{mean:.{digits}f}"
     return text if error is None else f"{text} ± {error:.{digits}f}"
+
+
+def two(found: Mapping[str, Any]) -> str:
+    return f"{found['median']:.2f}, {found['worst']:.2f}"
+
+
+def three(found: Mapping[str, Any]) -> str:
+    means = f"{found['mean']:.2f}, {found['median']:.2f}, {found['worst']:.2f}"
+    return f"{means} ({found['worst set']})"
 
 
 def counted(found: Mapping[str, int]) -> str:
