@@ -173,6 +173,7 @@ def nearby(estimator, Z, y, centre):
     return fits[min(trials, key=lambda t: (t.loss, t.parameters["gamma"])).parameters["gamma"]]
 
 
+@pytest.mark.slow
 @every_estimator
 def test_cross_validation_learns_on_each_training_set(estimator):
     X, y = rows(estimator, 45, 3)
@@ -210,6 +211,7 @@ def test_noise_keeps_the_plain_kernel():
     assert kept == 0
 
 
+@pytest.mark.slow
 def test_a_chosen_kernel_groups_weights_and_one_row_of_a_class():
     X, y = rows(LeastSquaresSVC, 60)
     chosen = LeastSquaresSVC(kernel=["linear", "rbf", "exponential"], metric="diagonal").fit(X, y)
@@ -237,6 +239,7 @@ def test_landmarks_and_sparse_rows_with_a_given_metric():
     )
 
 
+@pytest.mark.slow
 @every_estimator
 def test_landmarks_at_all_rows_learn_the_metric_of_the_exact_model(estimator):
     """The span of the kernels at all rows holds every fold's model: the same rounds, by sums over
