@@ -561,6 +561,21 @@ def newcomers() -> str:
     return made_by(table(header, rows), "newcomer")
 
 
+def long_tables() -> str:
+    rows = [
+        [
+            f"{one['rows']:,} × {one['columns']}",
+            f"{one['accuracy']:.3f}",
+            f"{one['new_rows']:.3f}",
+            duration(one["processor_seconds"]),
+            f"{one['peak_GiB']:.1f} GiB",
+        ]
+        for one in result("long_tables")["tables"].values()
+    ]
+    header = ["table", "accuracy, as reported", "accuracy on new rows", "processor time", "memory"]
+    return made_by(table(header, rows), "long_tables")
+
+
 def mixed_tables() -> str:
     """Losses relative to a column for each level as it is, over the tables."""
     found = result("mixed_tables")
@@ -636,6 +651,7 @@ TABLES: dict[str, Callable[[], str]] = {
         report_pages,
         newcomers,
         mixed_tables,
+        long_tables,
     )
 } | accuracy_tables(result, made_by, duration)
 
@@ -771,6 +787,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "gpu_folds_eigh_16384": lambda: gpu_folds("16384", "eigh"),
     "gpu_folds_band_4096": lambda: gpu_folds("4096", "band"),
     "gpu_folds_eigh_4096": lambda: gpu_folds("4096", "eigh"),
+    "long_logistic": lambda: f"{result('long_tables')['tables']['wide']['logistic']:.3f}",
     "large_growth": lambda: f"{result('large')['growth']['slope']:.2f}",
     "ten_folds_faster": lambda: (
         f"{result('cross_val_predict')['rows']['10 folds, n = 2000, 2 classes']['ratio']:.0f}"
