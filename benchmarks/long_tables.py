@@ -7,6 +7,9 @@
 Each table is made in a temporary folder and given to the program in a process of its own. The saved
 model then predicts rows that the program has not seen.
 
+The system counts the memory of this script as the program's until that has begun, so that a small
+table is measured in a run of its own.
+
     python benchmarks/long_tables.py            # all of them, some minutes of processor time
     python benchmarks/long_tables.py grouped    # one; the others' results are kept
 """
