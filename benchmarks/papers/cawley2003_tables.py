@@ -79,7 +79,7 @@ def cawley2003_folds() -> str:
         [
             S,
             name,
-            *(f"{1000 * seconds:.3g}" for seconds in part["seconds"][way]),
+            *(number(1000 * seconds) for seconds in part["seconds"][way]),
             f"{part['slopes'][way]:.1f}",
         ]
         for S, part in found["folds"].items()
