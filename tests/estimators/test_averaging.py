@@ -485,7 +485,7 @@ def test_averages_are_not_verified():
     model = KernelAveraging(
         LeastSquaresSVC(gamma=0.3, alpha=1.0, cv=3), n_average=3, random_state=0
     ).fit(X, y)
-    with pytest.raises(ValueError, match="would draw other blocks"):
+    with pytest.raises(ValueError, match="would average other blocks"):
         model.estimator_.verify()
 
 

@@ -190,8 +190,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     >>> from fitonce import KernelRidge
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = KernelRidge().fit(X, y)
-    >>> print(f"{r2_score(y, model.held_out_prediction_):.2f}")   # leave-one-out, equal to 442
-    refits
+    >>> print(f"{r2_score(y, model.held_out_prediction_):.2f}")  # equal to 442 refits
     0.51
     """
 

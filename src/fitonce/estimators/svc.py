@@ -194,8 +194,7 @@ class LeastSquaresSVC(KernelClassifier):
     >>> from fitonce import LeastSquaresSVC
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LeastSquaresSVC().fit(StandardScaler().fit_transform(X), y)
-    >>> accuracy = ((model.held_out_decision_ > 0) == y).mean()   # leave-one-out, equal to 569
-    refits
+    >>> accuracy = ((model.held_out_decision_ > 0) == y).mean()  # equal to 569 refits
     >>> print(f"{accuracy:.3f}")
     0.982
     """
