@@ -564,7 +564,7 @@ class TestRichard:
                 assert row["KFD, unit α"][0] < 60
                 assert row["KFD, means at ±1"][0] > row["KFD, unit α"][0] + 15
 
-    def test_raw_wine_with_that_regulariser_is_proline(self):
+    def test_raw_wine_with_that_regularizer_is_proline(self):
         richard = module("richard2012")
         X, y, X_test, _ = richard.split("wine", 0)
         projection = X_test @ (X.T @ richard.discriminant(X @ X.T, y, richard.RIDGE))
@@ -573,11 +573,11 @@ class TestRichard:
     def test_regularisation_and_units_repair_it(self, committed):
         effects = committed("richard2012_ablation")["main_effects"]
         for by_kernel in effects.values():
-            for factor in ("regulariser", "units"):
+            for factor in ("regularizer", "units"):
                 worse, better = by_kernel["rbf"][factor].values()
                 assert better > worse
         assert (
-            effects["wine"]["rbf"]["features"]["standardised"]
+            effects["wine"]["rbf"]["features"]["standardized"]
             > effects["wine"]["rbf"]["features"]["raw"]
         )
 

@@ -160,7 +160,7 @@ def unit_length(alpha: np.ndarray) -> np.ndarray:
     return alpha / length if length > 0 and np.isfinite(length) else alpha
 
 
-METHODS = ("KFD, no regulariser", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
+METHODS = ("KFD, no regularizer", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
 
 
 def accuracies(
@@ -168,7 +168,7 @@ def accuracies(
 ) -> dict[str, float]:
     """Test accuracy in % of each method on one kernel, and how the sigmoid of the second fared.
 
-    - "KFD, no regulariser": N inverted as it stands, α of unit length, sigmoid on the training
+    - "KFD, no regularizer": N inverted as it stands, α of unit length, sigmoid on the training
       projections: the recipe as written;
     - "KFD, unit α": the same with the ridge. Of all readings that we tried it is the one that fails
       where the published one fails;
@@ -181,7 +181,7 @@ def accuracies(
         warnings.simplefilter("ignore")
         answers = {}
         bare, alpha = (unit_length(discriminant(K, y, ridge)) for ridge in (0.0, RIDGE))
-        answers["KFD, no regulariser"] = predictions(fit_sigmoid(K @ bare, y)[0], K_test @ bare)
+        answers["KFD, no regularizer"] = predictions(fit_sigmoid(K @ bare, y)[0], K_test @ bare)
         sigmoid, moved = fit_sigmoid(K @ alpha, y)
         answers["KFD, unit α"] = predictions(sigmoid, K_test @ alpha)
         alpha, b = own_units(alpha, K, y)

@@ -3,8 +3,8 @@ ones.
 
 Everything of his recipe that could be at fault, switched one by one, all combinations:
 
-- features: raw, or standardised with the training rows' mean and deviation;
-- regulariser: none (μ = eps·tr N, which is what rounding supplies) or μ = 1e-3·tr(N)/n;
+- features: raw, or standardized with the training rows' mean and deviation;
+- regularizer: none (μ = eps·tr N, which is what rounding supplies) or μ = 1e-3·tr(N)/n;
 - sigmoid fitted to: projections of the training rows, or their leave-one-out values (closed form,
   exact);
 - units of the sigmoid's lattice: "unit α" (an eigenvector as a library returns it, whatever the
@@ -31,8 +31,8 @@ import shared
 from sklearn.model_selection import StratifiedKFold
 
 FACTORS = {
-    "features": ("raw", "standardised"),
-    "regulariser": ("none", "1e-3"),
+    "features": ("raw", "standardized"),
+    "regularizer": ("none", "1e-3"),
     "sigmoid on": ("training values", "held-out values"),
     "units": ("unit alpha", "class means at ±1"),
 }
@@ -139,9 +139,9 @@ def one_draw(
     def score(answer: np.ndarray) -> float:
         return 100.0 * float(np.mean(answer == t))
 
-    for features, ridge in itertools.product(FACTORS["features"], FACTORS["regulariser"]):
+    for features, ridge in itertools.product(FACTORS["features"], FACTORS["regularizer"]):
         X, T = X_raw, T_raw
-        if features == "standardised":
+        if features == "standardized":
             mean, deviation = X.mean(axis=0), X.std(axis=0)
             deviation = np.where(deviation > 0, deviation, 1.0)
             X, T = (X - mean) / deviation, (T - mean) / deviation
@@ -226,7 +226,7 @@ def draw(plt: Any, summary: dict[str, Any]) -> Any:
         "held-out values": "held out",
         "unit alpha": "unit α",
         "class means at ±1": "means ±1",
-        "standardised": "scaled",
+        "standardized": "scaled",
         CHOICES[0]: "3-fold\nlinear",
         CHOICES[1]: "3-fold\nlog",
         CHOICES[2]: "LOO\nlog",

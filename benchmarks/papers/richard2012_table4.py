@@ -2,9 +2,9 @@
 rows, by brute force, then truncated Newton.
 
 The published optima (0.5, 0.4, 0.2 for wine, whose best values in his own table 2 are 1e-5 … 1e-3)
-suggest a linear lattice; ours is 0.1, 0.2, …, 1 with the same minimiser after it. Beside it the
-same search on a logarithmic lattice, 1e-5 … 1e2, and fitonce's own tuning (width and regularisation
-by closed-form leave-one-out, on features as they come and standardised). The error rate is a step
+suggest a linear lattice; ours is 0.1, 0.2, …, 1 with the same minimizer after it. Beside it the
+same search on a logarithmic lattice, 1e-5 … 1e2, and fitonce's own tuning (width and regularization
+by closed-form leave-one-out, on features as they come and standardized). The error rate is a step
 function of gamma: truncated Newton sees a slope of zero and stays where it is, unless rounding
 makes one up; the results count how often it moved.
 """
@@ -105,7 +105,7 @@ def one_draw(name: str, draw: int, linear: list[float], log10: list[float]) -> d
             "accuracy": 100 * float(model.score(X_test, y_test)),
         }
         scaled = make_pipeline(StandardScaler(), KernelFisherDiscriminant()).fit(X, y)
-        found["fitonce, standardised and tuned"] = {
+        found["fitonce, standardized and tuned"] = {
             "gamma": float(scaled[-1].gamma_),
             "accuracy": 100 * float(scaled.score(X_test, y_test)),
         }

@@ -6,7 +6,7 @@ from statistics import mean, pstdev
 
 from tables import number, plus_minus, result, table
 
-RICHARD = ("KFD, no regulariser", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
+RICHARD = ("KFD, no regularizer", "KFD, unit α", "KFD, means at ±1", "KFD + linear SVM", "SVM")
 
 
 def richard_table(name: str, parameters: str | None) -> str:
@@ -223,14 +223,14 @@ def richard2012_ablation_ends() -> str:
     found = result("richard2012_ablation")["combinations"]
     cells = {
         "linear, as published": "linear | raw | 1e-3 | training values | unit alpha",
-        "linear, all repaired": "linear | standardised | 1e-3 | held-out values | class means at "
+        "linear, all repaired": "linear | standardized | 1e-3 | held-out values | class means at "
         "±1",
         "RBF, as published": "rbf | raw | 1e-3 | training values | unit alpha | 3 folds, linear "
         "lattice",
-        "RBF, all repaired, 3 folds": "rbf | standardised | 1e-3 | held-out values | class means "
+        "RBF, all repaired, 3 folds": "rbf | standardized | 1e-3 | held-out values | class means "
         "at ±1 | 3 folds, logarithmic lattice",
         "RBF, all repaired, closed form": (
-            "rbf | standardised | 1e-3 | held-out values | class means at ±1 | leave-one-out, "
+            "rbf | standardized | 1e-3 | held-out values | class means at ±1 | leave-one-out, "
             "logarithmic lattice"
         ),
     }
