@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from matrices import every_namespace, same, symmetric
 
-from fitonce.core.arrays import NotPositiveDefiniteError, householder, reflection_factor
+from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.core.band import band_of, largest_eigenvalue
 from fitonce.core.spectrum import orthonormal
 from optional import require
@@ -32,18 +32,6 @@ SIZES = [
 @pytest.fixture
 def xp(request):
     return require(request.param)
-
-
-@every_namespace
-@pytest.mark.parametrize("kind", ["full", "zero", "apart", "rank one"])
-def test_householder_is_an_orthogonal_factorisation(kind, xp):
-    P = symmetric(kind, 17)[:, :5]
-    P[:, 3] = P[:, 1]
-    V, scales, R = householder(xp.asarray(P.copy()))
-    H = np.eye(17) - np.asarray(V) @ np.asarray(reflection_factor(V, scales)) @ np.asarray(V).T
-    np.testing.assert_allclose(H.T @ H, np.eye(17), atol=1e-14)
-    np.testing.assert_allclose(H[:, :5] @ np.asarray(R), P, atol=1e-13)
-    np.testing.assert_array_equal(np.tril(np.asarray(R), -1), 0.0)
 
 
 @pytest.mark.pairwise

@@ -215,50 +215,6 @@ def subtract_product(A: Array, B: Array, C: Array) -> None:
         A[..., rows, :] -= B[..., rows, :] @ C
 
 
-def householder(P: Array) -> tuple[Array, Array, Array]:
-    """Householder's QR of a tall matrix P (m, b) in compact form: V (m, b), scales (b,) and R (b,
-    b), with P = (I - V S Vᵀ) [R; 0].
-
-    S is `reflection_factor(V, scales)`. A reflection that LAPACK leaves out (tau = 0) becomes a
-    zero column of V.
-    """
-    xp = namespace(P)
-    b = P.shape[1]
-    factored, tau = _packed_qr(P)
-    R = xp.triu(factored[:b, :])
-    V = xp.tril(factored, k=-1)
-    V[:b, :] += eye_like(b, V)
-    used = tau != 0
-    V *= xp.astype(used, V.dtype)
-    return V, xp.where(used, tau, xp.ones_like(tau)), R
-
-
-def reflection_factor(V: Array, scales: Array) -> Array:
-    """S (b, b), upper triangular, with I - V S Vᵀ the product of the reflections I - scale·vvᵀ,
-    first to last.
-
-    The product is orthogonal where VᵀV = S⁻¹ + S⁻ᵀ, which gives S⁻¹ (Schreiber & Van Loan 1989;
-    Puglisi 1992).
-    """
-    xp = namespace(V)
-    inverse_S = xp.triu(V.T @ V, k=1) + eye_like(V.shape[1], V) / scales
-    return triangular_inverse(inverse_S, upper=True)
-
-
-def _packed_qr(P: Array) -> tuple[Array, Array]:
-    """LAPACK's geqrf: R with the reflections below it, and their scales."""
-    if is_torch_array(P):
-        factored, tau = P.geqrf()
-        return factored, tau
-    if is_cupy_array(P):
-        factored, tau = namespace(P).linalg.qr(P, mode="raw")
-        return factored.T, tau
-    (factored, tau), _ = scipy.linalg.qr(
-        to_numpy(P), mode="raw", check_finite=False
-    )  # narrow: a copy on the host costs little
-    return (factored, tau) if is_numpy(P) else (asarray_like(factored, P), asarray_like(tau, P))
-
-
 def triangular_inverse(A: Array, upper: bool = False) -> Array:
     """The inverse of a small triangular matrix, or of a stack of them."""
     xp = namespace(A)

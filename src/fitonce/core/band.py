@@ -7,8 +7,8 @@ cQ₀Q₀ᵀ (see `spectrum.project_off`),
 
     A = Q T Qᵀ,   T block tridiagonal with diagonal blocks D_k and blocks B_k below them
 
-by a Householder QR of one panel of b columns at a time and a two-sided update of what remains, all
-in matrix products. `Q` takes the place of A, so that one n×n matrix and narrow panels are all the
+by a block reflection of one panel of b columns at a time (`reflections`) and a two-sided update of
+what remains, all in matrix products. `Q` takes the place of A, so that one n×n matrix and narrow panels are all the
 memory it needs. Then, for a whole batch of μ at once, T + μI = LLᵀ block by block, X = L⁻¹Qᵀ, and
 
     (A + μI)⁻¹ = XᵀX
@@ -33,15 +33,14 @@ from .arrays import (
     asarray_like,
     cholesky_stack,
     eye_like,
-    householder,
     namespace,
-    reflection_factor,
     subtract_product,
     take,
     to_numpy,
     triangular_inverse,
     zeros_like_shape,
 )
+from .reflections import block_reflection, product_factor
 from .spectrum import orthonormal
 
 WIDTH = 128  # of a block, b
@@ -177,19 +176,19 @@ def band_of(A: Array, width: int = WIDTH) -> Band:
     """
     n = A.shape[0]
     strips = _strips(n, width)
-    diagonal, below, scales = [], [], []
+    diagonal, below, factors = [], [], []
     for start in range(0, n, width):
         stop = min(start + width, n)
         diagonal.append(_symmetric(A[start:stop, start:stop]))
         if n - stop > width:
-            V, scale, R = householder(A[stop:, start:stop])
-            _reflect_both_sides(A, strips, stop, V, reflection_factor(V, scale))
+            V, S, R = block_reflection(A[stop:, start:stop])
+            _reflect_both_sides(A, strips, stop, V, S)
             A[stop:, start:stop] = V
             below.append(R)
-            scales.append(scale)
+            factors.append(S)
         elif n > stop:
             below.append(A[stop:, start:stop] + 0.0)
-    _accumulate(A, width, scales)
+    _accumulate(A, width, factors)
     return Band(A, diagonal, below)
 
 
@@ -223,21 +222,21 @@ def _reflect_both_sides(A: Array, strips: list[slice], first: int, V: Array, S: 
         subtract_product(A[strip.start :, strip], left[columns.start :, :], right[columns, :].T)
 
 
-def _accumulate(A: Array, width: int, scales: list[Array]) -> None:
+def _accumulate(A: Array, width: int, factors: list[Array]) -> None:
     """Overwrite A, which holds the V of each panel, by the product Q of all reflections: the last
     ones first, on their own rows only.
 
-    Several panels go together: side by side their V are one lower trapezoid, and
-    `reflection_factor` does not mind.
+    Several panels go together, their V side by side.
     """
-    xp = namespace(A)
     inner = A.shape[0]
     together = min(MOST_PANELS, max(PANELS_TOGETHER, inner // (32 * width)))
-    for last in range(len(scales), 0, -together):
+    for last in range(len(factors), 0, -together):
         first = max(0, last - together)
         outer = (first + 1) * width
-        V = xp.tril(A[outer:, first * width : last * width])
-        S = reflection_factor(V, xp.concat(scales[first:last]))
+        V = A[outer:, first * width : last * width] + 0.0
+        for start in range(width, V.shape[1], width):  # a panel has nothing above its own rows
+            V[:start, start : start + width] = 0.0
+        S = product_factor(V, factors[first:last])
         Q = A[outer:, outer:]
         _start_as_identity(Q, inner - outer)
         subtract_product(Q, V @ S, V.T @ Q)
