@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matrices import every_namespace, symmetric
 
+from fitonce.core import reflections
 from fitonce.core.reflections import (
     block_reflection,
     householder,
@@ -13,6 +14,11 @@ from fitonce.core.reflections import (
     reflection_of_products,
 )
 from optional import require
+
+
+@pytest.fixture(autouse=True)
+def products_for_short_panels(monkeypatch):
+    monkeypatch.setattr(reflections, "PRODUCTS_FROM", 1)
 
 
 @pytest.fixture

@@ -215,6 +215,22 @@ def subtract_product(A: Array, B: Array, C: Array) -> None:
         A[..., rows, :] -= B[..., rows, :] @ C
 
 
+def packed_qr(P: Array) -> tuple[Array, Array]:
+    """LAPACK's geqrf: R with the reflections below it, and their scales."""
+    if is_torch_array(P):
+        factored, scales = P.geqrf()
+        return factored, scales
+    if is_cupy_array(P):
+        factored, scales = namespace(P).linalg.qr(P, mode="raw")
+        return factored.T, scales
+    (factored, scales), _ = scipy.linalg.qr(
+        to_numpy(P), mode="raw", check_finite=False
+    )  # narrow: a copy on the host costs little
+    if is_numpy(P):
+        return factored, scales
+    return asarray_like(factored, P), asarray_like(scales, P)
+
+
 def triangular_inverse(A: Array, upper: bool = False) -> Array:
     """The inverse of a small triangular matrix, or of a stack of them."""
     xp = namespace(A)

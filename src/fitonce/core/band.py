@@ -8,8 +8,9 @@ cQ₀Q₀ᵀ (see `spectrum.project_off`),
     A = Q T Qᵀ,   T block tridiagonal with diagonal blocks D_k and blocks B_k below them
 
 by a block reflection of one panel of b columns at a time (`reflections`) and a two-sided update of
-what remains, all in matrix products. `Q` takes the place of A, so that one n×n matrix and narrow panels are all the
-memory it needs. Then, for a whole batch of μ at once, T + μI = LLᵀ block by block, X = L⁻¹Qᵀ, and
+what remains, all in matrix products. `Q` takes the place of A, so that one n×n matrix and narrow
+panels are all the memory it needs. Then, for a whole batch of μ at once, T + μI = LLᵀ block by
+block, X = L⁻¹Qᵀ, and
 
     (A + μI)⁻¹ = XᵀX
     I - H = μ (A + μI)⁻¹ - μ/(c + μ) Q₀Q₀ᵀ
