@@ -51,7 +51,9 @@ def checked_splits(
             raise ValueError(
                 f"split {number} has no test rows. Leave it out, or correct the splitter."
             )
-        seen = np.sort(tested[np.isin(tested, trained)])
+        taken = np.zeros(n_samples, dtype=bool)
+        taken[trained] = True
+        seen = np.sort(tested[taken[tested]])
         if seen.size:
             raise ValueError(
                 f"split {number} has {seen.size} test row(s) inside its own training set (row "
@@ -86,6 +88,8 @@ def row_numbers(rows: np.ndarray, n_samples: int, what: str = "rows") -> np.ndar
             f"{what} must be a list of row indices, or a mask of {n_samples} rows, got an array of "
             f"{rows.dtype} of shape {rows.shape} instead."
         )
+    if rows.size == 0 or (rows.min() >= 0 and rows.max() < n_samples):
+        return rows.copy()
     outside = rows[(rows < -n_samples) | (rows >= n_samples)]
     if outside.size:
         raise ValueError(

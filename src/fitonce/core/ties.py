@@ -32,6 +32,8 @@ def settled(
         return values
     tau = np.asarray(accuracy)[..., None]
     values = np.where(np.abs(values) <= tau, 0.0, values)
+    if values.shape[-1] == 1:
+        return values
     order = np.argsort(values, axis=-1) if order is None else order
     ranked = np.take_along_axis(values, order, axis=-1)
     with np.errstate(invalid="ignore"):
@@ -70,8 +72,8 @@ def settled_outputs(outputs: Array, accuracy: np.ndarray) -> Array:
 
     Rows are settled in each column, and of a row the largest columns, which `argmax` compares.
     """
-    values = np.moveaxis(to_numpy(outputs), -1, -2)
-    values = np.moveaxis(settled(values, accuracy), -2, -1)
+    values = np.swapaxes(to_numpy(outputs), -1, -2)
+    values = np.swapaxes(settled(values, accuracy), -1, -2)
     values = levelled(values, accuracy[..., None, :])
     return values if isinstance(outputs, np.ndarray) else asarray_like(values, outputs)
 

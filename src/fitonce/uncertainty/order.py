@@ -11,7 +11,7 @@ ROUNDING = 1e-9  # tolerance for a share of rows to be an integer: 0.9 · 10 is 
 
 def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The smallest value (m, …) of (m, n, …) such that the rows at or below it have the mass
-    `confidence`; infinite if all rows together have less.
+    `confidence`; infinite if all rows together have less. The values may be put into another order.
     """
     rank = _common_rank(mass, confidence)
     if rank is not None:
@@ -27,7 +27,7 @@ def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
 
 def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The largest value such that the rows at or above it have the mass `confidence`, or
-    -infinity.
+    -infinity. The values may be put into another order.
     """
     rank = _common_rank(mass, confidence)
     if rank is not None and rank <= len(mass):
@@ -42,10 +42,11 @@ def _common_rank(mass: np.ndarray, confidence: float) -> int | None:
 
 
 def _ranked(values: Array, rank: int) -> Array:
-    """The rank-th smallest along the second axis."""
+    """The rank-th smallest along the second axis, in place."""
     xp = namespace(values)
     if rank > values.shape[1]:
         return xp.full_like(values[:, 0, ...], xp.inf)
     if is_numpy(values):
-        return np.partition(values, rank - 1, axis=1)[:, rank - 1, ...]
+        values.partition(rank - 1, axis=1)
+        return values[:, rank - 1, ...]
     return xp.sort(values, axis=1)[:, rank - 1, ...]
