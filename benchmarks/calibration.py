@@ -41,7 +41,7 @@ from fitonce.datasets import (
     make_waveform3,
 )
 
-CRITERIA = ("squared_error", "squared_error+brier", "brier", "log_loss")
+CRITERIA = ("squared_error", "squared_error+log_loss", "brier", "log_loss")
 CALIBRATIONS = ("temperature", "sigmoid", "isotonic")
 ESTIMATORS = {
     "KernelFisherDiscriminant": KernelFisherDiscriminant,
@@ -196,7 +196,7 @@ def two_classes(name: str) -> bool:
 
 def with_auto(row: dict[str, dict[str, float]], binary: bool) -> dict[str, dict[str, float]]:
     """The variants of a set and those of criterion="auto", which is one of them."""
-    meant = "squared_error+brier" if binary else "brier"
+    meant = "squared_error+log_loss" if binary else "brier"
     auto = {
         key.replace(f"| {meant} |", "| auto |"): value
         for key, value in row.items()

@@ -40,7 +40,7 @@ def few_rows(
     for measure, place in (("log_loss", 0), ("calibration_error", 2)):
         best, elsewhere = {}, {}
         for name in TEN:
-            criterion = "squared_error+brier" if two_classes(name) else "brier"
+            criterion = "squared_error+log_loss" if two_classes(name) else "brier"
             table = np.array([found[name][variant] for variant in offered])[:, :, place]
             default = offered.index(f"{estimator} | {criterion} | temperature | floor")
             own = float(table[default].mean())

@@ -18,7 +18,7 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, train_tes
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
-from fitonce.core.calibration import even_odds
+from fitonce.core.calibration import calibrate, even_odds
 from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
 from fitonce.estimators.probability import isotonic_steps
 
@@ -59,7 +59,8 @@ def minimised(
 ) -> tuple[float, np.ndarray]:
     """β and class offsets of the least cross-entropy, by a general optimiser.
 
-    That of the probabilities as they are predicted, floor included, where there are no offsets.
+    That of the probabilities as they are predicted, floor included, and with a standard normal
+    prior on the offsets about their mean.
     """
     scores = columns(decision)
     c = scores.shape[1]
@@ -71,8 +72,9 @@ def minimised(
 
     def loss(theta: np.ndarray) -> float:
         p = scipy.special.softmax(logits(theta), axis=1)
-        log_p = np.log(p if offsets else floored(p, weights))
-        return float(-weights @ np.sum(targets * log_p, axis=1) / weights.sum())
+        fit = -weights @ np.sum(targets * np.log(floored(p, weights)), axis=1)
+        shifts = np.append(0.0, theta[1:])
+        return float(fit + 0.5 * np.sum((shifts - shifts.mean()) ** 2)) / weights.sum()
 
     start = np.append(1.0, np.zeros(c - 1 if offsets else 0))
     theta = scipy.optimize.minimize(loss, start, method="BFGS", options={"gtol": 1e-9}).x
@@ -362,3 +364,46 @@ def test_no_probability_is_below_what_the_number_of_rows_allows(
     assert p.min() >= floor * (1.0 - 1e-9)
     if calibration != "isotonic":
         assert p.min() == pytest.approx(floor, rel=1e-6)  # it is reached
+
+
+def one_far_off(score: float) -> tuple[np.ndarray, np.ndarray]:
+    """Decisions that separate 60 rows well, but for one with a huge score on the wrong side."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 2
+    decision = np.where(labels == 1, 1.0, -1.0) * rng.uniform(15.0, 40.0, size=60)
+    decision[0] = score
+    return decision, labels
+
+
+@pytest.mark.parametrize("offsets", [False, True])
+def test_one_row_far_on_the_wrong_side_does_not_make_all_probabilities_vague(offsets):
+    decision, labels = one_far_off(1700.0)
+    found = calibrate(decision, labels, np.ones(60), offsets=offsets)
+    u = np.column_stack([np.zeros(60), found.beta * decision]) + found.offsets
+    p = scipy.special.softmax(u, axis=1)[np.arange(60), labels]
+    assert np.median(p) > 0.95
+    if not offsets:  # the better of both minima, by a search along the line
+        betas = np.geomspace(1e-6, 10.0, 4000)
+        wrong = [cross_entropy(beta, decision, labels) for beta in betas]
+        assert cross_entropy(found.beta, decision, labels) <= min(wrong) + 1e-9
+
+
+def cross_entropy(beta: float, decision: np.ndarray, labels: np.ndarray) -> float:
+    w = np.ones(len(labels))
+    p = floored(scipy.special.softmax(columns(beta * decision), axis=1), w)
+    return float(-np.mean(np.sum(soft_targets(labels, w, 2) * np.log(p), axis=1)))
+
+
+def test_a_second_minimum_that_is_hardly_better_is_not_taken():
+    """One row of 60 far on the wrong side, a few at the threshold: infinitely sharp probabilities
+    are better than vague ones by less than log 60.
+    """
+    labels = np.arange(60) % 2
+    margins = np.append([-8.5, 0.002, 0.004, 0.003], np.linspace(2.0, 15.0, 56))
+    decision = np.where(labels == 1, margins, -margins)
+    betas = np.geomspace(1e-3, 1e5, 8000)
+    losses = np.array([cross_entropy(beta, decision, labels) for beta in betas])
+    near, *_, far = np.flatnonzero((losses[1:-1] < losses[:-2]) & (losses[1:-1] < losses[2:])) + 1
+    assert 0.1 < 60 * (losses[near] - losses[far]) < np.log(60)
+    found = calibrate(decision, labels, np.ones(60), offsets=False)
+    assert found.beta == pytest.approx(betas[near], rel=0.01)

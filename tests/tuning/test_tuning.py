@@ -230,24 +230,26 @@ def output_of(h: Literal) -> np.ndarray:
 
 
 def naive_both(h: Literal) -> float:
-    """n times the Brier score and 50 times the squared error, over those of constants."""
+    """n times the log-loss and 50 times the squared error, over those of constants."""
     if len(np.unique(h.labels)) == 1:
-        return (h.weights.sum() * NAIVE["brier"](h) + 50.0 * NAIVE["squared_error"](h)) / (
+        return (h.weights.sum() * NAIVE["log_loss"](h) + 50.0 * NAIVE["squared_error"](h)) / (
             h.weights.sum() + 50.0
         )
     own = np.eye(h.scores.shape[1])[h.labels]
-    share = np.average(own, axis=0, weights=h.weights)
-    frequencies = np.average(np.sum((own - share) ** 2, axis=1), weights=h.weights)
+    share = np.tile(np.average(own, axis=0, weights=h.weights), (len(own), 1))
+    frequencies = log_loss(
+        h.labels, share, labels=range(h.scores.shape[1]), sample_weight=h.weights
+    )
     mean = np.tile(np.average(h.targets, axis=0, weights=h.weights), (len(h.targets), 1))
     constant = mean_squared_error(h.targets, mean, sample_weight=h.weights)
     n = h.weights.sum()
-    return (n * NAIVE["brier"](h) / frequencies + 50.0 * NAIVE["squared_error"](h) / constant) / (
-        n + 50.0
-    )
+    return (
+        n * NAIVE["log_loss"](h) / frequencies + 50.0 * NAIVE["squared_error"](h) / constant
+    ) / (n + 50.0)
 
 
 NAIVE: dict[Any, Callable[[Literal], float]] = {
-    "squared_error+brier": naive_both,
+    "squared_error+log_loss": naive_both,
     "squared_error": lambda h: mean_squared_error(h.targets, h.predicted, sample_weight=h.weights),
     "r2": lambda h: 1 - r2_score(h.targets, h.predicted, sample_weight=h.weights),
     "error": lambda h: (
@@ -326,7 +328,7 @@ def test_every_criterion_is_the_direct_computation_from_literal_refits(
 
 
 @pytest.mark.parametrize("estimator", [KernelFisherDiscriminant, LeastSquaresSVC])
-@pytest.mark.parametrize(("classes", "meant"), [(2, "squared_error+brier"), (3, "brier")])
+@pytest.mark.parametrize(("classes", "meant"), [(2, "squared_error+log_loss"), (3, "brier")])
 def test_the_default_criterion_depends_on_the_number_of_classes(
     estimator: type, classes: int, meant: str
 ) -> None:

@@ -14,7 +14,9 @@ import scipy.special
 FLAT = float(np.exp(-10.0))  # differences of logits at which all classes are equally probable
 TINY = float(np.finfo(float).tiny)
 NEWTON_STEPS = 60
-SMALL_STEP = 1e-5  # of log β, below which rounding decides which of two losses is smaller
+SMALL_STEP = 1e-5  # of a parameter, below which rounding decides which of two losses is smaller
+OFFSET_PRIOR = 1.0  # precision of the normal prior on class offsets
+DOUBLINGS = 24  # of β, where the search through the floor looks for a second minimum
 
 
 def class_scores(decision: np.ndarray) -> np.ndarray:
@@ -152,7 +154,7 @@ def calibrate(
 ) -> Temperature:
     """Fit β, and with `offsets` one constant per class, to held-out decisions.
 
-    β alone is fitted through the floor, except for scores that are logarithms of probabilities with
+    Both are fitted through the floor, except for scores that are logarithms of probabilities with
     their own floor (`floored`). Rows without a finite score of their own class are left out.
     """
     scores = class_scores(decision)
@@ -167,11 +169,13 @@ def calibrate(
     if not usable.any():
         return Temperature(1.0, np.zeros(c), floor)
     betas = inverse_temperatures(scores[None], labels, weights)
-    if offsets:
-        return Temperature(*_with_offsets(float(betas[0]), scores, labels, weights), floor)
     if not floored:
         betas = through_floor(betas, scores[None], labels, weights, floor)
-    return Temperature(float(betas[0]), np.zeros(c), floor)
+    beta = float(betas[0])
+    if not offsets:
+        return Temperature(beta, np.zeros(c), floor)
+    fitted_through = 0.0 if floored else floor
+    return Temperature(*_with_offsets(beta, scores, labels, weights, fitted_through), floor)
 
 
 def through_floor(
@@ -189,7 +193,10 @@ def through_floor(
         q″_j = q_j ((u_j - m)² + u_j - m - v),
 
     which Newton's method takes downhill from the β given. That is a lower bound: rows on the wrong
-    side, which pull β down, weigh less.
+    side, which pull β down, weigh less. There may be a second minimum far above the first: one row
+    with a huge score on the wrong side makes the first one vague about all others. The second is
+    taken only if the likelihood of the n rows is more than n times that of the first, since sharp
+    probabilities that are wrong cost more than vague ones.
     """
     n_classes = scores.shape[2]
     centred = np.ascontiguousarray(np.moveaxis(scores, 2, 0))  # classes lead, as above
@@ -214,29 +221,49 @@ def through_floor(
         curvature = np.sum(targets * (first**2 - second), axis=(0, 2))
         return loss, -np.sum(targets * first, axis=(0, 2)), curvature
 
-    lower = theta = np.log(betas)
-    loss, slope, curvature = derivatives(theta)
-    for _ in range(NEWTON_STEPS):
-        newton = -slope / np.where(curvature > 0, curvature, 1.0)
-        step = np.clip(np.where(curvature > 0, newton, -np.sign(slope)), -1.0, 1.0)
-        after = np.maximum(lower, theta + step)
-        found = derivatives(after)
-        while np.any(worse := (found[0] > loss) & (np.abs(after - theta) > SMALL_STEP)):
-            after = np.where(worse, 0.5 * (theta + after), after)
+    def descend(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The next minima from θ, and the losses there."""
+        loss, slope, curvature = derivatives(theta)
+        for _ in range(NEWTON_STEPS):
+            newton = -slope / np.where(curvature > 0, curvature, 1.0)
+            step = np.clip(np.where(curvature > 0, newton, -np.sign(slope)), -1.0, 1.0)
+            after = np.maximum(lower, theta + step)
             found = derivatives(after)
-        moved, theta = np.max(np.abs(after - theta)), after
-        loss, slope, curvature = found
-        if moved < 1e-12:
-            break
-    return np.asarray(np.exp(theta))
+            while np.any(worse := (found[0] > loss) & (np.abs(after - theta) > SMALL_STEP)):
+                after = np.where(worse, 0.5 * (theta + after), after)
+                found = derivatives(after)
+            moved, theta = np.max(np.abs(after - theta)), after
+            loss, slope, curvature = found
+            if moved < 1e-12:
+                break
+        return theta, loss
+
+    lower = np.log(betas)
+    near, loss = descend(lower)
+    total = float(weights.sum())
+    bound = loss - np.log(max(total, 1.0)) / total
+    far = near
+    for doublings in range(1, DOUBLINGS):
+        start = near + doublings * np.log(2.0)
+        here = derivatives(start)[0]
+        far, bound = np.where(here < bound, start, far), np.minimum(here, bound)
+    return np.asarray(np.exp(near if np.all(far == near) else descend(far)[0]))
 
 
 def _with_offsets(
-    beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
+    beta: float, scores: np.ndarray, labels: np.ndarray, weights: np.ndarray, floor: float
 ) -> tuple[float, np.ndarray]:
-    """Newton's method on the convex cross-entropy in (β, b_2 … b_c), b_1 = 0.
+    """Newton's method on the cross-entropy of p = φ + (1 - cφ) q, q = softmax(u), u = β s + b, from
+    the β of b = 0; with b_1 = 0, and Platt's sigmoid where there are two classes.
 
-    Platt's sigmoid where there are two classes.
+    A standard normal prior on the offsets, b - mean b, keeps them small where few rows lie near the
+    threshold. With targets t, the floor φ, r = (1 - cφ) q/p, a = t r, A = Σ_j a_j, d = a (1 - r) and
+    D = Σ_j d_j, each row has
+
+        ∂L/∂u   = A q - a
+        ∂²L/∂u² = A (diag q - qqᵀ) - (diag d - dqᵀ - qdᵀ + D qqᵀ),
+
+    where the first term alone, which is positive semidefinite, serves if the sum is not.
     """
     c = scores.shape[1]
     scale = max(float(np.std(scores[np.isfinite(scores)])), np.finfo(float).tiny)
@@ -247,24 +274,42 @@ def _with_offsets(
     design[:, :, 0] = finite
     design[:, np.arange(1, c), np.arange(1, c)] = 1.0
     w = weights / weights.sum()
+    share = 1.0 - c * floor
+    prior = np.zeros((c, c))
+    prior[1:, 1:] = (np.eye(c) - 1.0 / c)[1:, 1:] * OFFSET_PRIOR / weights.sum()
 
-    def loss(theta: np.ndarray) -> float:
-        log_p = scipy.special.log_softmax(design @ theta + masked, axis=1)
-        return float(-np.sum(np.where(np.isfinite(log_p), targets * log_p, 0.0), axis=1) @ w)
+    def parts(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """The loss, q and p."""
+        q = scipy.special.softmax(design @ theta + masked, axis=1)
+        p = floor + share * q
+        own = -np.sum(targets * np.log(np.maximum(p, TINY)), axis=1) @ w
+        return float(own + 0.5 * theta @ prior @ theta), q, p
+
+    def squares(x: np.ndarray) -> np.ndarray:
+        """Σ_k w_k Xᵀ diag(x_k) X of the rows' designs X."""
+        return np.asarray(np.einsum("k,kj,kjd,kje->de", w, x, design, design))
 
     theta = np.zeros(c)
     theta[0] = beta * scale
+    loss, q, p = parts(theta)
     for _ in range(100):
-        p = scipy.special.softmax(design @ theta + masked, axis=1)
-        gradient = np.einsum("k,kj,kjd->d", w, p - targets, design)
-        mean = np.einsum("kj,kjd->kd", p, design)
-        hessian = np.einsum("k,kj,kjd,kje->de", w, p, design, design) - np.einsum(
-            "k,kd,ke->de", w, mean, mean
-        )
-        step = np.linalg.solve(hessian + 1e-12 * np.eye(c), gradient)
-        size, before = 1.0, loss(theta)
-        while loss(theta - size * step) > before and size > 1e-10:
+        r = share * q / np.maximum(p, TINY)
+        a = targets * r
+        d, total = a * (1.0 - r), np.sum(a, axis=1)
+        gradient = np.einsum("k,kj,kjd->d", w, total[:, None] * q - a, design) + prior @ theta
+        mean, along = (np.einsum("kj,kjd->kd", x, design) for x in (q, d))
+        convex = prior + squares(total[:, None] * q) - (w * total * mean.T) @ mean
+        cross = (w * along.T) @ mean
+        bent = squares(d) - cross - cross.T + (w * d.sum(axis=1) * mean.T) @ mean
+        hessian = convex - bent
+        if np.min(np.linalg.eigvalsh(hessian)) <= 1e-12:
+            hessian = convex + 1e-12 * np.eye(c)
+        step = np.linalg.solve(hessian, gradient)
+        size, before = 1.0, loss
+        loss, q, p = parts(theta - step)
+        while loss > before and size * np.max(np.abs(step)) > SMALL_STEP:
             size *= 0.5
+            loss, q, p = parts(theta - size * step)
         theta = theta - size * step
         if np.max(np.abs(step)) < 1e-13 * (1.0 + np.max(np.abs(theta))):
             break

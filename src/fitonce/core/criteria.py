@@ -15,7 +15,7 @@ import scipy.special
 from .arrays import asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
 
-AS_MANY_ROWS = 50.0  # that the squared error counts for beside the Brier score
+AS_MANY_ROWS = 50.0  # that the squared error counts for beside the log-loss
 
 
 @dataclass(frozen=True)
@@ -223,22 +223,22 @@ def brier(scores: HeldOutScores) -> np.ndarray:
     return scores.mean(np.sum(p**2, axis=2) - 2.0 * own + 1.0)
 
 
-def both_squared_errors(scores: HeldOutScores) -> np.ndarray:
-    """The Brier score of n rows and the squared error of the targets of `AS_MANY_ROWS` more, each
-    over what the class frequencies alone have: (n B + 50 S)/(n + 50), n the sum of the weights.
+def squared_error_and_log_loss(scores: HeldOutScores) -> np.ndarray:
+    """The log-loss of n rows and the squared error of the targets of `AS_MANY_ROWS` more, each over
+    what the class frequencies alone have: (n L + 50 S)/(n + 50), n the sum of the weights.
 
     Where rows are few, probabilities can be next to perfect by chance at an extreme candidate; the
     squared error, which has no temperature to fit, objects. Where they are many, the squared error
-    shies away from strong regularisation, since it shrinks predictions; the Brier score does not.
+    shies away from strong regularisation, since it shrinks predictions; the log-loss does not.
     """
     _, labels = scores.classes
     total = float(scores.weights.sum())
     w = scores.weights / total
     spread = float(np.mean(w @ (scores.targets - w @ scores.targets) ** 2))
-    uncertainty = 1.0 - float(np.sum(np.bincount(labels, weights=w) ** 2))
+    entropy = float(np.sum(scipy.special.entr(np.bincount(labels, weights=w))))
     if len(np.unique(labels)) < 2:  # a fold of one class, whose frequencies leave no error
-        spread = uncertainty = 1.0
-    summed = total * brier(scores) / uncertainty + AS_MANY_ROWS * squared_error(scores) / spread
+        spread = entropy = 1.0
+    summed = total * log_loss(scores) / entropy + AS_MANY_ROWS * squared_error(scores) / spread
     return np.asarray(summed / (total + AS_MANY_ROWS))
 
 
@@ -246,7 +246,7 @@ Loss = Callable[[HeldOutScores], np.ndarray]
 LOSSES: dict[str, Loss] = {
     loss.__name__: loss
     for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2, correlation)
-} | {"squared_error+brier": both_squared_errors}
+} | {"squared_error+log_loss": squared_error_and_log_loss}
 NUMBERS_ONLY = ("r2", "correlation")
 CLASSIFICATION = (*(name for name in LOSSES if name not in NUMBERS_ONLY), "smoothed_error")
 ANYWHERE = ("squared_error",)  # that are computed on the device of the predictions

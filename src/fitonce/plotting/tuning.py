@@ -15,7 +15,7 @@ NAMES = {
     "r2": "R²",
     "correlation": "r",
     "brier": "Brier loss",
-    "squared_error+brier": "squared error and Brier loss",
+    "squared_error+log_loss": "squared error and log-loss",
     "error": "error rate",
 }
 

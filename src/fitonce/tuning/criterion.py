@@ -18,7 +18,7 @@ AUTO = "auto"
 # the score at a loss of zero; 0 for all others
 PERFECT = {"auc": 1.0, "r2": 1.0, "correlation": 1.0}
 
-BOTH = "squared_error+brier"
+BOTH = "squared_error+log_loss"
 CALIBRATED = ("log_loss", "brier", BOTH, "smoothed_error")
 # in every output
 SMOOTH = ("log_loss", "brier", "squared_error", BOTH, "r2", "correlation", "smoothed_error")
@@ -98,7 +98,7 @@ def _number(score: Any) -> float:
 
 def resolved(given: Any, n_classes: int) -> Any:
     """The criterion that "auto" stands for: of two classes the squared error of the targets and the
-    Brier score together, of more the Brier score; any other as it is.
+    log-loss together, of more the Brier score; any other as it is.
     """
     if not (isinstance(given, str) and given == AUTO):
         return given
