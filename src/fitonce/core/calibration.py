@@ -257,8 +257,8 @@ def _with_offsets(
     the β of b = 0; with b_1 = 0, and Platt's sigmoid where there are two classes.
 
     A standard normal prior on the offsets, b - mean b, keeps them small where few rows lie near the
-    threshold. With targets t, the floor φ, r = (1 - cφ) q/p, a = t r, A = Σ_j a_j, d = a (1 - r) and
-    D = Σ_j d_j, each row has
+    threshold. With targets t, the floor φ, r = (1 - cφ) q/p, a = t r, A = Σ_j a_j, d = a (1 - r)
+    and D = Σ_j d_j, each row has
 
         ∂L/∂u   = A q - a
         ∂²L/∂u² = A (diag q - qqᵀ) - (diag d - dqᵀ - qdᵀ + D qqᵀ),

@@ -69,15 +69,15 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         coefficients, as in Mika et al.; "tune" tries both.
     criterion : str, scorer or callable, default="auto"
         The held-out loss for choosing tuned parameters and candidates. "auto" is
-        "squared_error+log_loss" for two classes and "brier" for more. "brier" and "log_loss": loss of
-        the class probabilities at the best temperature of each candidate; "squared_error": squared
-        error of the targets (PRESS); "squared_error+log_loss": the log-loss of the n rows plus the
-        squared error with the weight of 50 rows, each relative to the loss of the class frequencies
-        alone; "smoothed_error": mean of σ(-compression · margin), with margins scaled so that the
-        class centroids are at ±1; "error", "balanced_error": misclassified rows; "auc": 1 minus the
-        area under the ROC curve. Or a scikit-learn scorer, by name ("accuracy", "roc_auc", …) or as
-        an object, or a callable ``criterion(y, held_out_decision)`` that returns a score; for
-        these, higher is better.
+        "squared_error+log_loss" for two classes and "brier" for more. "brier" and "log_loss": loss
+        of the class probabilities at the best temperature of each candidate; "squared_error":
+        squared error of the targets (PRESS); "squared_error+log_loss": the log-loss of the n rows
+        plus the squared error with the weight of 50 rows, each relative to the loss of the class
+        frequencies alone; "smoothed_error": mean of σ(-compression · margin), with margins scaled
+        so that the class centroids are at ±1; "error", "balanced_error": misclassified rows; "auc":
+        1 minus the area under the ROC curve. Or a scikit-learn scorer, by name ("accuracy",
+        "roc_auc", …) or as an object, or a callable ``criterion(y, held_out_decision)`` that
+        returns a score; for these, higher is better.
     compression : float, default=10
         Steepness of "smoothed_error".
     pooled : bool, default=True
