@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from _marked import table, wrapped
@@ -13,9 +14,29 @@ MadeBy = Callable[..., str]
 
 def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) -> dict[str, Any]:
     """What _figures.py writes, by name."""
+    made = Tables(result, made_by, duration)
+    return {
+        "accuracy_ranks": lambda: made.ranks("reporting"),
+        "accuracy_deciding": lambda: made.ranks("deciding"),
+        "accuracy_counts": made.counts,
+        "accuracy_errors": lambda: made.by_set("error", 1),
+        "accuracy_losses": lambda: made.by_set("log_loss", 3),
+        "accuracy_costs": made.costs,
+        "accuracy_few_rows": made.few_rows,
+        "accuracy_variants": made.variants,
+    }
 
-    def ranks(half: str) -> str:
-        found = result("accuracy")
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables as Markdown, from a reader of results and two ways of writing."""
+
+    result: Result
+    made_by: MadeBy
+    duration: Callable[[float], str]
+
+    def ranks(self, half: str) -> str:
+        found = self.result("accuracy")
         one = found["halves"][half]
         order = one["ranking"]["log_loss"]["ranks"]
         rows = []
@@ -32,8 +53,8 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
                     f"{means['error'][model]:.1f}",
                     f"{means['log_loss'][model]:.3f}",
                     f"{means['calibration'][model]:.3f}",
-                    duration(times["fit"]),
-                    duration(times["predict"]),
+                    self.duration(times["fit"]),
+                    self.duration(times["predict"]),
                 ]
             )
         header = [
@@ -53,10 +74,10 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
             f"{one['ranking']['log_loss']['friedman_p']:.1g} for log-losses. "
             f"{found['left out']}"
         )
-        return made_by(table(header, rows) + "\n" + note, "accuracy")
+        return self.made_by(table(header, rows) + "\n" + note, "accuracy")
 
-    def counts() -> str:
-        found = result("accuracy")
+    def counts(self) -> str:
+        found = self.result("accuracy")
         rows = []
         for model, by_peer in found["halves"]["reporting"]["against"].items():
             for peer, measures in by_peer.items():
@@ -64,10 +85,10 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
                     cells = [counted(measures[measure]) for measure in ("error", "log_loss")]
                     rows.append([found["titles"][model], found["titles"][peer], *cells])
         header = ["", "beside", "error: ahead, level, behind", "log-loss: ahead, level, behind"]
-        return made_by(table(header, rows), "accuracy")
+        return self.made_by(table(header, rows), "accuracy")
 
-    def by_set(measure: str, digits: int) -> str:
-        found = result("accuracy")
+    def by_set(self, measure: str, digits: int) -> str:
+        found = self.result("accuracy")
         one = found["halves"]["reporting"]
         models = [model for model in found["titles"] if model in one["means"]["error"]]
         rows = []
@@ -78,29 +99,29 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
             what = f"{values['rows']} × {values['features']}, {values['classes']}"
             rows.append([name, what, str(values["splits"]), *shown])
         titles = [found["titles"][model] for model in models]
-        return made_by(
+        return self.made_by(
             table(["set", "rows × columns, classes", "splits", *titles], rows), "accuracy"
         )
 
-    def costs() -> str:
-        found = result("accuracy_timing")
+    def costs(self) -> str:
+        found = self.result("accuracy_timing")
         rows = [
             [
                 found["titles"][model],
-                " / ".join(duration(one[model]) for one in found["seconds"].values()),
+                " / ".join(self.duration(one[model]) for one in found["seconds"].values()),
                 f"{ratios['times the default']:.1f}",
                 f"{ratios['SVC grid, times longer']:.0f}",
             ]
             for model, ratios in found["ratios"].items()
         ]
-        grid = " / ".join(duration(one["svc"]) for one in found["seconds"].values())
+        grid = " / ".join(self.duration(one["svc"]) for one in found["seconds"].values())
         rows.append(["SVC, 13 × 16 grid, 10 folds", grid, "", "1"])
         what = f"n = {found['n']}, p = {found['p']}: {' / '.join(found['seconds'])}"
         header = [what, "processor time of a fit", "times the default", "SVC grid takes longer by"]
-        return made_by(table(header, rows), "accuracy_timing")
+        return self.made_by(table(header, rows), "accuracy_timing")
 
-    def few_rows() -> str:
-        found = result("calibration_few")["ratios"]
+    def few_rows(self) -> str:
+        found = self.result("calibration_few")["ratios"]
         names = list(next(iter(found.values()))["log_loss"]["sets"])
         rows = []
         for estimator, measures in found.items():
@@ -114,30 +135,19 @@ def tables(result: Result, made_by: MadeBy, duration: Callable[[float], str]) ->
                 rows.append([f"`{estimator}`", what, *middle, *cells])
         picked = ["picked on the test rows: median, worst", "picked on other splits"]
         header = ["default / best variant", "of", *picked, *names]
-        return made_by(table(header, rows), "calibration_few")
+        return self.made_by(table(header, rows), "calibration_few")
 
-    def variants() -> str:
+    def variants(self) -> str:
         rows = []
-        for half, one in result("accuracy")["halves"].items():
+        for half, one in self.result("accuracy")["halves"].items():
             for measure, ways in one.get("variants", {}).items():
                 what = "log-loss" if measure == "log_loss" else "calibration error"
                 cells = [f"{three(ways[way])}" for way in ("best", "best elsewhere")]
                 rows.append([half, what, "–".join(map(str, ways["splits"])), *cells])
         picked = ["picked on the test rows: mean, median, worst", "picked on other splits"]
-        return made_by(
+        return self.made_by(
             table(["half", "default / best variant", "splits", *picked], rows), "accuracy"
         )
-
-    return {
-        "accuracy_ranks": lambda: ranks("reporting"),
-        "accuracy_deciding": lambda: ranks("deciding"),
-        "accuracy_counts": counts,
-        "accuracy_errors": lambda: by_set("error", 1),
-        "accuracy_losses": lambda: by_set("log_loss", 3),
-        "accuracy_costs": costs,
-        "accuracy_few_rows": few_rows,
-        "accuracy_variants": variants,
-    }
 
 
 def cell(mean: float, error: float | None, digits: int, bold: bool) -> str:
