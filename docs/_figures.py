@@ -492,22 +492,13 @@ def calibration() -> str:
         ("auto", "temperature", "floor"),
         ("auto", "temperature", "late"),
         ("auto", "temperature", "none"),
-        ("auto", "temperature", "5 %"),
         ("auto", "sigmoid", "floor"),
         ("auto", "isotonic", "floor"),
         ("squared_error", "temperature", "floor"),
         ("brier", "temperature", "floor"),
         ("log_loss", "temperature", "floor"),
     ]
-    first = next(iter(found["ranking"]["deciding"].values()))
-    late = "`floor_`, after the fit"
-    with_late = any(variant.endswith("| late") for variant in first)
-    floors = {
-        "floor": "`floor_`" if with_late else late,
-        "late": late,
-        "none": "none",
-        "5 %": "5 % of the base rates",
-    }
+    floors = {"floor": "`floor_`", "late": "`floor_`, after the fit", "none": "none"}
 
     def cells(estimator: str, variant: str) -> list[str]:
         parts = [found["ranking"][half][estimator][variant] for half in halves]
@@ -523,8 +514,7 @@ def calibration() -> str:
             variant = f"{estimator} | {criterion} | {way} | {floor}"
             said = floors[floor] if way == "temperature" else "`floor_`"
             what = [f"`{estimator}`", f'`"{criterion}"`', f'`"{way}"`', said]
-            if variant in found["ranking"]["deciding"][estimator]:
-                rows.append([*what, *cells(estimator, variant)])
+            rows.append([*what, *cells(estimator, variant)])
     for peer in ("SVC grid, calibrated", "base rates"):
         rows.append([peer, "", "", "", *cells("KernelFisherDiscriminant", peer)])
     header = ["estimator", "`criterion`", "`calibration`", "floor"]
