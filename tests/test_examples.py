@@ -1,7 +1,7 @@
 """The scripts in examples/ run, as their readers would run them, and say something.
 
 Most of them run when the documentation is built, and a failure there is an error: docs/_gallery.py.
-Here run a quick one and those that the gallery only shows.
+Here runs the one that the gallery only shows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-HERE = {"decision_surface", "gpu"}  # gpu takes the CPU where there is no GPU
+HERE = {"gpu"}  # it takes the CPU where there is no GPU
 
 
 @pytest.mark.parametrize(

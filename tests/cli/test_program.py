@@ -43,10 +43,11 @@ def test_piped_output_is_plain(folder):
     assert "| accuracy" in out
 
 
-# the program in a terminal, with NO_COLOR and without; what takes long is to import it
+# the program in a terminal, with NO_COLOR and without; what takes long is to import it and all
+# that it uses
 IN_TERMINALS = """
 import os, pty, sys
-import fitonce.cli.app
+import fitonce.cli.app, sklearn.model_selection
 
 def in_a_terminal(variables):
     pid, terminal = pty.fork()

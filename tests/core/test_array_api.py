@@ -69,6 +69,7 @@ def same(array, expected: np.ndarray, xp, rtol: float = 1e-10) -> None:
     )
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_estimator
@@ -99,6 +100,7 @@ def test_every_number_is_numpys(estimator, kernel, penalty, xp):
     )
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("cv", [3, KFold(4), ShuffleSplit(3, random_state=0)], ids=str)
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @every_estimator

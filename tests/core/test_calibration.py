@@ -81,6 +81,7 @@ def minimised(
     return theta[0] / scale, np.append(0.0, theta[1:] if offsets else np.zeros(c - 1))
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
@@ -119,6 +120,7 @@ def test_the_discriminant_without_calibration_gives_the_posterior_of_lda() -> No
     )
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("cv", [None, StratifiedKFold(4)], ids=["leave-one-out", "folds"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("classes", [2, 3])
@@ -192,6 +194,7 @@ def test_even_odds_separate_probabilities_above_one_half(seed: int) -> None:
     np.testing.assert_array_equal(probed > even_odds(steps), np.interp(probed, *steps) > 0.5)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic"])
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("estimator", CLASSIFIERS)

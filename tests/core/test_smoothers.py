@@ -99,11 +99,13 @@ def test_fit(norm, kind, setting):
     check_fit(make_case(norm, kind, setting))
 
 
+@pytest.mark.pairwise
 @every_case
 def test_leave_one_out(norm, kind, setting):
     check_leave_one_out(make_case(norm, kind, setting))
 
 
+@pytest.mark.pairwise
 @every_case
 def test_leave_out(norm, kind, setting):
     check_leave_out(make_case(norm, kind, setting))

@@ -106,6 +106,7 @@ def test_inverse_temperature_is_finite_for_separable_scores_and_flat_for_useless
     assert inverse_temperature(np.zeros(4), labels, None) > 0.0
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("unit", [1e-12, 1e6, 1e12])
 @pytest.mark.parametrize("columns", [1, 4])
 @pytest.mark.parametrize("kind", ["overlapping", "separable", "useless"])

@@ -203,6 +203,7 @@ def test_few_rows(model, n):
             )
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("estimator_class", [KernelFisherDiscriminant, LeastSquaresSVC])
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba"])
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -438,6 +439,7 @@ def missing_class_problem() -> tuple[np.ndarray, np.ndarray, list[tuple[np.ndarr
     return rng.normal(size=(18, 2)) + (y == "yes")[:, None], y, splits
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("estimator_class", [KernelFisherDiscriminant, LeastSquaresSVC])
 @pytest.mark.parametrize("error_score", [np.nan, -7.0, "raise"], ids=str)
 @pytest.mark.parametrize(
@@ -500,6 +502,7 @@ RARE = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("sizes", RARE.values(), ids=RARE)
 @pytest.mark.parametrize(
     "method", ["decision_function", "predict", "predict_proba", "predict_log_proba"]

@@ -111,6 +111,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return entries
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("kernel", ["rbf", "wide linear", "precomputed"])
 @pytest.mark.parametrize("model", ["KFD, 3 classes", "LS-SVM, 2 classes", "ridge, 2 targets"])

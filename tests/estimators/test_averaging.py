@@ -186,6 +186,7 @@ def test_single_rows_are_held_out_by_the_model_without_their_block(
     assert_close(model.held_out_decision_, expected)
 
 
+@pytest.mark.pairwise
 @every_classifier
 @every_penalty
 @weighted_or_not
@@ -244,6 +245,7 @@ def test_tuning_tests_single_rows(penalty, cv):
     assert model.estimator_.alpha_ == alphas[np.argmin(losses)]
 
 
+@pytest.mark.pairwise
 @every_classifier
 @every_penalty
 @weighted_or_not

@@ -16,6 +16,7 @@ FEATURES = {
 }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", FEATURES)
 @pytest.mark.parametrize("model", [KernelFisherDiscriminant(), LeastSquaresSVC(), KernelRidge()])

@@ -27,29 +27,27 @@ PENALTIES = ("function", "dual")
 def instances() -> list:
     """Every estimator with its defaults, on features and on a kernel matrix that is given.
 
-    The other kernels and the dual norm once each; what a kernel does to the numbers is asked in
-    test_estimators.py, kernel by kernel.
+    The other kernels, norms and settings once each, several of them together; what they do to the
+    numbers is asked in test_estimators.py, kernel by kernel.
     """
-    every = [
-        E(kernel=kernel, gamma="scale")
-        for E, kernel in itertools.product(ESTIMATORS, ("linear", "precomputed"))
-    ]
     return [
-        *every,
         *(E() for E in ESTIMATORS),
-        KernelFisherDiscriminant("poly", gamma="scale"),
-        LeastSquaresSVC("laplacian", gamma="scale"),
+        *(E(kernel="precomputed") for E in ESTIMATORS[:2]),
+        KernelRidge(kernel="precomputed", penalty="dual"),
+        KernelFisherDiscriminant("linear"),
+        LeastSquaresSVC("linear", penalty="dual"),
+        KernelRidge(kernel="linear"),
+        KernelFisherDiscriminant("poly", gamma=0.1, calibration=None, alpha=[0.1, 1.0, 10.0]),
+        LeastSquaresSVC(
+            "laplacian", gamma="scale", calibration=None, fit_intercept="penalized", alpha=1.0
+        ),
         KernelRidge(kernel="cosine"),
         # a check sets alpha to 0.01, which must exceed -λ_min
         KernelRidge(kernel="sigmoid", gamma=0.01, coef0=0),
-        LeastSquaresSVC("linear", penalty="dual"),
-        KernelRidge(kernel="precomputed", penalty="dual"),
-        KernelFisherDiscriminant(gamma=0.1, calibration=None, alpha=[0.1, 1.0, 10.0]),
         KernelFisherDiscriminant(
             "precomputed", calibration=None, alpha=100.0
         ),  # truncated to integers it is indefinite
         KernelFisherDiscriminant("sigmoid", gamma=0.1, coef0=-1, penalty="dual", alpha=0.5),
-        LeastSquaresSVC(gamma=0.1, calibration=None, fit_intercept="penalized", alpha=1.0),
         LeastSquaresSVC(class_weight="balanced", gamma=None, cv=3, alpha=[0.1, 1.0]),
         KernelRidge(
             kernel="poly",

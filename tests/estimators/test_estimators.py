@@ -131,6 +131,7 @@ def test_least_squares_models_minimise_their_criterion(
     assert_close(np.ravel(model.intercept_), expected.b)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(
     ("kernel", "penalty"),
     [(k, p) for k in KERNELS for p in PENALTIES if (k, p) != ("sigmoid", "function")],
@@ -304,6 +305,7 @@ def test_classes_that_vanish_with_a_row(penalty, cv):
 CANDIDATES = np.array([30.0, 0.003, 0.3, 3.0, 0.03, 0.3])
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [None, KFold(4)])
@@ -378,6 +380,7 @@ def public_attributes(model) -> dict[str, object]:
     }
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
 @pytest.mark.parametrize("cv", [None, 3])
@@ -413,6 +416,7 @@ def test_at_has_the_score_of_its_own_alpha():
         np.testing.assert_allclose(other.cv_results_[column], fresh.cv_results_[column])
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize(
     "cv",
@@ -795,6 +799,7 @@ def test_limits_of_alpha(estimator):
         assert np.all(constant.predict(X) == np.argmax(np.bincount(y)))
 
 
+@pytest.mark.pairwise
 @every_penalty
 @every_estimator
 @pytest.mark.parametrize("scale", [1e6, 1e-6])
@@ -851,6 +856,7 @@ def test_targets_of_any_size():
 # ---- forms of data -------------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_estimator
@@ -871,6 +877,7 @@ def test_sparse_rows_equal_dense_rows(estimator, kernel, penalty):
     assert sparse.at(1.0).verify().passed
 
 
+@pytest.mark.pairwise
 @every_penalty
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [None, 3])

@@ -106,6 +106,7 @@ def test_rows_that_cannot_be_fitted(name, case):
     assert_unchanged(model, attributes, before)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("error", [KeyboardInterrupt, FloatingPointError])
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("name", MODELS)

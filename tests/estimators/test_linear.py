@@ -267,6 +267,7 @@ def test_coef_is_the_model(estimator, penalty):
 # ---- one model by two routes ---------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [None, 4])
 @pytest.mark.parametrize("p", [1, 5, 39, 41])

@@ -598,6 +598,7 @@ def test_the_warning_points_at_the_caller():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])
 @every_estimator

@@ -52,6 +52,7 @@ def exact(X, y, weights, points, gamma, alpha, penalty, tested):
         return np.array([float(value) for value in values])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("gamma", [1e-4, 1e-8])
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("weighted", [False, True])

@@ -239,6 +239,7 @@ def test_a_fold_of_weight_zero_deletes_nothing(estimator, penalty):
     assert_close(held_out_of(model)[~inside], output(alone, X[~inside]))
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
@@ -272,6 +273,7 @@ def test_tuning_minimises_the_literal_criterion(estimator, penalty, cv):
     assert model.alpha_ == alphas[np.argmin(losses)]
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "linear"])
@@ -461,6 +463,7 @@ def test_points_take_route_one(estimator, penalty):
     assert all(np.array_equal(fold.landmarks_, points()) for fold in results["estimator"])
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("shared", [True, "drop"])
@@ -730,6 +733,7 @@ def test_large_sets_are_chosen_from_a_sample():
 # ---- input of other kinds ------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize("cv", [None, KFold(4, shuffle=True, random_state=0)])
@@ -749,6 +753,7 @@ def test_sparse_rows(estimator, penalty, cv):
         assert_close(held_out_of(given), held_out_of(dense))
 
 
+@pytest.mark.pairwise
 @every_estimator
 @every_penalty
 @pytest.mark.parametrize(

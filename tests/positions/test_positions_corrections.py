@@ -113,6 +113,7 @@ def plain(
     }
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("adjacency", ["line", "given"])

@@ -75,6 +75,7 @@ def test_weights_of_gradients_are_those_of_finite_differences(kernel):
 # ---- one of several ------------------------------------------------------------------------------
 
 
+@pytest.mark.pairwise
 @every_estimator
 @pytest.mark.parametrize("given", ["tune", list(SOME)])
 @pytest.mark.parametrize("cv", [None, 4])

@@ -103,6 +103,7 @@ def problem_of(
     return tuner, tuner.problem({"gamma": gamma})
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
@@ -153,6 +154,7 @@ def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
         assert np.sum(gradient * D) == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
 @pytest.mark.parametrize("kernel", RADIAL)
 @pytest.mark.parametrize("criterion", ["squared_error", "smoothed_error"])
@@ -224,6 +226,7 @@ def test_newton_goes_downhill_where_the_curvature_is_negative_and_rests_where_al
     assert [step.alpha for step in flat] == [pytest.approx(2.0)]
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])

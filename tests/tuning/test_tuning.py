@@ -523,6 +523,7 @@ def test_candidates_are_powers_of_two_finer_near_the_best(estimator: type, penal
     assert np.array_equal(alphas[1:], 2 * alphas[:-1])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize(("kernel", "power"), [("rbf", 2), ("laplacian", 1), ("poly", 2)])
 @pytest.mark.parametrize("k", [-7, 3])
 @pytest.mark.parametrize("estimator", ESTIMATORS)

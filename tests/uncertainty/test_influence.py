@@ -27,6 +27,7 @@ def by_refits(model, X, y, weights, sets):
     return np.array(changes)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("settings", [{}, {"penalty": "dual"}, {"landmarks": True}], ids=str)
 @pytest.mark.parametrize("estimator", [KernelRidge, LeastSquaresSVC, KernelFisherDiscriminant])

@@ -68,14 +68,17 @@ def order_statistics(centre, radius, mass, confidence):
     return np.column_stack(ends)
 
 
-def by_refits(model, X, y, X_new, sets, mass, confidence, weights=None, minmax=False):
+def centres_and_radii(model, X, y, X_new, sets, weights=None):
+    """What models without each set say of new rows (m, n), and how far they are off their own."""
     centre, radius = np.empty((len(X_new), len(X))), np.empty(len(X))
     for rows, other in zip(sets, models_without(model, X, y, weights, sets), strict=True):
         centre[:, rows] = other.predict(X_new)[:, None]
         radius[rows] = np.abs(y[rows] - other.predict(X[rows]))
-    if not minmax:
-        return order_statistics(centre, radius, mass, confidence)
-    q = order_statistics(np.zeros((1, len(X))), radius, mass, confidence)[0, 1]
+    return centre, radius
+
+
+def of_extremes(centre, radius, mass, confidence):
+    q = order_statistics(np.zeros((1, len(radius))), radius, mass, confidence)[0, 1]
     return np.column_stack([centre.min(axis=1) - q, centre.max(axis=1) + q])
 
 
@@ -86,23 +89,21 @@ def alike(n: int) -> np.ndarray:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_intervals_equal_refits(setting, weighted):
-    for method in ("jackknife+", "jackknife-minmax", "cv+"):
-        compare_with_refits(method, setting, weighted)
-
-
-def compare_with_refits(method: str, setting: str, weighted: bool) -> None:
     X, y, X_new = problem()
     weights = row_weights(len(X)) if weighted else None
-    model = ridge(setting, X)
-    cv = KFold(5, shuffle=True, random_state=1) if method == "cv+" else None
-    sets = [np.array([i]) for i in range(len(X))]
-    if cv is not None:
-        sets = [test for _, test in cv.split(X)]
-    minmax = method == "jackknife-minmax"
-    expected = by_refits(model, X, y, X_new, sets, alike(len(X)), 0.8, weights, minmax)
+    model, mass = ridge(setting, X), alike(len(X))
+    cv = KFold(5, shuffle=True, random_state=1)
+    alone = centres_and_radii(model, X, y, X_new, [[i] for i in range(len(X))], weights)
+    folds = centres_and_radii(model, X, y, X_new, [test for _, test in cv.split(X)], weights)
+    expected = {
+        "jackknife+": order_statistics(*alone, mass, 0.8),
+        "jackknife-minmax": of_extremes(*alone, mass, 0.8),
+        "cv+": order_statistics(*folds, mass, 0.8),
+    }
     model.fit(X, y, sample_weight=weights)
-    got = model.predict_interval(X_new, 0.8, method, cv=cv)
-    assert_close(got, expected, 1e-7 if setting == "tiny alpha" else 1e-8)
+    for method, interval in expected.items():
+        got = model.predict_interval(X_new, 0.8, method, cv=cv if method == "cv+" else None)
+        assert_close(got, interval, 1e-7 if setting == "tiny alpha" else 1e-8)
 
 
 @pytest.mark.parametrize("penalty", ["function", "dual"])
@@ -114,8 +115,8 @@ def test_groups_leave_together_and_count_alike(method, penalty):
     mass = 1.0 / ((len(sizes) + 1) * sizes[group])
     sets = [test for _, test in LeaveOneGroupOut().split(X, y, groups)]
     model = KernelRidge(**FIXED, penalty=penalty)
-    minmax = method == "jackknife-minmax"
-    expected = by_refits(model, X, y, X_new, sets, mass, 0.8, minmax=minmax)
+    interval = of_extremes if method == "jackknife-minmax" else order_statistics
+    expected = interval(*centres_and_radii(model, X, y, X_new, sets), mass, 0.8)
     model.fit(X, y, groups=groups)
     assert_close(model.predict_interval(X_new, 0.8, method), expected, 1e-8)
 
@@ -151,7 +152,8 @@ def test_cv_plus_keeps_groups_together():
     whole = [np.flatnonzero(np.isin(groups, part)) for part in np.array_split(np.unique(groups), 4)]
     splits = [(np.setdiff1d(np.arange(len(X)), rows), rows) for rows in whole]
     mass = np.full(len(X), 1.0 / ((len(np.unique(groups)) + 1) * 2))
-    expected = by_refits(KernelRidge(**FIXED), X, y, X_new, whole, mass, 0.8)
+    alone = centres_and_radii(KernelRidge(**FIXED), X, y, X_new, whole)
+    expected = order_statistics(*alone, mass, 0.8)
     assert_close(model.predict_interval(X_new, 0.8, "cv+", cv=splits), expected, 1e-8)
 
 

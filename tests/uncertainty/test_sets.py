@@ -31,43 +31,45 @@ def refits(model, X, y, sets, weights=None):
         yield clone(model).fit(X[kept], y[kept], None if weights is None else weights[kept])
 
 
-def by_refits(model, X, y, X_new, sets, mass, confidence, weights=None, minmax=False):
+def oddities(model, X, y, X_new, sets, weights=None):
+    """Of every row to a model without its set (n), and of new rows to that model (m, n, c)."""
     own, new = np.empty(len(X)), np.empty((len(X_new), len(X), len(np.unique(y))))
     for rows, other in zip(sets, refits(model, X, y, sets, weights), strict=True):
         own[rows] = oddity(other, X[rows])[np.arange(len(rows)), y[rows]]
         new[:, rows] = oddity(other, X_new)[:, None]
-    if minmax:
-        new = np.repeat(new.min(axis=1, keepdims=True), len(X), axis=1)
-    below = own[None, :, None] < new
-    return np.einsum("mnc,n->mc", below, mass) < confidence - 1e-9
+    return own, new
 
 
+def counted(own, new, mass, confidence):
+    return np.einsum("mnc,n->mc", own[None, :, None] < new, mass) < confidence - 1e-9
+
+
+@pytest.mark.pairwise
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_sets_equal_refits(estimator, n_classes, penalty, weighted):
-    for method in ("jackknife+", "jackknife-minmax", "cv+"):
-        compare_with_refits(method, estimator, n_classes, penalty, weighted)
-
-
-def compare_with_refits(
-    method: str, estimator: type, n_classes: int, penalty: str, weighted: bool
-) -> None:
     X, y = labelled_rows(24, n_classes)
     X_new = labelled_rows(12, n_classes, seed=5)[0]
     weights = row_weights(len(X)) if weighted else None
     model = estimator(**FIXED, penalty=penalty)
-    cv = StratifiedKFold(4, shuffle=True, random_state=1) if method == "cv+" else None
-    sets = [np.array([i]) for i in range(len(X))]
-    if cv is not None:
-        sets = [test for _, test in cv.split(X, y)]
     mass = np.full(len(X), 1.0 / (len(X) + 1))
-    minmax = method == "jackknife-minmax"
-    expected = by_refits(model, X, y, X_new, sets, mass, 0.6, weights, minmax)
-    got = model.fit(X, y, weights).predict_set(X_new, 0.6, method, cv=cv)
-    np.testing.assert_array_equal(got, expected)
-    assert 0 < got.sum() < got.size
+    cv = StratifiedKFold(4, shuffle=True, random_state=1)
+    alone = [np.array([i]) for i in range(len(X))]
+    own, new = oddities(model, X, y, X_new, alone, weights)
+    least = np.repeat(new.min(axis=1, keepdims=True), len(X), axis=1)
+    folds = [test for _, test in cv.split(X, y)]
+    expected = {
+        "jackknife+": counted(own, new, mass, 0.6),
+        "jackknife-minmax": counted(own, least, mass, 0.6),
+        "cv+": counted(*oddities(model, X, y, X_new, folds, weights), mass, 0.6),
+    }
+    model.fit(X, y, weights)
+    for method, sets in expected.items():
+        got = model.predict_set(X_new, 0.6, method, cv=cv if method == "cv+" else None)
+        np.testing.assert_array_equal(got, sets)
+        assert 0 < got.sum() < got.size
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -79,7 +81,7 @@ def test_groups_leave_together_and_count_alike(estimator):
     mass = 1.0 / ((len(sizes) + 1) * sizes[group])
     sets = [test for _, test in LeaveOneGroupOut().split(X, y, groups)]
     model = estimator(**FIXED)
-    expected = by_refits(model, X, y, X_new, sets, mass, 0.8)
+    expected = counted(*oddities(model, X, y, X_new, sets), mass, 0.8)
     got = model.fit(X, y, groups=groups).predict_set(X_new, 0.8)
     np.testing.assert_array_equal(got, expected)
 
