@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import pytest
 
 
 def with_checks(
-    instances: Sequence[Any], expected_failures: Callable[[Any], dict[str, str]]
+    instances: Sequence[Any], expected_failures: Callable[[Any], dict[str, str]] | None = None
 ) -> pytest.MarkDecorator:
     """A decorator that calls a test with (estimator, check) for every check of every instance.
 
@@ -20,7 +21,8 @@ def with_checks(
 
     marked = parametrize_with_checks(instances, expected_failed_checks=expected_failures)
     cases = [case for case in marked.args[1] if "array_api" not in name_of(case)]
-    return pytest.mark.parametrize(marked.args[0], cases, **marked.kwargs)
+    # each instance is written out once, not for every check
+    return pytest.mark.parametrize(marked.args[0], cases, ids=cache(marked.kwargs["ids"]))
 
 
 def name_of(case: Any) -> str:

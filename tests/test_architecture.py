@@ -146,9 +146,7 @@ def test_the_core_knows_arrays_only():
 
 def test_only_public_names_of_scikit_learn():
     names = [(str(module), name) for module in MODULES for name in imported(module)]
-    private = [
-        pair for pair in names if pair[1].startswith("sklearn") and "._" in pair[1]
-    ]
+    private = [pair for pair in names if pair[1].startswith("sklearn") and "._" in pair[1]]
     assert not private
 
 
@@ -210,5 +208,7 @@ def test_parameters_and_attributes_are_documented(estimator):
 
 
 def test_modules_say_what_they_are():
-    trees = {module: ast.parse((PACKAGE / module).read_text(encoding="utf-8")) for module in MODULES}
+    trees = {
+        module: ast.parse((PACKAGE / module).read_text(encoding="utf-8")) for module in MODULES
+    }
     assert not [str(module) for module, tree in trees.items() if not ast.get_docstring(tree)]

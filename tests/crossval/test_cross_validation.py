@@ -132,9 +132,7 @@ def test_outputs_and_scores_equal_refitting(levels):
     """scikit-learn refits once: its scores, and every output of the models that it has fitted."""
     case = make_case(**levels)
     several_rows = len(case.splits[0][1]) > 1  # one row has no R², and so many rounds are slow
-    scoring = (
-        ["accuracy", "f1_macro"] if len(case.methods) == 2 else ["neg_mean_squared_error", "r2"]
-    )
+    scoring = ["accuracy"] if len(case.methods) == 2 else ["neg_mean_squared_error", "r2"]
     options = {
         "scoring": scoring if several_rows else scoring[0],
         "return_train_score": several_rows,
@@ -270,7 +268,7 @@ def problems(draw: st.DrawFn, least_per_class: int = 1) -> tuple[Any, np.ndarray
     return estimator, X, rng.permutation(y), seed
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=16, deadline=None, derandomize=True)
 @given(problems(), st.sampled_from([2, 3, 5, 8, 22]), st.booleans())
 def test_any_partition_of_any_problem(problem, n_folds, weighted):
     """Failures included: training sets that lack classes, or rows."""

@@ -11,7 +11,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC, permutation_test_score
 
 N = 72
-FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
+FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 RANKED = ("roc_auc", "average_precision", "accuracy", "balanced_accuracy")
 
 
@@ -103,7 +103,7 @@ def test_criteria_count_ties_as_ties(criterion):
     X = rows("apart", rng)
     model = LeastSquaresSVC("rbf", gamma=30.0, alpha=1.0, criterion=criterion, cv=FOLDS).fit(X, y)
     expected = fitonce.cross_val_predict(model, X, y, cv=FOLDS, method="decision_function")
-    assert len(np.unique(expected)) <= 5  # one for each fold
+    assert len(np.unique(expected)) <= 3  # one for each fold
     assert model.best_score_ == pytest.approx(
         -0.5 if criterion == "error" else roc_auc_score(y, expected), abs=0.1
     )

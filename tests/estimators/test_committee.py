@@ -41,9 +41,10 @@ from fitonce.estimators.candidates import (
 )
 from fitonce.estimators.probability import fit_calibration, held_out_probabilities
 from fitonce.estimators.setup import training_of
+from sklearn_checks import with_checks
 
 try:
-    from sklearn.utils.estimator_checks import parametrize_with_checks
+    import sklearn.utils.estimator_checks  # noqa: F401
 except RuntimeError as error:  # scikit-learn 1.6 with SciPy 1.14 and later
     pytest.skip(f"scikit-learn's checks cannot be imported: {error}", allow_module_level=True)
 
@@ -403,7 +404,7 @@ def test_refusals(model: Any, error: type[Exception], match: str) -> None:
         model.fit(*classes(2))
 
 
-@parametrize_with_checks(
+@with_checks(
     [
         KernelCommitteeClassifier(
             [KernelFisherDiscriminant(gamma=0.1), KernelFisherDiscriminant("linear", alpha=1.0)]

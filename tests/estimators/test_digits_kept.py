@@ -43,7 +43,7 @@ def test_wine_as_it_comes_agrees_with_refits():
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "exponential", "matern52"])
 def test_very_smooth_kernels_against_many_digits(kernel, data):
-    X, y = data
+    X, y = (part[:20] for part in data)
     gamma = alpha = 1e-9
     model = KernelRidge(alpha, kernel=kernel, gamma=gamma).fit(X, y.astype(float))
     with mp.workdps(50):

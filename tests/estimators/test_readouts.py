@@ -25,9 +25,10 @@ from fitonce import (
 from fitonce.core.calibration import class_scores, inverse_temperatures
 from fitonce.core.coupling import coupled
 from fitonce.core.softmax import softmax_regression
+from sklearn_checks import with_checks
 
 try:
-    from sklearn.utils.estimator_checks import parametrize_with_checks
+    import sklearn.utils.estimator_checks  # noqa: F401
 except RuntimeError as error:  # scikit-learn 1.6 with SciPy 1.14 and later
     pytest.skip(f"scikit-learn's checks cannot be imported: {error}", allow_module_level=True)
 
@@ -193,7 +194,7 @@ def test_sums_over_blocks_have_no_softmax() -> None:
         Accumulation(model, landmarks=classes(3)[0][:5], classes=["a", "b", "c"])
 
 
-@parametrize_with_checks(
+@with_checks(
     [
         # calibration leaves out one of two equal rows, but a row of weight two as a whole
         PairwiseClassifier(KernelFisherDiscriminant(gamma=0.1, alpha=1.0, calibration=None)),

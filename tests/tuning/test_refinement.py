@@ -299,7 +299,7 @@ def test_refinement_improves_on_the_lattice_and_ends_at_a_local_minimum(
 
 @pytest.mark.parametrize("criterion", ["brier", "log_loss", "error", "auc", "roc_auc"])
 def test_refinement_of_criteria_without_derivatives_never_loses(criterion: str) -> None:
-    X, y = make_torus(50, random_state=3)
+    X, y = make_torus(36, random_state=3)
     lattice = KernelFisherDiscriminant(criterion=criterion).fit(X, y)
     refined = KernelFisherDiscriminant(criterion=criterion, refine=True).fit(X, y)
     assert refined.best_score_ >= lattice.best_score_

@@ -243,7 +243,7 @@ def right_answers(y: np.ndarray, decision: np.ndarray) -> float:
 )
 def test_permutations_that_tune_see_the_labels(criterion: Any) -> None:
     X, y = data_for(LeastSquaresSVC, n=40, seed=2)
-    options = {"cv": KFold(4, shuffle=True, random_state=0), "n_permutations": 19}
+    options = {"cv": KFold(3, shuffle=True, random_state=0), "n_permutations": 9}
     results = [
         fitonce.permutation_test_score(
             LeastSquaresSVC(gamma=GAMMA, alpha=ALPHAS, criterion=one),
