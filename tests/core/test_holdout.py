@@ -13,6 +13,7 @@ from fitonce.core.band_norm import BandNorm
 from fitonce.core.dual import DualNorm
 from fitonce.core.features import FeatureNorm
 from fitonce.core.holdout import Smoother, Targets, scatter_without
+from fitonce.core.lazy_norm import LazyNorm
 from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
 from fitonce.kernels import Kernel
 from fitonce.landmarks.dropping import DroppedLandmarks
@@ -35,6 +36,10 @@ def prepared(smoother: Smoother, case: Case) -> Made:
 
 def at_one_mu(case: Case, mu: float) -> Made:
     return prepared(case.single(mu), case)
+
+
+def one_mu_first(case: Case, mu: float) -> Made:
+    return prepared(LazyNorm(case.single(mu), lambda: case.smoother), case)
 
 
 def of_spectrum(case: Case, mu: float) -> Made:
@@ -128,6 +133,7 @@ MODELS = {
         of_spectrum, FunctionNorm, feature_space, kernels=("singular",), thin=True
     ),
     "one mu": Model(at_one_mu, FunctionNormAt, feature_space),
+    "one mu first": Model(one_mu_first, LazyNorm, feature_space),
     "band": Model(of_band, BandNorm, feature_space),
     "dual": Model(of_spectrum, DualNorm, kernels_at_training_rows, norm="dual"),
     "landmarks": Model(kept_landmarks, FeatureNorm, kernels_at_landmarks),

@@ -299,7 +299,7 @@ def test_a_neighbour_is_tried_at_one_alpha(monkeypatch: pytest.MonkeyPatch) -> N
     original = tuner.exact_problem
 
     def counted(*given: Any) -> Any:
-        seen.append((given[0].X.shape[0], given[-1]))
+        seen.append((given[0].X.shape[0], given[4]))
         return original(*given)
 
     monkeypatch.setattr(tuner, "exact_problem", counted)

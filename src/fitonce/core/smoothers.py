@@ -288,7 +288,7 @@ class FunctionNormAt(KernelSmoother):
         add_to_diagonal(K, mu)
         one_minus_H = spd_inverse_overwriting(K)
         one_minus_H *= mu
-        for rows in row_blocks(K.shape[0]):
+        for rows in row_blocks(K.shape[0]) if Q0.shape[1] else ():
             one_minus_H[rows, :] -= (mu / (shift + mu) * Q0[rows, :]) @ Q0.T
         return cls(one_minus_H, Q0, KQ0, mu, machine_epsilon(K) * max(norm, entry))
 
@@ -318,6 +318,12 @@ class FunctionNormAt(KernelSmoother):
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
         return PairSystem(spd_solver(square_block(self.one_minus_H, rows)))
+
+    def smoothing(self, P: Array, mu: float) -> Smoothing:
+        """P (I - H)/μ: one product."""
+        to_targets = P @ self.one_minus_H
+        to_targets /= mu
+        return Smoothing(to_targets)
 
     def residual_scatter(self, targets: Targets, mus: np.ndarray) -> Array:
         return (targets.Y.T @ (self.one_minus_H @ targets.Y))[None, ...]

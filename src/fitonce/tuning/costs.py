@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import eigh_overwriting, on_gpu
+from ..core.blocked import spd_inverse_overwriting
 from ..core.memory import (
     NotEnoughMemoryError,
     explanation,
@@ -41,10 +42,13 @@ ALPHAS = 43  # candidates of a window
 
 
 @contextmanager
-def check_fits(X: Any, kernel: Kernel, penalty: str, mu: float | None) -> Iterator[None]:
+def check_fits(
+    X: Any, kernel: Kernel, penalty: str, mu: float | None, copied: bool = False
+) -> Iterator[None]:
     """Refuse a kernel matrix that memory cannot hold, before it is filled.
 
-    Explain one that runs out of it after all.
+    Explain one that runs out of it after all. A precomputed one is there already, unless it is
+    `copied`.
     """
     n = int(X.shape[0])
     if few_features(X, kernel, penalty) or 8 * n**2 < LONG:
@@ -53,7 +57,7 @@ def check_fits(X: Any, kernel: Kernel, penalty: str, mu: float | None) -> Iterat
     like = dense_like(X)
     band = mu is None and penalty == "function" and not on_host(X) and on_gpu(X)
     matrices = MATRICES["band" if band else "all" if mu is None else "one"] - (
-        1.0 if kernel.precomputed else 0.0
+        1.0 if kernel.precomputed and not copied else 0.0
     )
     memory = memory_of(like)
     if memory is not None and matrices * 8 * n**2 > memory.free:
@@ -75,13 +79,13 @@ def _quickest(task: Callable[[], Any]) -> float:
     return min(seconds)
 
 
-def exact_cost(n: int) -> tuple[float, float]:
-    """Seconds and bytes of one decomposition of n rows."""
+def exact_cost(n: int, one_alpha: bool = False) -> tuple[float, float]:
+    """Seconds and bytes of one decomposition of n rows, or of a factorization for one alpha."""
     small = min(n, 800)
     K = np.eye(small) + 1.0 / (1.0 + np.abs(np.subtract.outer(np.arange(small), np.arange(small))))
-    return _quickest(lambda: eigh_overwriting(K.copy())) * (n / small) ** 3, MATRICES[
-        "all"
-    ] * 8 * n**2
+    step: Callable[[Any], Any] = spd_inverse_overwriting if one_alpha else eigh_overwriting
+    seconds = _quickest(lambda: step(K.copy())) * (n / small) ** 3
+    return seconds, MATRICES["one" if one_alpha else "all"] * 8 * n**2
 
 
 def landmark_cost(
@@ -127,6 +131,7 @@ class SearchProgress:
             walks = len(branches) // kernels
             self.expected += walks * 3
             self.whole = trials * share**3 + walks * 2.0
+        self.one_alpha = tuner.first_alpha({}) is not None
         self.done, self.start = 0, time.perf_counter()
         if verbose and not heard():
             data = tuner.data
@@ -151,7 +156,7 @@ class SearchProgress:
             m = landmarks.points.shape[0]
             cost = self._cost(*landmark_cost(n, m, *values))
             return f"{head}, {m:,} landmarks: about {cost}"
-        seconds, size = exact_cost(n)
+        seconds, size = exact_cost(n, self.one_alpha)
         line = f"{head}, exact: about {self._cost(seconds, size)}"
         if self.whole * seconds > 60:
             cost = self._cost(*landmark_cost(n, 500, *values))

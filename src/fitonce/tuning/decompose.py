@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..core.arrays import Array, asarray_like, namespace, on_gpu, zeros_like_shape
+from ..core.arrays import (
+    Array,
+    NotPositiveDefiniteError,
+    asarray_like,
+    namespace,
+    on_gpu,
+    zeros_like_shape,
+)
 from ..core.band_norm import BandNorm
 from ..core.doubt import warn_constant
 from ..core.dual import DualNorm, DualNormWithBias
+from ..core.lazy_norm import LazyNorm
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
 from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
@@ -18,6 +27,8 @@ from ..distances import off_origin
 from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
+SAFE = 1e-6  # of the norm or the largest entry of a kernel: with a larger mu, a factorization has
+# ten digits, and none of the warnings about fewer is due
 FitIntercept = bool | str  # True, False, "penalized" or "coefficient"
 
 
@@ -43,11 +54,7 @@ def decompose(
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale, free)
     if penalty == "function":
-        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
-        if on_gpu(prepared.K) and X.shape[0] >= BAND_FROM and not kernel.linear:
-            return BandNorm.of_kernel(*prepared[:2], KQ0=prepared.KQ0, entry=prepared.entry)
-        K, Q0, KQ0, entry = prepared
-        return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
+        return _function_norm(kernel, prepared_kernel(X, kernel, fit_intercept, row_scale, free))
     shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
     K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
@@ -59,6 +66,13 @@ def decompose(
     if fit_intercept == "coefficient":
         return DualNormWithBias(spectrum, Q0, KQ0, offset, *bias)
     return DualNorm(spectrum, Q0, KQ0, offset)
+
+
+def _function_norm(kernel: Kernel, prepared: Prepared) -> KernelSmoother:
+    K, Q0, KQ0, entry = prepared
+    if on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
+        return BandNorm.of_kernel(K, Q0, KQ0=KQ0, entry=entry)
+    return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
 
 
 def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:
@@ -74,11 +88,29 @@ def decompose_at(
     row_scale: Array | None,
     mu: float,
     free: Array | None = None,
+    whole: Callable[[], KernelSmoother] | None = None,
 ) -> KernelSmoother:
-    """`decompose` for a single mu, by the cheapest means."""
+    """`decompose` for a single mu, by the cheapest means.
+
+    With `whole`, which makes the decomposition for any mu, others may follow: it is called when
+    they do. Eigenvectors are preferred then where a factorization would lose digits.
+    """
     if penalty == "dual" or few_features(X, kernel, penalty):
         return decompose(X, kernel, penalty, fit_intercept, row_scale, free)
-    K, Q0, KQ0, entry = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
+    prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
+    if whole is None:
+        return _factored(prepared, mu)
+    norm = float(namespace(prepared.K).linalg.vector_norm(prepared.K))
+    if not mu >= SAFE * max(norm, prepared.entry):
+        return _function_norm(kernel, prepared)
+    try:
+        return LazyNorm(_factored(prepared, mu), whole)
+    except NotPositiveDefiniteError:
+        return whole()
+
+
+def _factored(prepared: Prepared, mu: float) -> FunctionNormAt:
+    K, Q0, KQ0, entry = prepared
     return FunctionNormAt.of_kernel(K, Q0, mu, KQ0, entry)
 
 

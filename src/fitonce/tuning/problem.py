@@ -6,7 +6,7 @@ other labels are another `Problem` with the same smoother.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -347,13 +347,14 @@ def smoother_of(
     fit_intercept: FitIntercept,
     mu: float | None,
     free: Array | None = None,
+    whole: Callable[[], KernelSmoother] | None = None,
 ) -> KernelSmoother:
     """The decomposition of the rows, with more columns free of a penalty than the bias if given."""
     recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
     try:
         if mu is None:
             return decompose(*recipe, free)
-        return decompose_at(*recipe, mu, free)
+        return decompose_at(*recipe, mu, free, whole)
     except NotPositiveDefiniteError as error:
         raise NotPositiveDefiniteError(
             "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
@@ -362,12 +363,17 @@ def smoother_of(
 
 
 def exact_problem(
-    data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, mu: float | None
+    data: Data,
+    kernel: Kernel,
+    penalty: str,
+    fit_intercept: FitIntercept,
+    mu: float | None,
+    whole: Callable[[], KernelSmoother] | None = None,
 ) -> KernelProblem:
-    """The problem of all rows, for any mu or for the given one only. A precomputed kernel in X is
-    overwritten.
+    """The problem of all rows, for any mu or for the given one only; with `whole`, for that one
+    first. A precomputed kernel in X is overwritten.
     """
-    smoother = smoother_of(data, kernel, penalty, fit_intercept, mu)
+    smoother = smoother_of(data, kernel, penalty, fit_intercept, mu, whole=whole)
     Y = asarray_like(data.targets, smoother.Q0)
     X = None if kernel.precomputed else data.X
     projected = smoother.project(Y if data.row_scale is None else data.row_scale * Y)

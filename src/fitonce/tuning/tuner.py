@@ -19,6 +19,7 @@ from ..core.criteria import ANYWHERE, HeldOutScores
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
+from ..core.smoothers import KernelSmoother
 from ..core.ties import settled_outputs
 from .averages import averaged_problem
 from .confounded import confounded_problem
@@ -26,7 +27,7 @@ from .confounded_landmarks import confounded_landmarks
 from .costs import alphas_at_once, check_fits
 from .fit_criteria import fit_losses
 from .lattice import GammaLattice, alpha_lattice
-from .problem import Data, Problem, exact_problem, landmark_problem
+from .problem import Data, KernelProblem, Problem, exact_problem, landmark_problem
 from .sample import SAMPLED_FROM, Sample, sample_of
 from .search import Branch, Evaluate, Search, TargetTrial, Trial, described
 from .specification import Specification
@@ -93,8 +94,15 @@ class Tuner:
 
     # ---- decompositions ------------------------------------------------------------------------
 
-    def problem(self, parameters: Mapping[str, Any], mu: float | None = None) -> Problem:
-        """The decomposition at some values of the tuned parameters; for one mu only, if given."""
+    def problem(
+        self,
+        parameters: Mapping[str, Any],
+        mu: float | None = None,
+        whole: Callable[[], KernelSmoother] | None = None,
+    ) -> Problem:
+        """The decomposition at some values of the tuned parameters; for one mu only, if given, or
+        for that one first, if `whole` makes the smoother of others.
+        """
         data, spec = self.data, self.specification
         kernel = spec.kernel_at(data, parameters)
         penalty = parameters.get("penalty", spec.penalty)
@@ -104,13 +112,19 @@ class Tuner:
             return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
         if data.block is not None:
             return averaged_problem(data, kernel, penalty, spec.fit_intercept)
-        # a decomposition overwrites a precomputed kernel: all but a single one get a copy
-        if kernel.precomputed and len(self.branches()) > 1:
-            data = replace(data, X=data.X + 0.0)
-        with check_fits(data.X, kernel, penalty, mu):
+        with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
+            # a decomposition overwrites a precomputed kernel: all but the last one get a copy
+            if kernel.precomputed and (whole is not None or len(self.branches()) > 1):
+                data = replace(data, X=data.X + 0.0)
             if data.confounds is not None:
                 return confounded_problem(data, kernel, penalty, mu)
-            return exact_problem(data, kernel, penalty, spec.fit_intercept, mu)
+            return exact_problem(data, kernel, penalty, spec.fit_intercept, mu, whole)
+
+    def _smoother(self, parameters: Mapping[str, Any]) -> KernelSmoother:
+        """The smoother of the exact model, for any mu."""
+        problem = self.problem(parameters)
+        assert isinstance(problem, KernelProblem)
+        return problem.smoother
 
     def alphas(self, problem: Problem) -> np.ndarray:
         """The candidates for alpha: those given, or powers of two placed by the decomposition."""
@@ -202,7 +216,7 @@ class Tuner:
 
     def evaluate(self, parameters: Parameters) -> Evaluated:
         """All candidates for alpha at some values of the other parameters."""
-        problem = self.problem(parameters) if self.make is None else self.make(self, parameters)
+        problem = self.decomposed(parameters) if self.make is None else self.make(self, parameters)
         alphas = self.alphas(problem)
         problem.check(alphas)
         return self.judged(problem, alphas, parameters)
@@ -214,6 +228,23 @@ class Tuner:
         spec = self.specification
         function_norm = parameters.get("penalty", spec.penalty) == "function"
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
+
+    def first_alpha(self, parameters: Parameters) -> float | None:
+        """The only candidate for alpha, where a model of it alone is cheaper than all."""
+        given, data = self.specification.alphas, self.data
+        exact = data.landmarks is None and data.block is None and data.confounds is None
+        if given is None or len(np.unique(given)) > 1 or not exact or not self.factors(parameters):
+            return None
+        return float(given[0])
+
+    def decomposed(self, parameters: Parameters) -> Problem:
+        """The decomposition for all candidates for alpha. Where there is a single one, its model
+        comes first, from a Cholesky factorization, and the rest when it is asked for.
+        """
+        alpha = self.first_alpha(parameters)
+        if alpha is None:
+            return self.problem(parameters)
+        return self.problem(parameters, alpha, lambda: self._smoother(parameters))
 
     def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
         """A single alpha, from a Cholesky factorization; all of them where that is no cheaper, or
@@ -380,7 +411,7 @@ class _Best:
     def of(self, winner: Trial) -> tuple[Problem, Path | None]:
         kept = self.kept
         if kept is None or kept.problem is None or kept.trial is not winner:
-            return self.tuner.problem(winner.parameters), None
+            return self.tuner.decomposed(winner.parameters), None
         return kept.problem, kept.path
 
 
