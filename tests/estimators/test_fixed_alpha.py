@@ -9,11 +9,15 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 import fitonce.core.spectrum
+import fitonce.tuning.tuner
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 
 GAMMA = 0.3
-ESTIMATORS = {"fda": KernelFisherDiscriminant, "svc": LeastSquaresSVC, "ridge": KernelRidge}
-every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+
+
+@pytest.fixture(autouse=True)
+def from_few_rows_on(monkeypatch):
+    monkeypatch.setattr(fitonce.tuning.tuner, "FACTORED_FROM", 2)
 
 
 @pytest.fixture
@@ -30,27 +34,21 @@ def decompositions(monkeypatch):
     return sizes
 
 
-def rows(name: str, n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Some rows twice; unbalanced classes, or numbers."""
+def rows(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Some rows twice."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     X[-n // 5 :] = X[: n // 5]
-    signal = np.sin(X[:, 0]) + 0.3 * rng.normal(size=n)
-    if name == "ridge":
-        return X, signal + 2.0
-    return X, (signal > 0.6) + (2 * (signal < -0.7) if name == "fda" else 0)
+    return X, np.sin(X[:, 0]) + 0.3 * rng.normal(size=n) + 2.0
 
 
 def outputs(model, new: np.ndarray) -> dict[str, np.ndarray]:
     """What a fitted model says, everywhere."""
     said = {"leverage": model.leverage_, "dof": model.effective_dof_, "score": model.best_score_}
     said |= {"dual": model.dual_coef_, "intercept": model.intercept_, "change": model.influence()}
-    if isinstance(model, KernelRidge):
-        band = model.predict_interval(new, 0.8)
-        spread = {} if model.kernel == "precomputed" else {"std": model.predict(new, True)[1]}
-        return said | spread | {"held out": model.held_out_prediction_, "band": band}
-    probabilities = model.predict_proba(new)
-    return said | {"held out": model.held_out_decision_, "probabilities": probabilities}
+    band = model.predict_interval(new, 0.8)
+    spread = {} if model.kernel == "precomputed" else {"std": model.predict(new, True)[1]}
+    return said | spread | {"held out": model.held_out_prediction_, "band": band}
 
 
 def assert_same(got: dict[str, np.ndarray], expected: dict[str, np.ndarray], tolerance: float):
@@ -70,10 +68,9 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-@every_estimator
-def test_numbers_are_those_of_the_eigenvectors(name, option, decompositions):
+def test_numbers_are_those_of_the_eigenvectors(option, decompositions):
     """The same model at another alpha's decomposition, and back again at that one's own."""
-    X, y = rows(name)
+    X, y = rows()
     options = dict(OPTIONS[option])
     given = {key: options.pop(key) for key in ("sample_weight", "groups") if key in options}
     new = X[::7] + 0.1
@@ -83,11 +80,10 @@ def test_numbers_are_those_of_the_eigenvectors(name, option, decompositions):
     if option == "precomputed":
         X, new = rbf_kernel(X, gamma=GAMMA), rbf_kernel(new, X, gamma=GAMMA)
     kept = X.copy()
-    make = ESTIMATORS[name]
-    fixed = make(alpha=0.2, gamma=GAMMA, **options).fit(X, y, **given)
+    fixed = KernelRidge(alpha=0.2, gamma=GAMMA, **options).fit(X, y, **given)
     got = outputs(fixed, new)
     assert not decompositions
-    elsewhere = make(alpha=[3.0, 7.0], gamma=GAMMA, **options).fit(X, y, **given)
+    elsewhere = KernelRidge(alpha=[3.0, 7.0], gamma=GAMMA, **options).fit(X, y, **given)
     assert len(decompositions) == 1
     assert_same(got, outputs(elsewhere.at(0.2), new), 1e-9)
     assert_same(outputs(fixed.at(3.0), new), outputs(elsewhere.at(3.0), new), 1e-9)
@@ -97,14 +93,11 @@ def test_numbers_are_those_of_the_eigenvectors(name, option, decompositions):
     np.testing.assert_array_equal(X, kept)
 
 
-@every_estimator
-def test_held_out_values_are_literal_refits(name):
-    X, y = rows(name, n=40)
-    model = ESTIMATORS[name](alpha=0.2, gamma=GAMMA).fit(X, y)
+def test_held_out_values_are_literal_refits():
+    X, y = rows(40)
+    model = KernelRidge(alpha=0.2, gamma=GAMMA).fit(X, y)
     check = model.verify(n_refits=40)
     assert check.passed and check.max_deviation < 1e-10
-    if name != "ridge":
-        return
     K, held_out = rbf_kernel(X, gamma=GAMMA), []
     for i in range(40):  # [K + αI, 1; 1ᵀ, 0]
         others = np.delete(np.arange(40), i)
@@ -117,20 +110,17 @@ def test_held_out_values_are_literal_refits(name):
 
 
 @pytest.mark.parametrize("share", [1e-5, 1e-8, 1e-11])
-@every_estimator
-def test_a_tiny_alpha_has_eigenvectors_and_their_warnings(name, share, decompositions):
+def test_a_tiny_alpha_has_eigenvectors_and_their_warnings(share, decompositions):
     """Duplicates and a smooth kernel: singular to rounding."""
-    X, y = rows(name)
+    X, y = rows()
     alpha = share * 60.0
     seen = []
     for alphas in (alpha, [alpha, 1.0]):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = ESTIMATORS[name](alpha=alphas, gamma=0.01).fit(X, y).at(alpha)
+            model = KernelRidge(alpha=alphas, gamma=0.01).fit(X, y).at(alpha)
         texts = [str(w.message) for w in caught if w.category is NumericalWarning]
-        seen.append(
-            (set(texts), model.held_out_prediction_ if name == "ridge" else model.dual_coef_)
-        )
+        seen.append((set(texts), model.held_out_prediction_))
     assert len(decompositions) == 2 or share == 1e-5
     (texts, got), (other_texts, expected) = seen
     assert bool(texts) == (share == 1e-11) and texts >= other_texts
@@ -139,7 +129,7 @@ def test_a_tiny_alpha_has_eigenvectors_and_their_warnings(name, share, decomposi
 
 @pytest.mark.parametrize("precomputed", [False, True])
 def test_an_indefinite_kernel_names_the_least_alpha(precomputed):
-    X, y = rows("ridge")
+    X, y = rows()
     K = np.tanh(0.6 * X @ X.T - 1.0)
     given = K if precomputed else X
     kernel = "precomputed" if precomputed else (lambda A, B: np.tanh(0.6 * A @ B.T - 1.0))
@@ -154,7 +144,7 @@ def test_an_indefinite_kernel_names_the_least_alpha(precomputed):
 
 def test_a_search_over_gamma_factors(decompositions):
     """A fixed alpha, a tuned gamma: no eigenvectors at all, with the same choice."""
-    X, y = rows("ridge")
+    X, y = rows()
     model = KernelRidge(0.2).fit(X, y)
     assert not decompositions
     other = KernelRidge([0.2, 1e9]).fit(X, y)
@@ -163,7 +153,7 @@ def test_a_search_over_gamma_factors(decompositions):
 
 
 def test_many_targets_with_one_alpha(decompositions):
-    X, _ = rows("ridge")
+    X, _ = rows()
     Y = np.random.default_rng(4).normal(size=(60, 70))
     one, all_ = (KernelRidge(alpha, gamma=GAMMA).fit(X, Y) for alpha in (0.2, [0.2, 1e9]))
     assert len(decompositions) == 1
@@ -172,3 +162,18 @@ def test_many_targets_with_one_alpha(decompositions):
     np.testing.assert_allclose(
         one.held_out_prediction_, several.held_out_prediction_, rtol=0, atol=1e-10
     )
+
+
+@pytest.mark.parametrize("estimator", [KernelFisherDiscriminant, LeastSquaresSVC])
+def test_classifiers_keep_their_eigenvectors(estimator, decompositions):
+    X, y = rows()
+    estimator(alpha=0.2, gamma=GAMMA).fit(X, y > 2.0)
+    assert len(decompositions) == 1
+
+
+def test_few_rows_keep_their_eigenvectors(monkeypatch, decompositions):
+    X, y = rows()
+    for least, made in ((60, 0), (61, 1)):
+        monkeypatch.setattr(fitonce.tuning.tuner, "FACTORED_FROM", least)
+        KernelRidge(alpha=0.2, gamma=GAMMA).fit(X, y)
+        assert len(decompositions) == made

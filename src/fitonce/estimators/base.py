@@ -342,8 +342,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         -------
         estimator
             A new fitted estimator, equal to fitting with this ``alpha`` (and the same ``gamma_``).
-            Cost: O(n²); with landmarks, one pass over the rows. After a fit with a single fixed
-            alpha, the first call makes the decomposition.
+            Cost: O(n²); with landmarks, one pass over the rows. After a regression of many
+            rows with a single fixed alpha, the first call makes the decomposition.
         """
         check_is_fitted(self)
         record = honest_record(self, "at").unchanged()

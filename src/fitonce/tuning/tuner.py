@@ -36,6 +36,7 @@ from .walk import Stages, search
 from .weights import search_sum
 
 KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
+FACTORED_FROM = 1000  # rows: below, eigenvectors for all alphas cost less than a tenth of a second
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
@@ -230,12 +231,15 @@ class Tuner:
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
 
     def first_alpha(self, parameters: Parameters) -> float | None:
-        """The only candidate for alpha, where a model of it alone is cheaper than all."""
+        """The only candidate for alpha, where a model of it alone is cheaper than all and others
+        are seldom asked for: in regression with many rows.
+        """
         given, data = self.specification.alphas, self.data
         exact = data.landmarks is None and data.block is None and data.confounds is None
-        if given is None or len(np.unique(given)) > 1 or not exact or not self.factors(parameters):
+        many = data.classes is None and data.X.shape[0] >= FACTORED_FROM
+        if given is None or len(np.unique(given)) > 1:
             return None
-        return float(given[0])
+        return float(given[0]) if exact and many and self.factors(parameters) else None
 
     def decomposed(self, parameters: Parameters) -> Problem:
         """The decomposition for all candidates for alpha. Where there is a single one, its model
