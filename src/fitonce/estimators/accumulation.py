@@ -20,8 +20,8 @@ from ..core.rows import block_rows
 from ..landmarks.features import LandmarkMap, landmark_map
 from ..rows.blocks import checked_block, rechunked
 from ..rows.places import brought, sent
+from ..tuning.data import Data
 from ..tuning.lattice import alpha_lattice
-from ..tuning.problem import Data
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.specification import is_option

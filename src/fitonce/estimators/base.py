@@ -19,13 +19,15 @@ from ..kernels import Kernel, projection_of
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
 from ..sums import KernelSum, SummedKernel
+from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
 from ..tuning.criterion import AUTO
+from ..tuning.edges import warn_at_edges
 from ..tuning.metric import Judged, forms_of, held_out_outputs, judge, learned
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
-from ..tuning.tuner import Tuned, Tuner, Watch, warn_at_edges
+from ..tuning.tuner import Tuned, Tuner
 from .confounding import MEANINGS, check_no_confounds, new_confounds, without_columns
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .metrics import check_learnable, metric_folds

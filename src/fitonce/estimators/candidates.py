@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from ..core.arrays import take, to_numpy
 from ..core.doubt import doubts_once
-from ..tuning.tuner import Evaluated, Watch
+from ..tuning.best import Evaluated, Watch
 from .base import uncalibrated
 from .record import FitRecord
 from .setup import Folds, Training, setup_of

@@ -19,7 +19,8 @@ from ..core.doubt import depth_inside_package, warn_numerical
 from ..core.holdout import Path
 from ..core.readout import Readout
 from ..core.ties import EPSILON
-from ..tuning.problem import Data, Problem
+from ..tuning.data import Data
+from ..tuning.problem import Problem
 
 DOUBTFUL = 1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, namespace
 from ..core.rows import is_rows
 from ..rows.dask import is_dask
-from ..tuning.problem import KernelProblem
+from ..tuning.exact import KernelProblem
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from .record import FitRecord, record_of
 from .uncertain import model_path, new_row_blocks

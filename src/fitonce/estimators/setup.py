@@ -19,8 +19,8 @@ from ..kernels import families, projection_of
 from ..landmarks.choice import landmarks_for
 from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
+from ..tuning.data import Confounds, Data
 from ..tuning.decompose import row_scale_of
-from ..tuning.problem import Confounds, Data
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
 from .confounding import ColumnRegression, check_confounded, coding_of

@@ -41,8 +41,10 @@ from ..core.holdout import Deletion, Fitted, Path, Targets
 from ..core.rows import dense_like
 from ..core.spectrum import row_blocks
 from ..kernels import OVERFLOW, Kernel, check_square
+from .data import Data
 from .decompose import FitIntercept, decompose, row_scale_of
-from .problem import Data, KernelProblem, Without, tested_rows
+from .exact import KernelProblem
+from .problem import Without, tested_rows
 from .solution import Solution
 
 KERNEL_ELEMENTS = 1 << 23  # kernel entries computed at a time

@@ -22,7 +22,9 @@ from ..core.dual import DualNorm
 from ..core.holdout import Deletion, Fitted, Path, Removal
 from ..core.spectrum import spectrum_of_kernel
 from ..kernels import Kernel
-from .problem import Data, KernelProblem, Problem, Without, smoother_of, tested_rows
+from .data import Data
+from .exact import KernelProblem, smoother_of
+from .problem import Problem, Without, tested_rows
 from .solution import Solution
 
 PRECOMPUTED = Kernel("precomputed")

@@ -16,7 +16,8 @@ from ..core.holdout import Deletion, Fitted, Path
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import LandmarkMap, landmark_map
 from .confounded import ConfoundedProblem, confounded_problem
-from .problem import Data, Problem, Without
+from .data import Data
+from .problem import Problem, Without
 from .solution import Solution
 
 LINEAR = Kernel("linear")

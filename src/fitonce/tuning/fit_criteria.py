@@ -13,7 +13,8 @@ from ..core.arrays import Array, to_numpy
 from ..core.holdout import Path
 from ..core.jets import Jet
 from ..core.likelihood import CRITERIA, FitTerms
-from .problem import KernelProblem, Problem
+from .exact import KernelProblem
+from .problem import Problem
 
 
 def fit_losses(name: str, problem: Problem, path: Path) -> np.ndarray:

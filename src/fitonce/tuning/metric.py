@@ -34,13 +34,14 @@ from ..core.spectrum import row_blocks
 from ..distances import DistancesTo
 from ..kernels import Kernel, MetricKernels, central_gamma, projected, projection_of
 from ..radial import RADIAL
+from .best import Evaluated
 from .criterion import Criterion
 from .lattice import GammaLattice
 from .outputs import rule_of_fit
 from .problem import Problem
 from .sample import Sample
 from .search import Branch, Search, Trial
-from .tuner import Evaluated, Tuned, Tuner
+from .tuner import Tuned, Tuner
 from .walk import search
 
 Split = tuple[np.ndarray, np.ndarray]  # numbers of rows that train, and of those that are tested

@@ -6,25 +6,19 @@ other labels are another `Problem` with the same smoother.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..core.arrays import (
     Array,
-    NotPositiveDefiniteError,
     asarray_like,
     namespace,
     take,
 )
-from ..core.columns import Columns
-from ..core.doubt import warn_constant
-from ..core.dual import DualNormWithBias
-from ..core.features import FeatureNorm
 from ..core.holdout import (
     Deletion,
     Fitted,
@@ -35,70 +29,10 @@ from ..core.holdout import (
     Targets,
     scatter_without,
 )
-from ..core.rows import block_rows, is_rows, on_host
-from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
-from ..core.ties import settled_sum
-from ..kernels import OVERFLOW, Kernel
-from ..landmarks.choice import Landmarks
-from ..landmarks.dropping import DroppedLandmarks
-from ..landmarks.features import LandmarkMap, landmark_map
-from ..rows.blocks import ArrayRows
-from .decompose import FitIntercept, decompose, decompose_at
-from .new_rows import kernel_smoothing
+from ..kernels import Kernel
+from .decompose import FitIntercept
 from .solution import Solution
-
-
-@dataclass(frozen=True)
-class Confounds:
-    """Columns C (n, q) to adjust for: removed from the features ("remove"), or used as unpenalized
-    predictors ("include").
-    """
-
-    C: Array
-    meaning: str
-
-    def rows(self, rows: np.ndarray) -> Confounds:
-        return Confounds(take(self.C, rows), self.meaning)
-
-
-@dataclass(frozen=True)
-class Data:
-    """The rows that train: features (or kernel), y as given, targets, weights and their roots.
-
-    `codes` are class indices and `classes` the labels they stand for, None for regression. Targets
-    that are processed in blocks are `columns`; `y` and `targets` have none then.
-    """
-
-    X: Any
-    y: np.ndarray
-    codes: np.ndarray | None
-    targets: np.ndarray
-    weights: np.ndarray | None
-    row_scale: Array | None
-    landmarks: Landmarks | None = None
-    block: np.ndarray | None = None  # of rows that are averaged, where they are
-    classes: np.ndarray | None = None
-    confounds: Confounds | None = None
-    columns: Columns | None = None
-
-    def rows(self, rows: np.ndarray) -> Data:
-        """Some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        row_scale = None if self.row_scale is None else take(self.row_scale, rows)
-        codes = None if self.codes is None else self.codes[rows]
-        X, y, targets = take(self.X, rows), self.y[rows], self.targets[rows]
-        columns = None if self.columns is None else self.columns.take(rows)
-        confounds = None if self.confounds is None else self.confounds.rows(rows)
-        given = X, y, codes, targets, weights, row_scale
-        return Data(*given, classes=self.classes, confounds=confounds, columns=columns)
-
-    def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
-        return replace(self, y=y, codes=codes, targets=targets)
-
-    @property
-    def total_weight(self) -> float:
-        return float(self.X.shape[0]) if self.weights is None else float(self.weights.sum())
 
 
 @dataclass(frozen=True)
@@ -270,174 +204,6 @@ def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
     """The rows tested by all deletions one after the other, and which deletion tests each."""
     rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
     return rows, np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
-
-
-@dataclass(frozen=True)
-class KernelProblem(Problem):
-    """The exact model: a sum of kernels at all rows."""
-
-    smoother: KernelSmoother
-
-    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        Y, dual = fitted.Y, self.smoother.dual_coef(fitted, mu)
-        xp = namespace(Y)
-        dual_coef = self._scaled(dual)
-        coef = None
-        if (
-            self.kernel.linear and with_coef
-        ):  # what lies outside the range of X adds rounding only, over μ
-            coef = self._coef(self._scaled(self.smoother.inside(Y, dual, mu)))
-        if self.fit_intercept == "penalized":
-            intercept = xp.sum(dual_coef, axis=0)
-        elif isinstance(self.smoother, DualNormWithBias):
-            intercept = self.smoother.bias(Y, dual, mu)
-        elif not self.fit_intercept:
-            intercept = xp.zeros_like(dual_coef[0, :])
-        elif coef is not None:
-            w = self.row_weights
-            mean = xp.sum(w * self.unscale(Y), axis=0) / xp.sum(w)
-            intercept = mean - self._mean_row @ coef
-        else:
-            norm = xp.sqrt(xp.sum(self.row_weights))
-            beta = self.smoother.bias_coef(Y, dual)[0, :]
-            size = self.smoother.bias_size(Y, dual)[0, :]
-            intercept = settled_sum(beta, size) / norm
-            if self.smoother.offset:
-                intercept = intercept - self.smoother.offset * xp.sum(dual_coef, axis=0)
-        return Solution(dual_coef, intercept, coef, self.centred)
-
-    @property
-    def centred(self) -> bool:
-        """Whether dual coefficients add up to zero, so that the kernel is known up to a constant
-        of each row.
-        """
-        return self.fit_intercept is True and self.smoother.centres
-
-    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
-        return kernel_smoothing(self, X, mu, excess)
-
-    def covariance(self, X: Array, mu: float) -> Smoothing:
-        """The same with τ (m, m) of every two new rows."""
-        return kernel_smoothing(self, X, mu, excess=True, matrix=True)
-
-    def _scaled(self, dual: Array) -> Array:
-        return dual if self.row_scale is None else self.row_scale * dual
-
-    @cached_property
-    def _mean_row(self) -> Array:
-        """The weighted mean of the training rows."""
-        w = self.row_weights[:, 0]
-        return (self.X.T @ w) / namespace(w).sum(w)
-
-    def _coef(self, dual_coef: Array) -> Array:
-        """Xᵀ dual_coef, X minus its mean where the kernel was made so: a free bias makes that the
-        same model.
-        """
-        if not self.centred:
-            return self.X.T @ dual_coef
-        if sp.issparse(self.X):
-            return self.X.T @ dual_coef - np.outer(self._mean_row, np.sum(dual_coef, axis=0))
-        return (self.X - self._mean_row).T @ dual_coef
-
-
-def smoother_of(
-    data: Data,
-    kernel: Kernel,
-    penalty: str,
-    fit_intercept: FitIntercept,
-    mu: float | None,
-    free: Array | None = None,
-    whole: Callable[[], KernelSmoother] | None = None,
-) -> KernelSmoother:
-    """The decomposition of the rows, with more columns free of a penalty than the bias if given."""
-    recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
-    try:
-        if mu is None:
-            return decompose(*recipe, free)
-        return decompose_at(*recipe, mu, free, whole)
-    except NotPositiveDefiniteError as error:
-        raise NotPositiveDefiniteError(
-            "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
-            'definite. Use a larger alpha, or penalty="dual", which does not need this.'
-        ) from error
-
-
-def exact_problem(
-    data: Data,
-    kernel: Kernel,
-    penalty: str,
-    fit_intercept: FitIntercept,
-    mu: float | None,
-    whole: Callable[[], KernelSmoother] | None = None,
-) -> KernelProblem:
-    """The problem of all rows, for any mu or for the given one only; with `whole`, for that one
-    first. A precomputed kernel in X is overwritten.
-    """
-    smoother = smoother_of(data, kernel, penalty, fit_intercept, mu, whole=whole)
-    Y = asarray_like(data.targets, smoother.Q0)
-    X = None if kernel.precomputed else data.X
-    projected = smoother.project(Y if data.row_scale is None else data.row_scale * Y)
-    return KernelProblem(kernel, X, smoother, data.row_scale, fit_intercept, Y, projected)
-
-
-@dataclass(frozen=True)
-class LandmarkProblem(Problem):
-    """The same on features of landmarks, which stand in `X`; rows are read block by block."""
-
-    smoother: FeatureNorm
-    features: LandmarkMap
-
-    @property
-    def left_out(self) -> float:
-        """Eigenvalues of K_mm, n/m times as large in the sums over rows."""
-        return self.features.left_out * self.n_samples / int(self.X.shape[0])
-
-    def squared_errors(self, alphas: np.ndarray) -> np.ndarray | None:
-        if not self.smoother.data.remote or self.smoother.dropping is not None:
-            return None
-        t = int(self.projected.Y.shape[1])
-        total = t * self.smoother.solved.moments.weight
-        return self.smoother.squared_errors(self.projected, alphas) / total
-
-    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
-        return self.smoother.smoothing(X, mu)
-
-    def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """α = N w and the bias ȳ - z̄·w, from coefficients w of features minus their center."""
-        solved = self.smoother.solved
-        coef = self.smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
-        mean_Y = self.smoother.mean_Y(fitted.Y)
-        return Solution(*self.features.model(solved.W @ coef, mean_Y, solved.mean_Z))
-
-    def features_of(self, rows: np.ndarray) -> Any:
-        return self.smoother.data.take(rows)
-
-
-def landmark_problem(
-    data: Data, kernel: Kernel, penalty: str, fit_intercept: FitIntercept, dropping: bool
-) -> LandmarkProblem:
-    """The problem on features of landmarks, for any mu. Cost: one pass over the rows, O(n m²), and
-    an eigh of m×m.
-    """
-    assert data.landmarks is not None
-    landmarks = data.landmarks
-    features = landmark_map(kernel, landmarks.points, penalty, fit_intercept)
-    step = block_rows(int(features.M.shape[1]), host=on_host(data.X))
-    rows = data.X.with_step(step) if is_rows(data.X) else ArrayRows(data.X, step)
-    Y = asarray_like(data.targets, rows.like)
-    scaled = Y if data.row_scale is None else data.row_scale * Y
-    dropped = None
-    if dropping:
-        dropped = DroppedLandmarks(landmarks.rows, features.coordinates, features.eigenvectors)
-    smoother, projected = FeatureNorm.of(
-        rows, features, data.row_scale, fit_intercept is True, scaled, dropped
-    )
-    if not np.isfinite(smoother.trace):
-        raise ValueError(OVERFLOW)
-    if smoother.trace == 0.0:
-        warn_constant()
-    common = data.row_scale, fit_intercept, Y, projected, features
-    return LandmarkProblem(kernel, landmarks.points, smoother, *common)
 
 
 @dataclass(frozen=True)

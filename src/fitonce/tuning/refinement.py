@@ -15,10 +15,12 @@ from ..core.arrays import Array, namespace
 from ..core.jets import Jet
 from ..kernels import Kernel
 from ..radial import RADIAL
+from .data import Data
+from .exact import KernelProblem
 from .fit_criteria import fit_jet
 from .gradient import KernelObjective, LossAndSlope
 from .newton import NewtonStep, newton
-from .problem import Data, KernelProblem, Problem
+from .problem import Problem
 from .search import Search, Trial
 from .tuner import Parameters, Tuned, Tuner
 

@@ -17,7 +17,7 @@ import numpy as np
 from ..core.arrays import asarray_like, namespace, to_numpy
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
-from .problem import Data
+from .data import Data
 
 SAMPLED_FROM = 1000  # rows; below, every kernel is tried on all of them
 SAMPLE = 1000  # rows that are enough to begin with, unless that is below a third of all

@@ -13,9 +13,9 @@ from ..kernels import PARAMETERS, Kernel, central_gamma, projected, scale_gamma
 from ..radial import EUCLIDEAN, RADIAL
 from ..sums import SumPlan
 from .criterion import Criterion
+from .data import Data
 from .decompose import FitIntercept
 from .lattice import GammaLattice
-from .problem import Data
 from .search import Branch
 
 TUNED_VALUES: dict[str, tuple[Any, ...]] = {

@@ -7,51 +7,41 @@ cross-validation, permutations with tuning and the command line all use it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from ..core.arrays import NotPositiveDefiniteError, to_numpy
 from ..core.criteria import ANYWHERE, HeldOutScores
-from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
+from ..core.doubt import doubts_once
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout, size_of_scores
 from ..core.smoothers import KernelSmoother
 from ..core.ties import settled_outputs
 from .averages import averaged_problem
+from .best import Best, Evaluated, Watch
 from .confounded import confounded_problem
 from .confounded_landmarks import confounded_landmarks
 from .costs import alphas_at_once, check_fits
+from .data import Data
+from .exact import KernelProblem, exact_problem
 from .fit_criteria import fit_losses
-from .lattice import GammaLattice, alpha_lattice
-from .problem import Data, KernelProblem, Problem, exact_problem, landmark_problem
+from .lattice import alpha_lattice
+from .on_landmarks import landmark_problem
+from .problem import Problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Branch, Evaluate, Search, TargetTrial, Trial, described
+from .search import Branch, Evaluate, Search, TargetTrial, Trial
 from .specification import Specification
 from .targets import TargetLosses
 from .walk import Stages, search
 from .weights import search_sum
 
-KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
 FACTORED_FROM = 1000  # rows: below, eigenvectors for all alphas cost less than a tenth of a second
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
-HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
 Parameters = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Watch:
-    """Who is told of the search: a context for each step of it, a function for each trial, and one
-    that may look at its decomposition, where that is in this process.
-    """
-
-    task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
-    tried: Callable[[Trial], None] = lambda trial: None
-    evaluated: Callable[[Evaluated], None] = lambda evaluated: None
 
 
 @dataclass(frozen=True)
@@ -65,15 +55,6 @@ class Tuned:
     problem: Problem
     path: Path | None = None
     refinement: Any = None
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """A trial with what was made for it."""
-
-    trial: Trial
-    problem: Problem | None
-    path: Path | None
 
 
 @dataclass(frozen=True)
@@ -323,7 +304,7 @@ class Tuner:
         branches, sample = self.branches(), self.sample()
         alone = len(branches) == 1 and branches[0].lattice is None
         several = not alone and effective_n_jobs(n_jobs) > 1
-        best = _Best(self, Watch() if watch is None else watch, n_jobs if several else None)
+        best = Best(self, Watch() if watch is None else watch, n_jobs if several else None)
         evaluate = best.side_by_side if several else best.one_by_one
         stages = None
         if sample is not None:
@@ -339,129 +320,3 @@ def _of_all_targets(
 ) -> Trial:
     """One alpha for all targets: the mean of their losses (m, t)."""
     return Trial(parameters, alphas, losses.mean(axis=1), sampled)
-
-
-def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
-    """A trial for another process or thread, and its doubts: its decomposition stays there."""
-    with doubts_held_back() as doubts:
-        return tuner.evaluate(parameters).trial, doubts
-
-
-class _Best:
-    """Trials one after the other, with the decomposition of the best so far kept beside them; or
-    side by side in `n_jobs` processes.
-    """
-
-    def __init__(self, tuner: Tuner, watch: Watch, n_jobs: int | None) -> None:
-        self.tuner, self.watch, self.n_jobs = tuner, watch, n_jobs
-        self.kept: Evaluated | None = None
-
-    def one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
-        return [self._evaluate(parameters) for parameters in several]
-
-    def side_by_side(self, several: Sequence[Parameters]) -> list[Trial]:
-        return self._in_processes(self.tuner, several)
-
-    def of_sample(self, sample: Tuner) -> Evaluate:
-        """Trials on a sample; their decompositions are not kept."""
-
-        def evaluate(several: Sequence[Parameters]) -> list[Trial]:
-            if self.n_jobs is not None:
-                return self._in_processes(sample, several)
-            return [self._watched(sample.evaluate, parameters).trial for parameters in several]
-
-        return evaluate
-
-    def probe(self, parameters: Parameters, alpha: float) -> Trial:
-        if not self.tuner.factors(parameters):
-            return self._evaluate(parameters)
-        return self._better(self._watched(lambda at: self.tuner.evaluate_at(at, alpha), parameters))
-
-    def _in_processes(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
-        jobs = (delayed(_trial_alone)(tuner, parameters) for parameters in several)
-        found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=self.n_jobs)(jobs)
-        for trial, doubts in found:
-            for doubt in doubts:
-                warn_numerical(doubt)
-            self.watch.tried(trial)
-        return [trial for trial, _ in found]
-
-    def _evaluate(self, parameters: Parameters) -> Trial:
-        data, kept = self.tuner.data, self.kept
-        if kept is not None and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None:
-            self.kept = Evaluated(kept.trial, None, None)
-        return self._better(self._watched(self.tuner.evaluate, parameters))
-
-    def _watched(
-        self, evaluate: Callable[[Parameters], Evaluated], parameters: Parameters
-    ) -> Evaluated:
-        with self.watch.task(_name(parameters)):
-            evaluated = evaluate(parameters)
-        self.watch.tried(evaluated.trial)
-        self.watch.evaluated(evaluated)
-        return evaluated
-
-    def _better(self, evaluated: Evaluated) -> Trial:
-        """The trial; its decomposition is kept if it is the best one so far.
-
-        All alphas of a kernel take the place of those that were probed there: both have the same
-        losses, but for rounding.
-        """
-        trial, best = evaluated.trial, None if self.kept is None else self.kept.trial
-        if best is None or _covers(trial, best) or Search([best, trial]).winner is trial:
-            self.kept = evaluated
-        return trial
-
-    def of(self, winner: Trial) -> tuple[Problem, Path | None]:
-        kept = self.kept
-        if kept is None or kept.problem is None or kept.trial is not winner:
-            return self.tuner.decomposed(winner.parameters), None
-        return kept.problem, kept.path
-
-
-def _covers(trial: Trial, probed: Trial) -> bool:
-    return trial.parameters == probed.parameters and len(trial.alphas) > len(probed.alphas)
-
-
-def _name(parameters: Mapping[str, Any]) -> str:
-    return described({n: v for n, v in parameters.items() if n != "penalty"}) or "decompose"
-
-
-def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
-    """Warn if the criterion still decreases at the end of the range that was tried."""
-    winner = tuned.winner
-    edge = None if isinstance(winner, TargetTrial) else winner.falling_edge
-    if specification.alphas is None and edge is not None:
-        if edge == "upper":
-            reason = (
-                "larger values give a constant model; this kernel finds no effect in these data"
-            )
-        elif tuned.problem.smoother.lower_bound > 0:
-            reason = 'this indefinite kernel does not allow smaller values; penalty="dual" does'
-        elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
-            reason = (
-                "smaller values are below double precision; the targets seem to have little noise, "
-                "or the kernel is very smooth"
-            )
-        else:
-            reason = (
-                "smaller values are below double precision; the features may not predict the "
-                "targets"
-            )
-        warn_numerical(
-            f"the best alpha, {winner.alpha:.3g}, is at the {edge} end of the range tried: "
-            f"{reason}."
-        )
-    tried = [
-        trial.parameters["gamma"]
-        for trial in tuned.found.trials
-        if np.ndim(trial.parameters.get("gamma", [])) == 0
-        and trial.parameters.get("kernel") == winner.parameters.get("kernel")
-    ]
-    gamma = winner.parameters.get("gamma", np.nan)
-    at_the_end = np.ndim(gamma) == 0 and bool(tried) and gamma in (min(tried), max(tried))
-    reach = GammaLattice.limit + GammaLattice.reach
-    if at_the_end and np.log2(max(tried) / min(tried)) >= reach:  # extended as far as it goes
-        smooth = "such a smooth kernel is nearly linear: try kernel='linear'"
-        advice = smooth if gamma == min(tried) else "scale the features, or set gamma"
-        warn_numerical(f"the best gamma, {gamma:.3g}, is at the end of the range tried; {advice}.")

@@ -30,9 +30,9 @@ from ..core.rows import dense_like
 from ..core.smoothers import FunctionNormAt
 from ..radial import EUCLIDEAN, RADIAL
 from ..sums import GAMMA, WEIGHTS, Member, SumPlan, variance_of
+from .data import Data
 from .decompose import FitIntercept, bias_basis
 from .gradient import IMPASSABLE, fold_gradient
-from .problem import Data
 from .search import Evaluate, Parameters, Search, Trial
 from .walk import Stages
 
