@@ -97,6 +97,7 @@ def torus(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 # ---- every script --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_quick_mode_runs_and_names_its_script(name, quick, capsys):
     found = quick(name)

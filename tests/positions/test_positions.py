@@ -118,13 +118,13 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         2,
         {"cv": StratifiedKFold(3), "permute": "within-folds"},
     ),
-    "tuned, defaults": (LeastSquaresSVC(), 2, {"cv": KFold(3), "n_permutations": 3}),
+    "tuned, defaults": (LeastSquaresSVC(), 2, {"cv": KFold(2), "n_permutations": 3}),
     "tuned, resplit": (
         KernelFisherDiscriminant("linear"),
         2,
         {"cv": 3, "n_permutations": 3, "permute": "resplit"},
     ),
-    "pipeline": (make_pipeline(StandardScaler(), LINEAR), 2, {"cv": KFold(3)}),
+    "pipeline": (make_pipeline(StandardScaler(), LINEAR), 2, {"cv": KFold(3), "n_permutations": 6}),
     "pipeline, probabilities": (
         make_pipeline(StandardScaler(), LINEAR),
         2,
