@@ -91,12 +91,16 @@ def inverse_temperatures(scores: np.ndarray, labels: np.ndarray, weights: np.nda
     targets = soft_targets(labels, weights, n_classes).T[:, None, :]
     targets = _of_present(targets, centred, axis=0)
     constant = np.sum(targets * finite, axis=0) @ weight
+    left_out = 0.0
+    if n_classes == 2:  # the better one's score is 0, exp(0) = 1: the other says everything
+        centred, finite = (np.min(part, axis=0, keepdims=True) for part in (centred, finite))
+        left_out = 1.0
 
     def derivatives(log_beta: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Slope and curvature of some candidates, with their β at those values."""
         scores, values = centred[:, which], finite[:, which]
         p = np.exp(np.exp(log_beta)[:, None] * scores)
-        p /= np.sum(p, axis=0)
+        p /= left_out + np.sum(p, axis=0)
         mean = np.sum(p * values, axis=0)
         spread = np.sum(p * values**2, axis=0) - mean**2
         return mean @ weight - constant[which], np.exp(log_beta) * (spread @ weight)

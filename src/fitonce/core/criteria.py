@@ -72,11 +72,16 @@ class HeldOutScores:
             return np.asarray(output[:, 1] - output[:, 0])
         return np.asarray(output[:, 0] if output.shape[1] == 1 else output)
 
+    @property
+    def inverse_temperatures(self) -> np.ndarray:
+        """The best β (m,) of every candidate."""
+        decision, labels = self.classes
+        return inverse_temperatures(decision, labels, self.weights)
+
     def probabilities(self) -> np.ndarray:
         """Class probabilities (m, k, c) of every candidate, at its own best temperature."""
-        decision, labels = self.classes
-        beta = inverse_temperatures(decision, labels, self.weights)
-        p = scipy.special.softmax(beta[:, None, None] * decision, axis=2)
+        decision, _ = self.classes
+        p = scipy.special.softmax(self.inverse_temperatures[:, None, None] * decision, axis=2)
         return mixed(p, least_probability(self.weights, decision.shape[2]))
 
     @property
@@ -209,8 +214,12 @@ def _weighted_auc(score: np.ndarray, positive: np.ndarray, weights: np.ndarray) 
 
 def log_loss(scores: HeldOutScores) -> np.ndarray:
     """Log-loss of the held-out class probabilities at their own best temperature."""
-    _, labels = scores.classes
-    return scores.mean(-np.log(scores.probabilities()[:, np.arange(len(labels)), labels]))
+    decision, labels = scores.classes
+    if decision.shape[2] > 2:
+        return scores.mean(-np.log(scores.probabilities()[:, np.arange(len(labels)), labels]))
+    own = scipy.special.expit(scores.inverse_temperatures[:, None] * margins(scores)[0])
+    floor = least_probability(scores.weights, 2)
+    return scores.mean(-np.log(floor + (1.0 - 2.0 * floor) * own))
 
 
 def brier(scores: HeldOutScores) -> np.ndarray:
