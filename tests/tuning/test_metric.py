@@ -156,7 +156,7 @@ def literal(estimator, X, y, power, rounds):
 
 def nearby(estimator, Z, y, centre):
     from fitonce.tuning.lattice import GammaLattice
-    from fitonce.tuning.search import Trial, search_gamma
+    from fitonce.tuning.search import Trial, coarse_gammas, finer_gammas
 
     fits = {}
 
@@ -169,7 +169,9 @@ def nearby(estimator, Z, y, centre):
             trials.append(Trial(parameters, np.array([fit.alpha_]), -loss))
         return trials
 
-    trials = search_gamma(evaluate, {}, GammaLattice(centre, 2))
+    lattice = GammaLattice(centre, 2)
+    first = coarse_gammas(evaluate, {}, lattice)
+    trials = finer_gammas(evaluate, {}, lattice, first)
     return fits[min(trials, key=lambda t: (t.loss, t.parameters["gamma"])).parameters["gamma"]]
 
 

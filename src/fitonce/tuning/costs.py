@@ -122,8 +122,9 @@ class SearchProgress:
 
     def __init__(self, verbose: int, tuner: Any) -> None:
         branches, sample = tuner.branches(), tuner.sample()
-        trials = sum(1 if b.lattice is None else len(b.lattice.first()) + 2 for b in branches)
-        kernels = len({branch.kernel for branch in branches})  # most go no further than the sample
+        first = sum(1 if b.lattice is None else len(b.lattice.first()) for b in branches)
+        kernels = len({branch.kernel for branch in branches})  # most go no further than these
+        trials = first + 2 * sum(b.lattice is not None for b in branches) // kernels
         self.verbose, self.expected, self.whole = verbose, trials, 1.0 * trials
         self.sampled = 0 if sample is None else sample.data.X.shape[0]
         if self.sampled:  # then one or two decompositions of all rows, and some factorizations

@@ -188,19 +188,22 @@ Evaluate = Callable[
 ]  # several at once, so that they can be tried side by side
 
 
-def search_gamma(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
-    """The lattice of gammas from coarse to fine.
+def coarse_gammas(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
+    """The first gammas of the lattice: one decomposition each, seven of them."""
+    return evaluate([{**other, "gamma": gamma} for gamma in lattice.first()])
 
-    Cost: one decomposition per trial; seven, two around the best, and one for each step beyond an
-    edge that pays.
-    """
+
+def finer_gammas(
+    evaluate: Evaluate, other: Parameters, lattice: GammaLattice, coarse: list[Trial]
+) -> list[Trial]:
+    """The first gammas, those beyond an edge while that pays, and the two neighbors of the best."""
 
     def attempt(gammas: Sequence[float]) -> dict[float, Trial]:
         return dict(
             zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True)
         )
 
-    trials = attempt(lattice.first())
+    trials = {trial.parameters["gamma"]: trial for trial in coarse}
 
     def best() -> Trial:
         return Search(list(trials.values())).winner

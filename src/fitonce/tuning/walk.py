@@ -10,7 +10,9 @@ powers of two as the best alpha has shifted here between the sample and all rows
 so close to the best that another alpha could make the difference, neighboring alphas are tried as
 well.
 
-If kernels are compared, those that are clearly worse than the best on the sample are dropped.
+If kernels are compared, those that are clearly worse than the best on the sample are dropped; with
+few rows, those that are clearly worse at the first gammas of their lattice are not tried at finer
+ones.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from .lattice import GammaLattice
-from .search import TIE, Branch, Evaluate, Parameters, Search, Trial, search_gamma
+from .search import TIE, Branch, Evaluate, Parameters, Search, Trial, coarse_gammas, finer_gammas
 
 CLOSE = 1e-2  # relative; kernels whose loss on the sample is within this of the best go on
+PROMISING = 0.1  # the same after the first gammas on all rows: finer ones gain less
 NEAR = 1e-2  # relative; beyond this no other alpha is expected to make up for a difference
 
 
@@ -39,15 +42,20 @@ class Stages:
 
 
 def search(evaluate: Evaluate, branches: Sequence[Branch], stages: Stages | None = None) -> Search:
-    """Try every branch with its gammas: the lattice on all rows or, in stages, the lattice on a
-    sample and a walk on all rows, with those kernels that do well on the sample.
+    """Try every branch with its gammas: the lattice on all rows, finely with those kernels that do
+    well on its first gammas; or, in stages, the lattice on a sample and a walk on all rows, with
+    those kernels that do well on the sample.
     """
-    if stages is None:
-        tried = [_on_all_rows(evaluate, branch) for branch in branches]
-        return Search([trial for trials in tried for trial in trials])
-    sampled = [_on_sample(stages, branch, len(branches) > 1) for branch in branches]
-    promising = _promising(branches, sampled)
     trials: list[Trial] = []
+    if stages is None:
+        coarse = [_coarsely(evaluate, branch) for branch in branches]
+        promising = _promising(branches, coarse, PROMISING)
+        for branch, first in zip(branches, coarse, strict=True):
+            finer = branch.lattice is not None and branch.kernel in promising
+            trials += _finely(evaluate, branch, first) if finer else first
+        return Search(trials)
+    sampled = [_on_sample(stages, branch, len(branches) > 1) for branch in branches]
+    promising = _promising(branches, sampled, CLOSE)
     for branch, before in zip(branches, sampled, strict=True):
         trials += before or []
         if branch.kernel in promising:
@@ -56,9 +64,19 @@ def search(evaluate: Evaluate, branches: Sequence[Branch], stages: Stages | None
 
 
 def _on_all_rows(evaluate: Evaluate, branch: Branch) -> list[Trial]:
+    first = _coarsely(evaluate, branch)
+    return first if branch.lattice is None else _finely(evaluate, branch, first)
+
+
+def _coarsely(evaluate: Evaluate, branch: Branch) -> list[Trial]:
     if branch.lattice is None:
         return evaluate([branch.other])
-    return search_gamma(evaluate, branch.other, branch.lattice)
+    return coarse_gammas(evaluate, branch.other, branch.lattice)
+
+
+def _finely(evaluate: Evaluate, branch: Branch, first: list[Trial]) -> list[Trial]:
+    assert branch.lattice is not None
+    return finer_gammas(evaluate, branch.other, branch.lattice, first)
 
 
 def _on_sample(stages: Stages, branch: Branch, compared: bool) -> list[Trial] | None:
@@ -73,16 +91,18 @@ def _on_sample(stages: Stages, branch: Branch, compared: bool) -> list[Trial] | 
         return None
 
 
-def _promising(branches: Sequence[Branch], sampled: Sequence[list[Trial] | None]) -> set[Any]:
-    """Of several kernels those that go on: the best on the sample and any that come close, and
-    those that it cannot judge.
+def _promising(
+    branches: Sequence[Branch], tried: Sequence[list[Trial] | None], share: float
+) -> set[Any]:
+    """Of several kernels those that go on: the best so far, any whose loss is larger by no more
+    than a share, and those that a sample cannot judge.
     """
     best: dict[Any, float] = {}
-    for branch, trials in zip(branches, sampled, strict=True):
+    for branch, trials in zip(branches, tried, strict=True):
         loss = -np.inf if trials is None else Search(trials).winner.loss
         best[branch.kernel] = min(loss, best.get(branch.kernel, np.inf))
     least = min(loss for loss in [*best.values(), np.inf] if loss > -np.inf)
-    close = least + CLOSE * abs(least)
+    close = least + share * abs(least)
     return {kernel for kernel, loss in best.items() if loss <= close}
 
 
