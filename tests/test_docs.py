@@ -82,6 +82,7 @@ def run_doctest(block: Block, namespace: dict[str, Any], page: Path) -> None:
     assert not result.failed, "".join(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -17,6 +17,7 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 HERE = {"gpu"}  # it takes the CPU where there is no GPU
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "example", [path for path in EXAMPLES if path.stem in HERE], ids=lambda path: path.stem
 )

@@ -68,6 +68,7 @@ in_a_terminal({"NO_COLOR": "1"})
 """
 
 
+@pytest.mark.slow
 def test_no_color_is_respected(folder):
     pytest.importorskip("pty")
     environment = {**os.environ, "TERM": "xterm-256color", "OMP_NUM_THREADS": "1"}
@@ -87,6 +88,7 @@ def test_no_color_is_respected(folder):
         assert "accuracy" in text and bool(colours) == colour
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_nothing_half_written(folder):
     before = sorted(os.listdir())
     process = start("fit", "good.csv", "-t", "label", "--repeats", 500, "--no-page")

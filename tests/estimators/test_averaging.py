@@ -530,6 +530,7 @@ try:
             for kind in ("dense", "sparse")
         }
 
+    @pytest.mark.slow
     @with_checks(INSTANCES, expected_failures)
     def test_estimator_check(estimator, check):
         check(estimator)

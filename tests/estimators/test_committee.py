@@ -78,6 +78,7 @@ def numbers() -> tuple[np.ndarray, np.ndarray]:
     return 10.0 * X[:60], y[:60]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("c", "calibration"), [(2, "temperature"), (3, "temperature"), (3, "sigmoid"), (2, "isotonic")]
 )
@@ -404,6 +405,7 @@ def test_refusals(model: Any, error: type[Exception], match: str) -> None:
         model.fit(*classes(2))
 
 
+@pytest.mark.slow
 @with_checks(
     [
         KernelCommitteeClassifier(

@@ -24,16 +24,20 @@ ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 PENALTIES = ("function", "dual")
 
 
-def instances() -> list:
-    """Every estimator with its defaults, on features and on a kernel matrix that is given.
-
-    The other kernels, norms and settings once each, several of them together; what they do to the
-    numbers is asked in test_estimators.py, kernel by kernel.
-    """
+def plain() -> list:
+    """Every estimator with its defaults, on features and on a kernel matrix that is given."""
     return [
         *(E() for E in ESTIMATORS),
         *(E(kernel="precomputed") for E in ESTIMATORS[:2]),
         KernelRidge(kernel="precomputed", penalty="dual"),
+    ]
+
+
+def with_settings() -> list:
+    """The other kernels, norms and settings once each, several of them together; what they do to
+    the numbers is asked in test_estimators.py, kernel by kernel.
+    """
+    return [
         KernelFisherDiscriminant("linear"),
         LeastSquaresSVC("linear", penalty="dual"),
         KernelRidge(kernel="linear"),
@@ -69,8 +73,14 @@ def expected_failures(estimator) -> dict[str, str]:
     }
 
 
-@with_checks(instances(), expected_failures)
+@with_checks(plain(), expected_failures)
 def test_estimator_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@with_checks(with_settings(), expected_failures)
+def test_estimator_check_with_settings(estimator, check):
     check(estimator)
 
 

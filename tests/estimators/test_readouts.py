@@ -194,6 +194,7 @@ def test_sums_over_blocks_have_no_softmax() -> None:
         Accumulation(model, landmarks=classes(3)[0][:5], classes=["a", "b", "c"])
 
 
+@pytest.mark.slow
 @with_checks(
     [
         # calibration leaves out one of two equal rows, but a row of weight two as a whole

@@ -142,6 +142,7 @@ def test_a_failure_leaves_the_old_file(saved, monkeypatch):
     assert saved.read_bytes() == before and os.listdir(saved.parent) == ["model.skops"]
 
 
+@pytest.mark.slow
 def test_a_limit_of_the_system_leaves_the_old_file(saved):
     """A real failure half-way through the write, by a limit on the size of files."""
     before = saved.read_bytes()

@@ -1027,6 +1027,7 @@ try:
             if drawn
         }
 
+    @pytest.mark.slow
     @with_checks(INSTANCES, expected_failures)
     def test_estimator_check(estimator, check):
         check(estimator)

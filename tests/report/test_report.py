@@ -331,6 +331,7 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
     ) and "influence" not in re.findall(r'id="(\w+)-figure_1"', page)
 
 
+@pytest.mark.slow
 def test_the_size_is_stated_and_bounded(tmp_path):
     X, y = make_classification(400, 20, n_informative=10, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y)
@@ -641,6 +642,7 @@ def test_a_committee_has_a_page(kind, tmp_path):
         write_report(tmp_path / "b.html", model, X[1:], y[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [

@@ -436,6 +436,7 @@ def test_the_advice_names_what_would_fit():
     assert "About" in text and "rows would fit" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "criterion"), [(0, "r2"), (2, "auto"), (2, "brier"), (5, "auto"), (5, "error")]
 )

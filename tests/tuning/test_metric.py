@@ -82,6 +82,7 @@ def test_forms_of_a_metric():
     np.testing.assert_allclose(metric_of(0 * G, Form(False, 1.0, 1)), 1.001 * np.eye(3))
 
 
+@pytest.mark.slow
 @every_estimator
 @pytest.mark.parametrize("metric", ["diagonal", "full"])
 def test_a_metric_finds_the_features_that_matter(estimator, metric, tmp_path):
@@ -109,6 +110,7 @@ def test_a_metric_finds_the_features_that_matter(estimator, metric, tmp_path):
     assert fitonce.cross_validate(fixed, X, y, cv=3).route.name == "one"
 
 
+@pytest.mark.slow
 @every_estimator
 def test_held_out_outputs_are_of_metrics_that_have_not_seen_the_row(estimator):
     """The folds written out: a fit of the training rows in the same form, learned there."""
@@ -297,6 +299,7 @@ def on_landmarks(estimator, settings, X, y, w, power, rounds):
     return model.fit(X, y, sample_weight=w)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_cross_validation_with_landmarks_and_a_metric(estimator):
     X, y = rows(estimator, 60, 3)
