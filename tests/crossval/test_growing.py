@@ -23,6 +23,15 @@ MODELS = [
     KernelFisherDiscriminant(**KERNEL, calibration=None),
     KernelFisherDiscriminant("laplacian", **KERNEL, calibration=None),
 ]
+CURVES = {  # in the first three, splits have the same first rows, and test different ones
+    "time series": TimeSeriesSplit(3),
+    "windows": [(np.arange(size), np.arange(79, 79 - size // 2, -1)) for size in (52, 20, 32, 44)],
+    "repeated rows": [
+        (np.r_[np.arange(20), np.arange(10)], np.arange(70, 80)),
+        (np.arange(20), np.arange(40, 45)),
+    ],
+    "folds": KFold(4, shuffle=True, random_state=1),
+}
 
 
 def series(n=80, classes=3, seed=0):
@@ -95,10 +104,10 @@ def test_a_precomputed_kernel():
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_learning_curves_equal_refits(model, shuffle):
+@pytest.mark.parametrize("cv", CURVES.values(), ids=CURVES.keys())
+def test_learning_curves_equal_refits(model, cv, shuffle):
     X, y = data_for(model)
-    cv = KFold(4, shuffle=True, random_state=1)
-    what = {"cv": cv, "train_sizes": [0.2, 0.5, 1.0], "shuffle": shuffle, "random_state": 3}
+    what = {"cv": cv, "train_sizes": [0.3, 0.5, 1.0], "shuffle": shuffle, "random_state": 3}
     sizes, *scores = fitonce.learning_curve(model, X, y, **what)
     expected, *refitted = reference.learning_curve(model, X, y, **what)
     assert np.array_equal(sizes, expected)

@@ -76,9 +76,9 @@ class Decomposed:
         smoother = self.problem.smoother
         return not repeated and smoother.can_leave_out(len(deleted)) and self._fits(train)
 
-    def follow(self, setup: Callable[[], Setup], orders: list[np.ndarray]) -> None:
-        """Announce that training sets are the first rows of these orders: one Cholesky factor
-        serves each order.
+    def follow(self, setup: Callable[[], Setup], trains: list[np.ndarray]) -> None:
+        """Announce that training sets are the first rows of these: one Cholesky factor serves
+        each of them.
 
         `setup` makes another setup of the same estimator and rows, whose kernel matrix is
         overwritten. Only for the exact model with the function norm: with few features, rows can
@@ -86,7 +86,7 @@ class Decomposed:
         rows. Not available with confounds.
         """
         if self.problem.smoother.expands and self.setup.data.confounds is None:
-            self.windows = WindowModels(self.problem, lambda: setup().tuner(), orders, self.mu)
+            self.windows = WindowModels(self.problem, lambda: setup().tuner(), trains, self.mu)
 
     def model_of(self, train: np.ndarray) -> Model | None:
         """The model of some training rows in closed form: a function of rows and method."""

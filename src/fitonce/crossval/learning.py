@@ -55,7 +55,7 @@ def learning_curve(
     if plan.shared is not None and plan.shared.decomposed is not None:
         splits = _ordered(plan, groups, check_random_state(random_state) if shuffle else None)
         plan.cv.drawn, shuffle = splits, False
-        plan.shared.follow([np.concatenate(split) for split in splits])
+        plan.shared.follow([train for train, _ in splits])
     curve: tuple[np.ndarray, ...] = sklearn.model_selection.learning_curve(
         **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
         train_sizes=train_sizes,

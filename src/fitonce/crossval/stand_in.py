@@ -50,13 +50,11 @@ class Shared:
         given = self.X, self.y, sample_weight, self.confounds
         self.decomposed = Decomposed.of(self.estimator, *given)
 
-    def follow(self, orders: list[np.ndarray]) -> None:
-        """Announce that training sets are the first rows of these orders: see
-        `Decomposed.follow`.
-        """
+    def follow(self, trains: list[np.ndarray]) -> None:
+        """Announce that training sets are the first rows of these: see `Decomposed.follow`."""
         if self.decomposed is not None:
             given = clone(self.estimator), self.X, self.y, self.weights
-            self.decomposed.follow(lambda: setup_of(*given), orders)
+            self.decomposed.follow(lambda: setup_of(*given), trains)
 
     def relabelled(self, y: np.ndarray) -> Shared:
         """The same decomposition with other labels."""

@@ -20,17 +20,20 @@ from .tuner import Tuner
 
 
 class WindowModels:
-    """The models of the first rows of some orders; one order's factor is kept at a time.
+    """The models of the first rows of some training sets; one factor is kept at a time.
 
     `problem` holds the targets and weights of all rows, `tuner` makes what the kernel matrix is
-    made of once more, `orders` are numbers of rows, as many of them as are trained on or tested.
+    made of once more. Each training set without repeated rows gives an order of all rows: first
+    its own, then the others. So a factor predicts every row, whichever set it was made for.
     """
 
     def __init__(
-        self, problem: Problem, tuner: Callable[[], Tuner], orders: list[np.ndarray], mu: float
+        self, problem: Problem, tuner: Callable[[], Tuner], trains: list[np.ndarray], mu: float
     ) -> None:
         self.problem, self.mu = problem, mu
-        self.orders = [order for order in orders if len(np.unique(order)) == len(order)]
+        n = problem.n_samples
+        orders = (np.concatenate([train, complement(train, n)]) for train in trains)
+        self.orders = [order for order in orders if len(order) == n]
         self._tuner = tuner
         self._current: _Order | None = None
 
@@ -58,9 +61,7 @@ class WindowModels:
         K, Q0 = self._kernel
         factor = WindowFactor.of_kernel(square_block(K, order), take(Q0, order), self.mu)
         w = factor.project(take(self.problem.projected.Y, order))
-        place = np.full(self.problem.n_samples, -1)
-        place[order] = np.arange(len(order))
-        return _Order(order, place, factor, w)
+        return _Order(order, np.argsort(order), factor, w)
 
 
 @dataclass(frozen=True)
