@@ -1,4 +1,4 @@
-"""Several classes: the LDA rule, a softmax readout, models of every two classes, and committees.
+"""Several classes: the LDA rule, a softmax readout and committees.
 
 Test error in % and log-loss, means over splits, of tuned models on standardised features: three
 sets of scikit-learn and generators of classes that least squares has trouble with. "product" has
@@ -24,7 +24,6 @@ from fitonce import (
     KernelCommitteeClassifier,
     KernelFisherDiscriminant,
     LeastSquaresSVC,
-    PairwiseClassifier,
 )
 from fitonce.datasets import make_waveform3
 
@@ -34,8 +33,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "lda": KernelFisherDiscriminant,
     "softmax": lambda: KernelFisherDiscriminant(readout="softmax"),
     "one against rest": LeastSquaresSVC,
-    "pairs, LS-SVM": lambda: PairwiseClassifier(LeastSquaresSVC()),
-    "pairs, Fisher": lambda: PairwiseClassifier(KernelFisherDiscriminant()),
     "committee": KernelCommitteeClassifier,
 }
 

@@ -34,7 +34,6 @@ __all__ = [
     "ModelComparison",
     "NumericalWarning",
     "Optimism",
-    "PairwiseClassifier",
     "PermutationTest",
     "RefitWarning",
     "Route",

@@ -1,13 +1,11 @@
-"""Softmax regression on axes and pairwise coupling, against general optimisers and scikit-learn."""
+"""Softmax regression on discriminant axes, against scikit-learn."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.optimize
 from sklearn.linear_model import LogisticRegression
 
-from fitonce.core.coupling import coupled
 from fitonce.core.softmax import LinearScores, softmax_regression
 
 
@@ -55,33 +53,3 @@ def test_scores_and_projections_are_affine_in_each_other(c: int) -> None:
     theta = random.normal(size=(c, c))
     W, b = scores.corrected(0.7, theta)
     np.testing.assert_allclose(d @ W + b, 0.7 * d + Z @ theta[:-1] + theta[-1])
-
-
-@pytest.mark.parametrize("c", [2, 3, 5])
-def test_coupling_has_the_minimum_of_wu_lin_and_weng(c: int) -> None:
-    random = np.random.default_rng(c)
-    r = random.uniform(0.02, 0.98, (6, c, c))
-    r = np.triu(r, 1)
-    r = r + np.tril(1.0 - np.swapaxes(r, 1, 2), -1)
-
-    for found, own in zip(coupled(r), r, strict=True):
-
-        def loss(p: np.ndarray, own: np.ndarray = own) -> float:
-            apart = own.T * p[:, None] - own * p[None, :]
-            return float(np.sum(np.where(np.eye(c) == 1, 0.0, apart) ** 2))
-
-        best = scipy.optimize.minimize(
-            loss,
-            np.full(c, 1.0 / c),
-            bounds=[(0.0, 1.0)] * c,
-            constraints={"type": "eq", "fun": lambda p: p.sum() - 1.0},
-            options={"ftol": 1e-14},
-        )
-        assert loss(found) <= best.fun + 1e-9
-        np.testing.assert_allclose(found.sum(), 1.0)
-
-
-def test_coupling_gives_back_what_pairs_were_made_of() -> None:
-    p = np.random.default_rng(0).dirichlet(np.ones(4), 5)
-    r = p[:, :, None] / (p[:, :, None] + p[:, None, :])
-    np.testing.assert_allclose(coupled(r), p)

@@ -1,9 +1,8 @@
-"""The softmax readout and models of every two classes, against refits and scikit-learn."""
+"""The softmax readout, against refits and scikit-learn."""
 
 from __future__ import annotations
 
 import warnings
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,9 @@ from fitonce import (
     Accumulation,
     KernelFisherDiscriminant,
     LeastSquaresSVC,
-    PairwiseClassifier,
     RefitWarning,
 )
 from fitonce.core.calibration import class_scores, inverse_temperatures
-from fitonce.core.coupling import coupled
 from fitonce.core.softmax import softmax_regression
 from sklearn_checks import with_checks
 
@@ -51,10 +48,6 @@ MODELS = {
     "softmax": KernelFisherDiscriminant(gamma=0.3, alpha=[0.1, 1.0], readout="softmax"),
     "linear": KernelFisherDiscriminant("linear", alpha=0.1, readout="softmax", calibration=None),
     "cv": KernelFisherDiscriminant(gamma=0.3, alpha=0.5, readout="softmax", cv=4),
-    "pairs": PairwiseClassifier(LeastSquaresSVC(gamma=0.3, alpha=[0.1, 1.0])),
-    "fisher": PairwiseClassifier(
-        KernelFisherDiscriminant("linear", alpha=0.1, calibration="sigmoid")
-    ),
 }
 
 
@@ -107,34 +100,19 @@ def test_cross_val_predict_is_scikit_learns(name: str, method: str) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["linear", "pairs"])
-def test_permutations_are_scikit_learns_and_said(name: str) -> None:
+def test_permutations_are_scikit_learns_and_said() -> None:
     X, y = classes(3)
     options = {"cv": StratifiedKFold(3), "n_permutations": 3, "random_state": 0}
-    with pytest.warns(RefitWarning, match="readout|every two classes"):
-        ours = fitonce.permutation_test_score(MODELS[name], X, y, permute="resplit", **options)
-    theirs = plain.permutation_test_score(MODELS[name], X, y, **options)
+    with pytest.warns(RefitWarning, match="readout"):
+        ours = fitonce.permutation_test_score(MODELS["linear"], X, y, permute="resplit", **options)
+    theirs = plain.permutation_test_score(MODELS["linear"], X, y, **options)
     np.testing.assert_allclose(ours[0], theirs[0])
     np.testing.assert_allclose(ours[1], theirs[1])
-    with pytest.warns(RefitWarning, match="readout|every two classes"):
+    with pytest.warns(RefitWarning, match="readout"):
         fixed = fitonce.permutation_test_score(
-            MODELS[name], X, y, permute="within-folds", **options
+            MODELS["linear"], X, y, permute="within-folds", **options
         )
     np.testing.assert_allclose(fixed[0], theirs[0])
-
-
-def test_pairs_are_fits_on_their_own_rows() -> None:
-    X, y = classes(3)
-    model = clone(MODELS["pairs"]).fit(X, y)
-    r = np.zeros((len(y), 3, 3))
-    for (j, k), found in zip(combinations(range(3), 2), model.estimators_, strict=True):
-        rows = np.isin(y, model.classes_[[j, k]])
-        pair = clone(model.estimator).fit(X[rows], y[rows])
-        r[:, [k, j], [j, k]] = pair.predict_proba(X)[:, ::-1]
-        np.testing.assert_allclose(found.held_out_decision_[rows], pair.held_out_decision_)
-    np.testing.assert_allclose(model.predict_proba(X), coupled(r), rtol=1e-7)
-    assert np.isfinite(model.held_out_proba_).all()
-    assert model.verify(2).passed
 
 
 def test_a_class_in_the_middle_is_found() -> None:
@@ -143,14 +121,13 @@ def test_a_class_in_the_middle_is_found() -> None:
     linear = KernelFisherDiscriminant("linear", alpha=1e-3)
     lssvm = LeastSquaresSVC("linear", alpha=1e-3)
     assert np.mean(lssvm.fit(X, y).predict(X)[y == 1] == 1) < 0.1
-    for model in (linear.set_params(readout="softmax"), PairwiseClassifier(lssvm)):
+    for model in (linear.set_params(readout="softmax"), lssvm.set_params(kernel="rbf")):
         assert np.mean(model.fit(X, y).predict(X)[y == 1] == 1) > 0.8
 
 
-@pytest.mark.parametrize("name", ["softmax", "pairs"])
-def test_saved_models_predict_the_same(name: str, tmp_path: Path) -> None:
+def test_saved_models_predict_the_same(tmp_path: Path) -> None:
     X, y = classes(3)
-    model = clone(MODELS[name]).fit(X, y)
+    model = clone(MODELS["softmax"]).fit(X, y)
     again = fitonce.load(fitonce.save(model, tmp_path / "model.skops"))
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
@@ -166,11 +143,10 @@ def test_another_alpha_and_another_readout_leave_nothing_behind() -> None:
     assert model.verify(1).passed
 
 
-@pytest.mark.parametrize("name", ["softmax", "pairs"])
-def test_a_class_of_one_row_does_not_stop_them(name: str) -> None:
+def test_a_class_of_one_row_does_not_stop_it() -> None:
     X, y = classes(3)
     rows = np.r_[0, 7 : len(y)]
-    assert np.isfinite(clone(MODELS[name]).fit(X[rows], y[rows]).predict_proba(X)).all()
+    assert np.isfinite(clone(MODELS["softmax"]).fit(X[rows], y[rows]).predict_proba(X)).all()
 
 
 @pytest.mark.parametrize(
@@ -178,9 +154,6 @@ def test_a_class_of_one_row_does_not_stop_them(name: str) -> None:
     [
         (KernelFisherDiscriminant(readout="quadratic"), "readout"),
         (KernelFisherDiscriminant(readout="softmax", priors=[0.5, 0.3, 0.2]), "priors"),
-        (PairwiseClassifier(LeastSquaresSVC(calibration=None)), "probabilities"),
-        (PairwiseClassifier(LeastSquaresSVC(class_weight={"a": 2.0})), "sample_weight"),
-        (PairwiseClassifier(fitonce.KernelRidge()), "got KernelRidge"),
     ],
 )
 def test_refusals(model: Any, match: str) -> None:
@@ -197,8 +170,6 @@ def test_sums_over_blocks_have_no_softmax() -> None:
 @pytest.mark.slow
 @with_checks(
     [
-        # calibration leaves out one of two equal rows, but a row of weight two as a whole
-        PairwiseClassifier(KernelFisherDiscriminant(gamma=0.1, alpha=1.0, calibration=None)),
         KernelFisherDiscriminant(gamma=0.1, alpha=1.0, readout="softmax"),
     ]
 )

@@ -7,7 +7,6 @@ from .averaging import KernelAveraging
 from .choosing import TunedPipeline
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fisher import KernelFisherDiscriminant
-from .pairwise import PairwiseClassifier
 from .reduced import Subsampling
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
@@ -23,7 +22,6 @@ __all__ = [
     "KernelRidge",
     "LeastSquaresSVC",
     "NumericalWarning",
-    "PairwiseClassifier",
     "Subsampling",
     "TunedPipeline",
     "Verification",

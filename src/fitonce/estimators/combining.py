@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array
+from ..core.rows import is_rows
 from ..kernels import PARAMETERS
 from .base import KernelModel
 from .candidates import Candidate, Judging, candidates_of, fitted_candidate
-from .setup import Folds, Training, folds_of
-from .several import SeveralModels
+from .setup import Folds, Training, folds_of, training_of
+from .verification import Verification, worst_of
 
 DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
     {"kernel": "rbf"},
@@ -27,9 +28,36 @@ DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
 )
 
 
-class KernelCommittee(SeveralModels):
+class ForOneModel:
+    """A method that only single models have; using it raises an error that says so."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, model: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} has no {self.name}: {self.why}. Use a single model, such as one of "
+            "those that this estimator is made of."
+        )
+
+
+class KernelCommittee(BaseEstimator):
     """Base class of the committees; not for direct use."""
 
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
+    predict_interval = ForOneModel(
+        "the combination depends on every row, if only through the weights, so intervals from its "
+        "held-out residuals would have no guarantee"
+    )
+    predict_set = ForOneModel(
+        "the combination depends on every row, if only through the weights, so sets from its "
+        "held-out probabilities would have no guarantee"
+    )
+    influence = ForOneModel("influence needs the decomposition of a single model")
+    at = ForOneModel("each of its models has its own alpha")
     __fitonce_route__ = "members and their weights are chosen on each training set"
     takes: ClassVar[tuple[type, ...]] = ()  # allowed classes of members
     default: ClassVar[type] = KernelModel
@@ -93,6 +121,24 @@ class KernelCommittee(SeveralModels):
         }
         self._place = order
         return self
+
+    def _training(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, confounds: Any
+    ) -> Training:
+        """Validated rows, in memory and without confounds."""
+        name = type(self).__name__
+        if confounds is not None:
+            raise ValueError(
+                f"{name} does not support confounds: use a single estimator, such as "
+                "KernelFisherDiscriminant or KernelRidge, with confounds=, or leave them out."
+            )
+        training = training_of(clone(model), X, y, sample_weight, groups)
+        if is_rows(training.X):
+            raise ValueError(
+                f"{name} needs the rows in memory, got rows in files, blocks or Dask: load them "
+                "into memory, or use a single estimator with landmarks=."
+            )
+        return training
 
     @abstractmethod
     def _weigh(
@@ -181,8 +227,42 @@ class KernelCommittee(SeveralModels):
             total = total + w * output
         return total
 
-    def _models(self) -> list[Any]:
-        return self.members_
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
+        """Refit a few splits of every model literally, and compare with its closed-form held-out
+        outputs.
+
+        Parameters
+        ----------
+        n_refits : int, default=5
+            Number of splits (rows, for leave-one-out) to refit for each model.
+        X : array, optional
+            The training kernel matrix, for ``kernel="precomputed"``.
+        random_state : int, default=0
+            Seed for choosing the splits.
+
+        Returns
+        -------
+        Verification
+            The worst result of all models. What they learn on every training set, such as a metric,
+            was refitted anyway.
+        """
+        check_is_fitted(self)
+        each = [model.verify(n_refits, X=X, random_state=random_state) for model in self.members_]
+        return worst_of(each)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in `fit`."""
+        count: int = self.members_[0].n_features_in_
+        return count
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if `fit` was given a data frame."""
+        names: np.ndarray = self.members_[0].feature_names_in_
+        return names
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "members_")

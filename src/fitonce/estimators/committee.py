@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.calibration import calibrate, probabilities
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
 from .candidates import Candidate
@@ -19,10 +19,11 @@ from .fisher import KernelFisherDiscriminant
 from .probability import calibration_parts, held_out_probabilities
 from .ridge import KernelRidge
 from .setup import Folds, Training
-from .several import TINY, ByProbabilities
+
+TINY = float(np.finfo(float).tiny)
 
 
-class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
+class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     """Combine classifiers, weighted by their held-out probabilities.
 
     All kernels that the searches of the members try, each at its best alpha, are candidates with
@@ -155,6 +156,29 @@ class KernelCommitteeClassifier(ByProbabilities, KernelCommittee):
         result = probabilities(log_p, 1.0 / self.temperature_, self.floor_)
         return result if isinstance(p, np.ndarray) else asarray_like(result, p)
 
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of `predict_proba`."""
+        return _logarithms(self.predict_proba(X))
+
+    def decision_function(self, X: Any) -> Array:
+        """log(p_1/p_0) for two classes (n,); log p (n, n_classes) for more."""
+        return self._decisions(self.predict_proba(X))
+
+    def _decisions(self, p: Array) -> Array:
+        log_p = _logarithms(p)
+        return log_p[:, 1] - log_p[:, 0] if len(self.classes_) == 2 else log_p
+
+    def predict(self, X: Any) -> Any:
+        """Predict the most probable class of each row.
+
+        Labels are returned in the namespace of X if it can represent them.
+        """
+        p = self.predict_proba(X)
+        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
+        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
+            return labels
+        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
+
 
 class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     """Combine kernel ridge models, weighted by their held-out predictions.
@@ -243,6 +267,10 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _logarithms(p: Array) -> Array:
+    return namespace(p).log(namespace(p).clip(p, TINY, None))
 
 
 def as_came(output: np.ndarray, training: Training) -> Array:
