@@ -38,7 +38,6 @@ MODELS = {
     "fisher": KernelFisherDiscriminant(gamma=0.2, alpha=0.5),
     "svc, include": LeastSquaresSVC(gamma=0.2, alpha=0.5, confounding="include"),
     "dual": KernelFisherDiscriminant(gamma=0.2, alpha=0.5, penalty="dual", cv=KFold(2)),
-    "columns": KernelFisherDiscriminant(gamma=0.2, alpha=0.5, confounding="columns"),
     "landmarks": LeastSquaresSVC(gamma=0.2, alpha=0.5, landmarks=X[:8]),
     "tuned": make_pipeline(StandardScaler(), LeastSquaresSVC(gamma=0.2, alpha=[0.1, 5.0])),
     "ridge": KernelRidge(0.5, gamma=0.2),

@@ -172,8 +172,8 @@ class Settings:
     confounding: Annotated[
         str,
         model_option(
-            "How to adjust for confounds: remove (from the features, in every training set), "
-            "include (as unpenalized predictors) or columns (remove from the columns)."
+            "How to adjust for confounds: remove (from the features, in every training set) or "
+            "include (as unpenalized predictors)."
         ),
     ] = "remove"
     metric: Annotated[

@@ -35,8 +35,6 @@ def taken(estimator: Any, params: Mapping[str, Any] | None) -> tuple[Any, dict[s
 
 def dependence_on_confounds(model: Any) -> str | None:
     """Why a model with confounds needs a decomposition for each training set."""
-    if model.confounding == "columns":
-        return "confounds are regressed out of the columns on each training set"
     if model.confounding == "remove" and model.penalty == "dual":
         return "confounds are removed from the kernel functions of each training set"
     return None

@@ -15,6 +15,7 @@ from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout
+from ..core.rows import dense_like
 from ..kernels import Kernel, projection_of
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
@@ -28,7 +29,7 @@ from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned, Tuner
-from .confounding import MEANINGS, check_no_confounds, new_confounds, without_columns
+from .confounding import MEANINGS, check_no_confounds, new_confounds
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .metrics import check_learnable, metric_folds
 from .parameters import (
@@ -68,7 +69,6 @@ OPTIONAL_ATTRIBUTES = (  # not set by every fit
     "_before_readout",
     "confounds_",
     "confound_coef_",
-    "_columns_on_confounds",
     "dual_coef_",
     "intercept_",
     "leverage_",
@@ -217,7 +217,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
         kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
-        names = (*kernel_and_rows, "metric", "calibration", "criterion", "confounding")
+        names = (*kernel_and_rows, "metric", "calibration", "criterion")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
@@ -324,8 +324,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         X, dtype = check_new_data(self, X, method, namespace_name(self.dual_coef_))
         C = new_confounds(self, confounds, int(X.shape[0]), method)
         X = X if self._columns is None else take(X.T, self._columns).T
-        X, C = without_columns(self, X, C)
-        return X, dtype, C
+        return X, dtype, None if C is None else asarray_like(C, dense_like(X))
 
     def _check_stored(self) -> None:
         """Refuse to predict if the coefficients were not kept; here they always are."""

@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, to_numpy
-from ..core.confounds import ConfoundRegression
-from ..core.rows import dense_like, is_rows
-from .parameters import is_precomputed, used
+from ..core.arrays import to_numpy
+from ..core.rows import is_rows
 
-MEANINGS = ("remove", "include", "columns")
+MEANINGS = ("remove", "include")
 
 
 @dataclass(frozen=True)
@@ -187,7 +185,6 @@ def _as_number(name: str, column: np.ndarray) -> np.ndarray:
 DONE = {
     "remove": "regressed out of the features on every training set",
     "include": "included as unpenalized predictors",
-    "columns": "regressed out of the columns on every training set",
 }
 
 
@@ -204,7 +201,7 @@ def confounded_words(estimator: Any, confounds: Any, n_samples: int) -> str:
 
 def check_confounded(estimator: Any, X: Any) -> None:
     """Refuse what is not defined, or has no closed form, with confounds."""
-    name, meaning = type(estimator).__name__, estimator.confounding
+    name = type(estimator).__name__
     intercept = getattr(estimator, "fit_intercept", True)
     if intercept is not True:
         raise ValueError(
@@ -230,15 +227,6 @@ def check_confounded(estimator: Any, X: Any) -> None:
             'confounds cannot be combined with shared_landmarks="drop": use True, or False, which '
             "chooses landmarks on every training set."
         )
-    if meaning == "columns" and (is_precomputed(estimator.kernel) or _is_sparse(X)):
-        raise ValueError(
-            'confounding="columns" needs a dense array X, since it changes the columns of X: use '
-            'confounding="remove", which works on the kernel.'
-        )
-
-
-def _is_sparse(X: Any) -> bool:
-    return hasattr(X, "tocsr")
 
 
 def check_no_confounds(model: Any, what: str) -> None:
@@ -248,37 +236,3 @@ def check_no_confounds(model: Any, what: str) -> None:
             f"{what} is not available for models with confounds, whose held-out values come from "
             "three models. Fit without confounds, or use cross_val_predict."
         )
-
-
-# ---- confounds out of the columns of X -----------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ColumnRegression:
-    """Least-squares regression of the columns of X on confounds: X minus `predicted` are the
-    residuals.
-    """
-
-    intercept: np.ndarray
-    coef: np.ndarray
-
-    @classmethod
-    def of(cls, X: Array, C: np.ndarray, row_scale: Array | None) -> ColumnRegression:
-        C_like = asarray_like(C, dense_like(X))
-        regression = ConfoundRegression.of(C_like, row_scale)
-        beta = regression.fit(X if row_scale is None else row_scale * X).beta
-        coef = regression.coef(beta)
-        intercept = beta[0, :] / regression.norm - regression.centre @ coef
-        return cls(to_numpy(intercept), to_numpy(coef))
-
-    def residuals(self, X: Array, C: np.ndarray) -> Array:
-        return X - asarray_like(self.intercept + C @ self.coef, X)
-
-
-def without_columns(model: Any, X: Array, C: np.ndarray | None) -> tuple[Array, Array | None]:
-    """New rows in the form that the fitted model takes, and the confounds that it still needs."""
-    if C is None:
-        return X, None
-    if used(model, "confounding") != "columns":
-        return X, asarray_like(C, dense_like(X))
-    return ColumnRegression(*model._columns_on_confounds).residuals(X, C), None

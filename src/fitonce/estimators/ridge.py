@@ -119,11 +119,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         chooses its own, as in a refit. True: they are chosen once, from all rows. "drop": the same,
         but a landmark that is itself a test row is left out of the model of that fold. The held-out
         values inside `fit` always use the landmarks of the fit, and drop them only with "drop".
-    confounding : {"remove", "include", "columns"}, default="remove"
+    confounding : {"remove", "include"}, default="remove"
         How `fit` uses confounds. "remove": they are regressed out of the features on the training
-        rows, in feature space. "include": they are unpenalized predictors. "columns": they are
-        regressed out of the columns of X on the training rows; for the linear kernel this equals
-        "remove", for other kernels it is a different model.
+        rows, in feature space. "include": they are unpenalized predictors.
     random_state : int, RandomState instance or None, default=None
         Seed for choosing landmarks; not used without them.
     n_jobs : int or None, default=None

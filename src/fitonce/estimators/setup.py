@@ -23,7 +23,7 @@ from ..tuning.data import Confounds, Data
 from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
-from .confounding import ColumnRegression, check_confounded, coding_of
+from .confounding import check_confounded, coding_of
 from .parameters import check_alpha, given_metric, is_precomputed
 from .validation import (
     as_rows,
@@ -204,21 +204,14 @@ def setup_of(
 
 
 def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:
-    """The confounds coded; if they are removed from the columns of X, with the residuals as X."""
+    """The same with the confounds coded."""
     check_confounded(estimator, training.X)
     if estimator.landmarks is not None and not training.all_active:
         raise ValueError(
             "landmarks with confounds do not support rows with zero weight: leave out these rows."
         )
     estimator.confounds_, C = coding_of(confounds, training.n_samples)
-    if estimator.confounding != "columns":
-        return replace(training, confounds=C)
-    active = training.active
-    weights = None if training.weights is None else training.weights[active]
-    X, scale = training.active_X(), row_scale_of(weights, training.X)
-    regression = ColumnRegression.of(X, C[active], scale)
-    estimator._columns_on_confounds = regression.intercept, regression.coef
-    return replace(training, X=regression.residuals(training.X, C))
+    return replace(training, confounds=C)
 
 
 def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:

@@ -33,7 +33,7 @@ from ..core.ties import ROUNDING
 from ..crossval.outputs import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from ..estimators.confounding import new_confounds, without_columns
+from ..estimators.confounding import new_confounds
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
@@ -280,7 +280,7 @@ class TrainedEngine:
         setup = setup_of(model, X_train, y, weights, None, of_train)
         X_test, _ = check_new_data(model, X_test, "predict", setup.training.namespace)
         C = new_confounds(model, of_test, len(test), "predict")
-        X_test, C_test = without_columns(model, X_test, C)
+        C_test = None if C is None else asarray_like(C, dense_like(X_test))
         return TrainedFold(setup, X_test, self.max_bytes, C_test)
 
     def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:

@@ -117,7 +117,7 @@ class Subject:
         given = X, y, sample_weight, groups, assessment
         new_confounds(first, confounds, n, "write_report")
         subject = cls(estimator, model, record, *given, *names, origin, confounds)
-        if record is not None and first.confounding != "columns":
+        if record is not None:
             _check_training(record.training, subject.model_features, y)
         return replace(subject, record=None) if subject.committee else subject
 
