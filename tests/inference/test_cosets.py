@@ -19,6 +19,7 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
     LeavePOut,
+    PredefinedSplit,
     RepeatedKFold,
     ShuffleSplit,
     StratifiedKFold,
@@ -38,6 +39,7 @@ from fitonce.inference.validity import MODES, movable_atoms
 N = 36
 FISHER = KernelFisherDiscriminant(gamma=0.2, alpha=0.3)
 LSSVM = LeastSquaresSVC(gamma=0.2, alpha=0.3)
+NUMBERS = KernelRidge(gamma=0.2, alpha=0.3)
 
 
 def problem(n_classes: int = 2, n: int = N, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -171,6 +173,9 @@ def test_atoms_of_single_rows() -> None:
     atoms = movable_atoms(None, mixed, 6)
     assert atoms[0] == atoms[1] and atoms[2] == atoms[3] and atoms[4] == atoms[5]
     assert len(set(atoms)) == 3
+    single = [(np.arange(1, 6), np.array([0])), (np.r_[0:4], np.array([4, 5]))]
+    atoms = movable_atoms(None, single, 6)
+    assert len(set(atoms)) == 3 and len(set(atoms[1:4])) == 1 and atoms.min() >= 0
     partly = [(np.array([2, 3]), np.array([0])), (np.array([2, 3]), np.array([1]))]
     assert len(set(movable_atoms(None, partly, 4))) == 3
 
@@ -200,6 +205,9 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
     "dual": (clone(FISHER).set_params(penalty="dual"), 3, KFold(4), None),
     "leave-one-out": (FISHER, 2, LeaveOneOut(), None),
     "overlapping": (FISHER, 3, SPLITTERS["overlapping"], None),
+    "one split": (FISHER, 2, ShuffleSplit(1, test_size=0.3, random_state=0), None),
+    "never tested": (FISHER, 3, PredefinedSplit(np.arange(N) % 4 - 1), None),
+    "one row tested": (NUMBERS, 0, PredefinedSplit(np.r_[0, 1, 1, np.full(N - 3, -1)]), None),
     "weights stay with rows": (FISHER, 2, KFold(3), WEIGHTS),
     "pipeline": (make_pipeline(StandardScaler(), FISHER), 3, KFold(3), None),
     "tuned": (KernelFisherDiscriminant(gamma=0.2, alpha=[0.1, 10.0]), 2, 3, None),
@@ -209,9 +217,9 @@ CASES: dict[str, tuple[Any, int, Any, Any]] = {
         KFold(3),
         None,
     ),
-    "numbers": (KernelRidge(gamma=0.2, alpha=0.3), 0, KFold(4), None),
+    "numbers": (NUMBERS, 0, KFold(4), None),
     "numbers, pipeline": (
-        make_pipeline(StandardScaler(), KernelRidge(gamma=0.2, alpha=0.3)),
+        make_pipeline(StandardScaler(), NUMBERS),
         0,
         KFold(4),
         None,

@@ -254,13 +254,14 @@ def movable_atoms(cv: Any, splits: Sequence[Split], n_samples: int) -> np.ndarra
     """Number the sets of rows inside which any rearrangement keeps the *set* of splits.
 
     These are the atoms, and folds of a single row, all of which may change places: for
-    leave-one-out one set of all rows, as for leave-p-out.
+    leave-one-out one set of all rows, as for leave-p-out. Rows that are never tested are one atom.
     """
     if type(cv) is LeavePOut:
         return np.zeros(n_samples, dtype=int)
-    fold = np.full(n_samples, -1)
+    single, untested = len(splits), len(splits) + 1
+    fold = np.full(n_samples, untested)
     for number, (train, test) in enumerate(splits):
-        if len(train) + len(test) != n_samples or np.any(fold[test] >= 0):
+        if len(train) + len(test) != n_samples or np.any(fold[test] < untested):
             return atoms_of(splits, n_samples)
-        fold[test] = number if len(test) > 1 else len(splits)
+        fold[test] = number if len(test) > 1 else single
     return fold
