@@ -11,7 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, KernelSum, kernel_shares
 
@@ -103,6 +103,36 @@ def test_one_target_a_pipeline_and_rows_tested_several_times() -> None:
     assert "unique share" in str(shares)
     once = kernel_shares(fixed, X, y, cv=[(np.arange(30), np.arange(30, 40))], unique=False)
     assert np.isnan(once.predicted[:, :30]).all() and np.isfinite(once.r2)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_without_the_only_kernel_with_weight_the_mean_is_left(own: bool) -> None:
+    X, Y = rows()
+    weights = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float)
+    tuned = KernelRidge(kernel=KernelSum(PARTS, [1.0, 0.0, 0.0], gamma=0.3)).fit(X, Y, weights)
+    model = KernelRidge(0.7, kernel=tuned.kernel_, cv=KFold(4))
+    if own:
+        shares = kernel_shares(model.fit(X, Y, weights))
+    else:
+        shares = kernel_shares(model, X, Y, cv=KFold(4), params={"sample_weight": weights})
+    means = np.zeros_like(Y)
+    for train, test in KFold(4).split(X):
+        means[test] = np.average(Y[train], axis=0, weights=weights[train])
+    r2 = r2_score(Y, means, sample_weight=weights, multioutput="raw_values")
+    np.testing.assert_allclose(shares.unique[0], shares.r2 - r2, rtol=1e-9)
+    np.testing.assert_allclose(shares.unique[1:], 0.0, atol=1e-12)
+
+
+def test_a_pipeline_has_the_weighted_shares_of_its_model() -> None:
+    X, Y = rows()
+    weights = np.random.default_rng(1).integers(1, 4, len(Y)).astype(float)
+    model = KernelRidge(0.7, kernel=KernelSum(PARTS, [0.5, 1.0, 0.2], gamma=0.3))
+    bare = kernel_shares(model, X, Y, cv=4, params={"sample_weight": weights})
+    given = {"kernelridge__sample_weight": weights}
+    piped = kernel_shares(make_pipeline(FunctionTransformer(), model), X, Y, cv=4, params=given)
+    np.testing.assert_allclose(piped.r2, bare.r2, rtol=1e-10)
+    np.testing.assert_allclose(piped.product, bare.product, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(piped.unique, bare.unique, rtol=1e-9, atol=1e-12)
 
 
 def test_names_of_a_table_and_refusals() -> None:

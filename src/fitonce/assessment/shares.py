@@ -153,10 +153,12 @@ def kernel_shares(
         base = clone(model)
         base.kernel = clone(model.kernel).set_params(kernels=model.kernel_.kernels)
         given = training.X, training.y, training.weights, training.groups
+        rows = training.active
+        splits = record.folds or [(np.delete(rows, i), rows[i : i + 1]) for i in range(len(rows))]
     else:
         y, options = np.asarray(to_numpy(y), dtype=np.float64), dict(params or {})
         splits = list(check_cv(cv, y, classifier=False).split(X, y, groups))
-        weights = options.get("sample_weight")
+        weights = next((v for n, v in options.items() if n.endswith("sample_weight")), None)
         found = _gathered(_nested_parts(estimator, X, y, splits, options), len(y))
         base = estimator
     scores = found.scores(y, weights)
@@ -166,7 +168,9 @@ def kernel_shares(
         other = clone(base)
         last = final_step(other)
         last.kernel = last.kernel.without(name)
-        if X is None:
+        if _without_weight(last.kernel):
+            predicted = _held_out_means(y, weights, splits)
+        elif X is None:
             predicted = held_out_output(other.fit(*given))
         else:
             predicted = _held_out(other, X, y, splits, options)
@@ -319,6 +323,20 @@ def _held_out(
     folds = cross_val_predict(estimator, X, y, cv=splits, params=params, by_fold=True)
     values = ((rows, to_numpy(found).reshape(len(rows), -1)) for rows, found in folds)
     return _gathered(((rows, found[None], found) for rows, found in values), len(y)).predicted
+
+
+def _without_weight(kernel: KernelSum) -> bool:
+    """Whether all weights are given as zero, so that only a constant is left of the model."""
+    return isinstance(kernel.weights, Mapping) and not any(kernel.weights.values())
+
+
+def _held_out_means(y: np.ndarray, weights: Any, splits: Splits) -> np.ndarray:
+    """The means of the training targets as held-out predictions (n, t)."""
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=np.float64)
+    y = y.reshape(len(y), -1)
+    means = ((test, np.average(y[train], axis=0, weights=w[train])) for train, test in splits)
+    values = ((test, np.tile(mean, (len(test), 1))) for test, mean in means)
+    return _gathered(((test, found[None], found) for test, found in values), len(y)).predicted
 
 
 def _of_rows(value: Any, rows: np.ndarray, n: int) -> Any:
