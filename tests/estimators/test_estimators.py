@@ -278,25 +278,61 @@ def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
         assert_close(held_out(model), refit_held_out(model, X, y, splits))
 
 
+CLASSIFIERS = [KernelFisherDiscriminant, LeastSquaresSVC]
+
+
 @every_penalty
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("cv", [None, KFold(5)])
-def test_classes_that_vanish_with_a_row(penalty, cv):
+def test_classes_that_vanish_with_a_row(penalty, cv, weighted, classifier):
     """Without its only member a class has score -inf, and a two-class decision is undefined.
 
     The others are those of a refit.
     """
     X, y = labelled_rows(N, 3)
-    lonely = np.where(np.arange(N) == 4, 9, y)
-    model = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty, cv=cv).fit(X, lonely)
+    weights = row_weights(N) + 0.1 if weighted else np.ones(N)
+    lonely = np.where(np.isin(np.arange(N), (4, 5)[: 1 if cv is None else 2]), 9, y)
+    model = classifier(gamma=0.3, alpha=0.4, penalty=penalty, cv=cv).fit(X, lonely, weights)
     fold = [4] if cv is None else next(test for _, test in cv.split(X) if 4 in test)
     assert np.all(model.held_out_decision_[fold, 3] == -np.inf)
     rest = np.setdiff1d(np.arange(N), fold)
-    refit = clone(model).set_params(cv=None).fit(X[rest], lonely[rest])
+    refit = clone(model).set_params(cv=None).fit(X[rest], lonely[rest], weights[rest])
     assert_close(model.held_out_decision_[fold, :3], refit.decision_function(X[fold]))
     assert np.isfinite(np.delete(model.held_out_decision_, fold, axis=0)).all()
     assert 0 < model.temperature_ < np.inf
-    two = KernelFisherDiscriminant(gamma=0.3, alpha=0.4, penalty=penalty).fit(X, lonely == 9)
-    np.testing.assert_array_equal(np.isnan(two.held_out_decision_), np.arange(N) == 4)
+
+
+@every_penalty
+@pytest.mark.parametrize("landmarks", [None, 5])
+@pytest.mark.parametrize("calibration", ["temperature", "sigmoid", "isotonic", None])
+@pytest.mark.parametrize("classifier", CLASSIFIERS)
+def test_no_value_where_a_refit_is_refused(penalty, landmarks, calibration, classifier):
+    """The only row of a class of two, and the rows of a fold that leaves one class of three."""
+    X, y = labelled_rows(N, 3)
+    options = {"gamma": 0.3, "alpha": 0.4, "penalty": penalty, "landmarks": landmarks}
+    model = classifier(calibration=calibration, random_state=0, **options)
+    with pytest.warns(UserWarning, match="fewer than two classes"):
+        model.fit(X, np.arange(N) == 4)
+    np.testing.assert_array_equal(np.isnan(model.held_out_decision_), np.arange(N) == 4)
+    few = np.where(np.arange(N) < 8, y, 2)
+    with pytest.warns(UserWarning, match="fewer than two classes"):
+        model.set_params(cv=KFold(3)).fit(X, few)
+    first = np.isin(np.arange(N), next(test for _, test in KFold(3).split(X)))
+    assert np.isnan(model.held_out_decision_[first]).all()
+    assert np.isfinite(model.held_out_decision_[~first]).all()
+
+
+def test_too_few_rows_for_a_refit():
+    X = labelled_rows(N, 2)[0]
+    with pytest.warns(UserWarning, match="too few rows"):
+        ridge = KernelRidge(gamma=0.3, alpha=0.4).fit(X[:2], X[:2, 0])
+    assert np.isnan(ridge.held_out_prediction_).all()
+    with pytest.warns(UserWarning, match="too few rows"):
+        fisher = KernelFisherDiscriminant(gamma=0.3, alpha=0.4).fit(X[:3], [0, 1, 1])
+    assert np.isnan(fisher.held_out_decision_).all()
+    with pytest.raises(ValueError, match="greater than the number of classes"):
+        clone(fisher).fit(X[:2], [0, 1])
 
 
 # ---- choosing alpha ------------------------------------------------------------------------------

@@ -65,6 +65,12 @@ class Readout(ABC):
         """
         return np.asarray(np.all(sizes > 0, axis=-1))
 
+    def can_fit(self, sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Whether there is a model at all of training sets with (weighted) class sizes and numbers
+        of rows (…, c): it needs two classes.
+        """
+        return np.asarray(np.sum(counts > 0, axis=-1) >= 2)
+
     @abstractmethod
     def rule(
         self, E: Array, sizes: Array, definite: bool = False, dof: Array = None
@@ -127,6 +133,10 @@ class Numbers(Readout):
 
     def is_regular(self, sizes: np.ndarray) -> np.ndarray:
         return np.ones(sizes.shape[:-1], dtype=bool)
+
+    def can_fit(self, sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Two rows, which are of one "class"."""
+        return np.asarray(np.sum(counts, axis=-1) >= 2)
 
     def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> None:
         return None
@@ -224,6 +234,11 @@ class Indicators(Readout):
 
     def is_regular(self, sizes: np.ndarray) -> np.ndarray:
         return np.asarray(super().is_regular(sizes) & (sizes.sum(axis=-1) > self.n_classes))
+
+    def can_fit(self, sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
+        """Two classes, and a degree of freedom within them."""
+        free = np.sum(sizes, axis=-1) > np.sum(counts > 0, axis=-1)
+        return np.asarray(super().can_fit(sizes, counts) & free)
 
     def log_priors(self, sizes: Array) -> Array:
         """Given, or those of the class sizes; -inf for a class that is absent."""

@@ -179,8 +179,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         The result of ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` by
         refitting with the chosen values. With `cv`, the result for these splits: the mean if a row
         is tested several times, NaN if it is never tested. Like `decision_function`, it includes
-        the threshold from calibration. If leaving out a row leaves its class empty, the decision
-        for that class is -inf (NaN for two classes).
+        the threshold from calibration. -inf for a class without rows in the training set, NaN
+        where a refit would fail, because that has fewer than two classes or too few rows.
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, including the bias.
     effective_dof_ : float

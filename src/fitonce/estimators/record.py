@@ -5,14 +5,16 @@ And all held-out outputs that follow from them.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.doubt import depth_inside_package
 from ..core.holdout import Fitted, Path
-from ..core.readout import Readout
+from ..core.readout import Readout, indicators
 from ..core.splits import complement
 from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
 from ..tuning.problem import Problem
@@ -124,6 +126,7 @@ class FitRecord:
             return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
         if self.folds is None:
             outputs = outputs_without_each(self.problem, self.readout, path)
+            outputs = self._as_refits(outputs, np.arange(len(self.training.active))[:, None])
             return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
         outputs = [self.fold_outputs(fitted, mu, *fold) for fold in self.folds]
         tested = np.concatenate([test for _, test in self.folds])
@@ -152,7 +155,32 @@ class FitRecord:
             order = np.argsort(np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)]))
             values = take(namespace(values).concat([values, outside], axis=0), order)
         tested = rows if inside.all() else None
-        return self.readout.shaped(read_without(without, self.readout, values, tested))
+        outputs = read_without(without, self.readout, values, tested)
+        return self.readout.shaped(self._as_refits(outputs, deleted[None, :]))
+
+    def _as_refits(self, outputs: Array, deleted: np.ndarray) -> Array:
+        """Outputs (k, o) of models without rows (k, d) or (1, d) as refits give them: -inf for a
+        class that has left, NaN where a refit is refused.
+        """
+        codes, weights = self.tuner.data.codes, self.tuner.data.weights
+        n = len(self.training.active)
+        Z = np.ones((n, 1)) if codes is None else indicators(codes, self.readout.n_classes)
+        wZ = Z if weights is None else weights[:, None] * Z
+        counts = Z.sum(axis=0) - Z[deleted].sum(axis=1)
+        sizes = np.where(counts > 0, wZ.sum(axis=0) - wZ[deleted].sum(axis=1), 0.0)
+        possible = self.readout.can_fit(sizes, counts)[:, None]
+        if np.all(possible) and np.all(counts > 0):
+            return outputs
+        if not np.all(possible):
+            warnings.warn(
+                "a model without some of the rows is not possible, because those that remain have "
+                "fewer than two classes, or too few rows: a refit would fail, and the held-out "
+                "values of these rows are NaN. Use more rows of each class, or another cv.",
+                UserWarning,
+                stacklevel=depth_inside_package(),
+            )
+        gone = np.where(counts > 0, 0.0, -np.inf) if self.readout.n_classes > 2 else 0.0
+        return outputs + asarray_like(np.where(possible, gone, np.nan), outputs)
 
     def _predicted(self, solution: Solution, rows: np.ndarray) -> Array:
         """Targets that a model predicts for rows with zero weight."""

@@ -154,7 +154,8 @@ class LeastSquaresSVC(KernelClassifier):
         The result of ``cross_val_predict(..., cv=LeaveOneOut(), method="decision_function")`` by
         refitting with the chosen values. With `cv`, the result for these splits: the mean if a row
         is tested several times, NaN if it is never tested. Like `decision_function`, it includes
-        the threshold from calibration.
+        the threshold from calibration. -inf for a class without rows in the training set, NaN
+        where a refit would fail, because that has fewer than two classes.
     leverage_ : array of shape (n_samples,)
         Diagonal of the hat matrix, including the bias.
     effective_dof_ : float
