@@ -322,18 +322,6 @@ def test_export_agrees_in_onnxruntime(folder):
     np.testing.assert_allclose(outputs["probabilities"], model.predict_proba(X), atol=1e-5)
 
 
-def test_datasets(folder):
-    listed = run("datasets").stdout
-    assert all(name in listed for name in ("iris", "torus", "raetsch/banana"))
-    assert run("datasets", "torus", "--rows", 30, "--out", "torus.csv").exit_code == 0
-    X, y = fitonce.datasets.make_torus(30, random_state=0)
-    frame = pl.read_csv("torus.csv")
-    np.testing.assert_allclose(frame.select("x1", "x2").to_numpy(), X)
-    assert frame["y"].to_list() == y.tolist()
-    assert pl.read_csv(io.StringIO(run("datasets", "iris").stdout)).columns[-1] == "species"
-    says(run("datasets", "nothing"), "there is no data set 'nothing'")
-
-
 @pytest.mark.parametrize(("target", "drop"), [("label", "price"), ("price", "label")])
 def test_best_effort_fits_a_committee_and_predicts_with_it(folder, target, drop):
     options = ("--drop", drop, "--folds", 2, "--permutations", 0, "--effort", "best")

@@ -12,7 +12,7 @@ import sys
 import time
 
 import pytest
-from helpers_cli import FAST, run, says
+from helpers_cli import FAST, pl, run, says, table
 from typer.testing import CliRunner
 
 import fitonce
@@ -28,6 +28,14 @@ def start(*args, **options):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     command = [sys.executable, "-m", "fitonce", *map(str, args)]
     return subprocess.Popen(command, text=True, env=environment, **pipes)
+
+
+def model_and_rows(n):
+    """The paths of a model file and of a table with many rows."""
+    assert run("fit", "good.csv", "-t", "label", "--no-page", "-q", *FAST).exit_code == 0
+    frame = table()
+    pl.concat([frame] * (n // len(frame) + 1)).write_csv("many.csv")
+    return "good-fitonce.skops", "many.csv"
 
 
 def test_exit_codes_of_the_program(folder):
@@ -103,7 +111,7 @@ def test_an_interruption_leaves_nothing_half_written(folder):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_a_full_disk_is_named(folder):
     with open("/dev/full", "w") as full:
-        process = start("datasets", "torus", "--rows", 5000, stdout=full)
+        process = start("predict", *model_and_rows(5000), stdout=full)
         _, err = process.communicate(timeout=600)
     assert process.returncode == 1 and "disk is full" in err and "Traceback" not in err
 
@@ -124,7 +132,7 @@ def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
 
 
 def test_a_reader_that_stops_early_is_no_error(folder):
-    process = start("datasets", "torus", "--rows", 20000)
+    process = start("predict", *model_and_rows(20000), "-q")
     process.stdout.readline()
     process.stdout.close()
     err = process.stderr.read()
@@ -148,7 +156,6 @@ def test_help_teaches():
         "predict",
         "export",
         "report",
-        "datasets",
         "demo",
     ):
         result = run(command, "--help")

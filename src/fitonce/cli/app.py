@@ -327,27 +327,3 @@ def report(
 
     request = Request(table, "", group=group, weight=weight)
     report_page(shown.screen, model, request, reading, check, out, data)
-
-
-@command(
-    "fitonce datasets",
-    "fitonce datasets torus --rows 500 --out torus.csv",
-    "fitonce datasets iris | fitonce fit - -t species",
-)
-def datasets(
-    *,
-    name: Annotated[
-        str | None, typer.Argument(help="The data set to write; without it, all are listed.")
-    ] = None,
-    rows: Annotated[int, typer.Option(help="Number of rows, for simulated data.", min=1)] = 200,
-    seed: Annotated[int, typer.Option(help="Random seed, for simulated data.")] = 0,
-    out: Annotated[str | None, output_option(TABLE_OUT, *OUT)] = None,
-    shown: Shown,
-) -> None:
-    """List the data sets that come with the program, or write one as a table."""
-    from .data import list_datasets, write_dataset
-
-    if name is None:
-        list_datasets(shown.screen)
-    else:
-        write_dataset(shown.screen, name, rows, seed, out)
