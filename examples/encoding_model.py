@@ -14,7 +14,6 @@ from sklearn.model_selection import LeaveOneGroupOut
 
 from fitonce import KernelRidge, KernelSum, kernel_shares
 from fitonce.encoding import delayed, noise_ceiling
-from fitonce.plotting import ShareMapDisplay
 
 rng = np.random.default_rng(0)
 n_runs, length, width, grid = 4, 90, 15, (6, 10)
@@ -71,5 +70,9 @@ right = shares.product[:, column > 0.7].mean(axis=1)
 print(f"on the left sound {left[0]:.2f}, motion {left[1]:.2f}")
 print(f"on the right sound {right[0]:.2f}, motion {right[1]:.2f}")
 
-ShareMapDisplay.from_shares(shares, grid)
+figure, axes = plt.subplots(1, len(shares.names), figsize=(10, 2.6), layout="constrained")
+for ax, name, share in zip(axes, shares.names, shares.product, strict=True):
+    drawn = ax.imshow(share.reshape(grid), cmap="RdBu_r", vmin=-0.5, vmax=0.5)
+    ax.set(title=f"{name}: mean {share.mean():.2f}", xticks=[], yticks=[])
+figure.colorbar(drawn, ax=axes, label="share of held-out R²")
 plt.show()

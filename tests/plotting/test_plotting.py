@@ -21,13 +21,13 @@ from sklearn.svm import SVC
 
 import fitonce
 from fitonce.plotting import (
+    BarDisplay,
     CalibrationDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
-    WeightsDisplay,
     activation_patterns,
 )
 from fitonce.plotting.style import COLORS, MARKERS, look
@@ -164,14 +164,6 @@ def test_the_null_distribution(two):
     assert display.line_.get_xdata()[0] == test.score
     plain = PermutationNullDisplay.from_predictions(tuple(test))
     assert plain.pvalue == test.pvalue and plain.pvalue_interval is None
-    again = PermutationNullDisplay.from_estimator(
-        fitonce.KernelFisherDiscriminant(gamma=0.01, alpha=0.1),
-        X,
-        y,
-        n_permutations=60,
-        random_state=0,
-    )
-    np.testing.assert_array_equal(again.null, display.null)
     with pytest.raises(ValueError, match="metric must be one of"):
         PermutationNullDisplay.from_predictions(test, metric="speed")
     for null in ([0.5], [0.5] * 9, [0.4, np.nan, 0.6], list(np.linspace(0, 1, 99))):
@@ -311,13 +303,19 @@ def test_activation_patterns_are_haufes(estimator, three):
     """A = Σ_X W Σ_ŝ⁻¹, with the covariances formed."""
     X, y, _ = three
     model = estimator(kernel="linear", alpha=0.5).fit(X, y)
-    display = WeightsDisplay.from_estimator(model, X)
-    W = display.weights
+    W = model.coef_.T if estimator is not fitonce.KernelFisherDiscriminant else model.scalings_
+    W = W[:, None] if W.ndim == 1 else W
     expected = np.cov(X.T) @ W @ np.linalg.pinv(np.atleast_2d(np.cov((X @ W).T)), rcond=1e-10)
     np.testing.assert_allclose(
         activation_patterns(model, X), expected, atol=1e-8 * np.abs(expected).max()
     )
-    np.testing.assert_allclose(display.patterns, expected, atol=1e-8 * np.abs(expected).max())
+    display = BarDisplay.from_estimator(model, X, feature_names=np.arange(X.shape[1]))
+    order = [int(name) for name in display.names]
+    for drawn, whole in ((display.values, W), (display.beside, expected)):
+        relative = whole[order, 0] / np.abs(whole[:, 0]).max()
+        np.testing.assert_allclose(drawn, relative, atol=1e-8)
+    lengths = np.maximum(np.abs(display.values), np.abs(display.beside))
+    assert np.all(np.diff(lengths) <= 0)
 
 
 def test_patterns_find_the_signal_where_weights_cancel_noise():
@@ -333,14 +331,16 @@ def test_patterns_find_the_signal_where_weights_cancel_noise():
 def test_weights_need_a_linear_kernel(two):
     X, _, model = two
     with pytest.raises(ValueError, match='need kernel="linear"'):
-        WeightsDisplay.from_estimator(model, X)
+        BarDisplay.from_estimator(model, X)
     linear = fitonce.KernelFisherDiscriminant("linear", alpha=1.0).fit(X, two[1])
     with pytest.raises(ValueError, match="must have the 30 features"):
-        WeightsDisplay.from_estimator(linear, X[:, :5])
+        BarDisplay.from_estimator(linear, X[:, :5])
+    with pytest.raises(ValueError, match="X is needed"):
+        BarDisplay.from_estimator(linear)
     with pytest.raises(ValueError, match="output must be from 0 to 0"):
-        WeightsDisplay.from_estimator(linear, X, output=1)
-    display = WeightsDisplay.from_estimator(linear, X, n_features=7)
-    assert len(display.axes_[0].patches) == 7
+        BarDisplay.from_estimator(linear, X, output=1)
+    display = BarDisplay.from_estimator(linear, X, n_shown=7)
+    assert len(display.ax_.patches) == 14 and display.ax_.get_ylabel() == "7 of 30"
 
 
 def test_colours_can_be_told_apart_and_never_carry_alone():

@@ -88,18 +88,6 @@ def test_scores_of_folds_and_of_groups(epochs):
     assert len(display.bars_) == 1
 
 
-def test_from_an_estimator(epochs):
-    X, y, times = epochs
-    display = TimeCourseDisplay.from_estimator(
-        MODEL, X, y, cv=KFold(4), n_permutations=19, times=times, correction="max"
-    )
-    assert display.line_.get_xdata()[0] == times[0]
-    display = GeneralizationDisplay.from_estimator(
-        MODEL, X, y, cv=KFold(4), times=times, chance=0.5
-    )
-    np.testing.assert_allclose(display.scores, generalize(MODEL, X, y, cv=KFold(4)).mean(axis=2))
-
-
 def test_a_matrix(epochs):
     X, y, times = epochs
     matrix = generalize(MODEL, X, y, cv=KFold(4))
@@ -111,7 +99,8 @@ def test_a_matrix(epochs):
         drawn, matrix.mean(axis=2)
     )  # training positions upwards, test positions to the right
     assert sum(display.im_.get_clim()) == pytest.approx(1.0)  # chance in the middle
-    assert display.outline_ is None and display.ax_.get_ylabel() == "training position"
+    assert display.outline_ is None and display.ax_.get_ylabel() == "training time (s)"
+    assert [line.get_xdata()[0] for line in display.ax_.lines].count(0.0) == 2  # onset lines
     subjects = matrix.mean(axis=2) + 0.02 * np.random.default_rng(0).normal(size=(7, 12, 12))
     display = GeneralizationDisplay.from_predictions(group_test(subjects, chance=0.5), times=times)
     assert display.outline_ is not None

@@ -1,4 +1,4 @@
-"""Displays of intervals, coverage and standardized residuals: what they draw and refuse."""
+"""Displays of intervals: what they draw and refuse."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelRidge, LeastSquaresSVC, compare
+from fitonce import KernelRidge, LeastSquaresSVC
 from problems import labelled_rows, numbered_rows
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-from fitonce.plotting import (  # noqa: E402
-    CoverageDisplay,
-    DifferenceDisplay,
-    IntervalDisplay,
-    StandardizedResidualDisplay,
-)
+from fitonce.plotting import IntervalDisplay  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -60,23 +55,6 @@ def test_a_pipeline_is_asked_through_its_steps():
     np.testing.assert_array_equal(display.intervals, expected)
 
 
-def test_coverage_is_the_share_inside():
-    model, X, y = fitted()
-    display = CoverageDisplay.from_estimator(model, X, y, confidence=[0.3, 0.8])
-    band = model.predict_interval(X, 0.8)
-    assert display.coverage[1] == np.mean((band[:, 0] <= y) & (y <= band[:, 1]))
-    assert display.ax_.get_ylabel() == "share of 30 rows inside"
-
-
-def test_residuals_are_those_of_the_process():
-    model, _, _ = fitted()
-    display = StandardizedResidualDisplay.from_estimator(model)
-    expected = np.sort(model.gaussian_process("profile").standardized)
-    points = display.ax_.collections[-1].get_offsets()
-    np.testing.assert_allclose(points[:, 1], expected)
-    assert np.all(np.diff(points[:, 0]) > 0)
-
-
 def test_what_they_are_not_for():
     X, y = labelled_rows(30, 2)
     classifier = LeastSquaresSVC(gamma=0.4, alpha=0.3).fit(X, y)
@@ -84,23 +62,4 @@ def test_what_they_are_not_for():
         IntervalDisplay.from_estimator(classifier, X)
     model, X, y = fitted(2)
     with pytest.raises(ValueError, match="shows one target, got a model of 2"):
-        CoverageDisplay.from_estimator(model, X, y)
-
-
-def test_differences_are_drawn_with_their_intervals():
-    X, y = labelled_rows(40)
-    models = {"good": LeastSquaresSVC(alpha=0.1, gamma=0.3), "bad": LeastSquaresSVC(alpha=1e9)}
-    result = compare(
-        models, {"$worse": LeastSquaresSVC(alpha=0.1, gamma=1e3)}, X, y, cv=5, repeats=2
-    )
-    display = DifferenceDisplay.from_predictions(result)
-    lines = [line for line in display.ax_.lines[1:] if len(line.get_xdata()) == 2]
-    drawn = [tuple(line.get_xdata()) for line in lines]
-    assert drawn == [(one.low, one.high) for one in result.differences]
-    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert labels == ["good - bad", r"good - \$worse", r"bad - \$worse"]
-    assert "accuracy" in display.ax_.get_xlabel()
-    again = DifferenceDisplay.from_estimators(models, None, X, y, cv=5, repeats=2, name="share")
-    assert "share" in again.ax_.get_xlabel()
-    with pytest.raises(ValueError, match="at least one"):
-        DifferenceDisplay(differences=[])
+        IntervalDisplay.from_estimator(model, X, y)

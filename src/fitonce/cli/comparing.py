@@ -153,8 +153,8 @@ def picture_path(out: str) -> Path:
 
 
 def draw(result: ModelComparison, path: Path) -> str:
-    from ..plotting import DifferenceDisplay
+    from ..plotting import BarDisplay
 
     make_folder(path)
-    DifferenceDisplay.from_predictions(result).figure_.savefig(path, dpi=150)
+    BarDisplay.from_comparison(result).figure_.savefig(path, dpi=150)
     return str(path)

@@ -17,24 +17,18 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "BarDisplay": "bars",
     "CalibrationDisplay": "calibration",
-    "CommitteeDisplay": "committee",
-    "CoverageDisplay": "intervals",
     "CriterionMapDisplay": "tuning",
-    "DifferenceDisplay": "comparison",
     "GeneralizationDisplay": "positions",
     "InfluenceDisplay": "rows",
     "IntervalDisplay": "intervals",
-    "KernelSharesDisplay": "shares",
     "MetricDisplay": "metric",
     "PermutationNullDisplay": "null",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",
-    "ShareMapDisplay": "shares",
-    "StandardizedResidualDisplay": "intervals",
     "TimeCourseDisplay": "positions",
-    "WeightsDisplay": "patterns",
-    "activation_patterns": "patterns",
+    "activation_patterns": "bars",
 }
 
 __all__ = list(_HOMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-import scipy.special
+import scipy.stats
 
 from ..core.arrays import to_numpy
 from ..core.calibration import probabilities
@@ -168,12 +168,10 @@ def _curve(
     edges = np.unique(np.quantile(p, grid) if strategy == "quantile" else grid)
     _, place, n = np.unique(np.digitize(p, edges[1:-1]), return_inverse=True, return_counts=True)
     hits = np.bincount(place, weights=happened)
-    lower = np.where(
-        hits > 0, scipy.special.betaincinv(np.maximum(hits, 0.5), n - hits + 1.0, 0.025), 0.0
-    )
-    upper = np.where(
-        hits < n, scipy.special.betaincinv(hits + 1.0, np.maximum(n - hits, 0.5), 0.975), 1.0
-    )
+    ends = [
+        scipy.stats.binomtest(int(k), int(m)).proportion_ci() for k, m in zip(hits, n, strict=True)
+    ]
+    lower, upper = np.array(ends).T
     return {
         "name": name,
         "predicted": np.bincount(place, weights=p) / n,

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..inference import PermutationTest, permutation_test_score
+from ..inference import PermutationTest
 from .style import COLORS, QUIET, Display, plain, rounded
 
 MOST_BARS = 40  # from the smallest score to the largest
@@ -90,22 +90,6 @@ class PermutationNullDisplay(Display):
             pvalue_interval=test.pvalue_intervals[metric],
             name=name or metric.replace("_", " "),
         ).plot(ax=ax)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        name: str | None = None,
-        ax: Any = None,
-        **keywords: Any,
-    ) -> Self:
-        """Run `permutation_test_score` with the given keywords and plot the result."""
-        return cls.from_predictions(
-            permutation_test_score(estimator, X, y, **keywords), name=name, ax=ax
-        )
 
     def _draw(self, ax: Any) -> None:
         plain(ax)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.stats
 
-from ..positions import GroupTest, PositionTest, generalize, permutation_test
+from ..positions import GroupTest, PositionTest
 from .style import COLORS, QUIET, STRONG, Display, borders_of, plain, rounded
 
 DASHED = (0, (4, 3))
@@ -36,7 +36,7 @@ def _significant(test: PositionTest | GroupTest, correction: str, level: float) 
 
 
 def _places(times: Any, n: int) -> np.ndarray:
-    """The coordinates of n positions on an axis."""
+    """The coordinates of n positions on an axis: times in seconds, or numbers."""
     places = np.arange(n, dtype=float) if times is None else np.asarray(times, dtype=float)
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
         raise ValueError(
@@ -44,6 +44,12 @@ def _places(times: Any, n: int) -> np.ndarray:
             "instead."
         )
     return places
+
+
+def _mark_zero(times: np.ndarray, line: Any) -> None:
+    """A thin line at time zero, the onset, where it is inside the times."""
+    if times[0] < 0.0 < times[-1]:
+        line(0.0, color=QUIET, linewidth=0.8)
 
 
 class TimeCourseDisplay(Display):
@@ -54,7 +60,7 @@ class TimeCourseDisplay(Display):
     score : array of shape (n_positions,)
         Scores, drawn as a line.
     times : array of shape (n_positions,), default=None
-        Coordinates of the positions on the horizontal axis; by default their indices.
+        Times of the positions in seconds; by default their numbers.
     chance : float or array of shape (n_positions,), default=None
         Drawn as a dashed line.
     band : tuple of two arrays of shape (n_positions,), default=None
@@ -98,6 +104,7 @@ class TimeCourseDisplay(Display):
                 "pass one row of a grid."
             )
         self.times = _places(times, len(self.score))
+        self.place = "position" if times is None else "time (s)"
         self.chance = None if chance is None else np.zeros_like(self.score) + chance
         self.band = None if band is None else tuple(np.asarray(end, dtype=float) for end in band)
         self.band_name, self.significance_name, self.name = band_name, significance_name, name
@@ -155,30 +162,6 @@ class TimeCourseDisplay(Display):
             values["significance_name"] = f"p ≤ {level:g} ({CORRECTIONS[correction][1]})"
         return cls(**values, chance=chance, times=times, name=name).plot(ax=ax)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        times: Any = None,
-        correction: str = "cluster",
-        level: float = 0.05,
-        name: str = "score",
-        ax: Any = None,
-        **keywords: Any,
-    ) -> Self:
-        """Run `fitonce.positions.permutation_test` with the given keywords and plot the result."""
-        return cls.from_predictions(
-            permutation_test(estimator, X, y, **keywords),
-            times=times,
-            correction=correction,
-            level=level,
-            name=name,
-            ax=ax,
-        )
-
     def _draw(self, ax: Any) -> None:
         plain(ax)
         self.band_, self.chance_ = None, None
@@ -200,7 +183,8 @@ class TimeCourseDisplay(Display):
             self.times, self.score, color=COLORS[0], linewidth=1.8, label=self.name
         )
         borders = borders_of(self.times)
-        ax.set(xlim=borders[[0, -1]], xlabel="position", ylabel=self.name)
+        ax.set(xlim=borders[[0, -1]], xlabel=self.place, ylabel=self.name)
+        _mark_zero(self.times, ax.axvline)
         if self.significant is not None:
             self._bars(ax, borders)
         low, high = ax.get_ylim()
@@ -258,7 +242,7 @@ class GeneralizationDisplay(Display):
     scores : array of shape (n_positions, n_positions)
         Scores, with the training position first.
     times : array of shape (n_positions,), default=None
-        Coordinates of the positions; by default their indices.
+        Times of the positions in seconds; by default their numbers.
     chance : float, default=None
         The score at the center of the color scale; without it, colors range from the lowest to the
         highest score.
@@ -293,6 +277,7 @@ class GeneralizationDisplay(Display):
                 f"{self.scores.shape} instead."
             )
         self.times = _places(times, len(self.scores))
+        self.place = "position" if times is None else "time (s)"
         self.chance, self.name = chance, name
         self.significant = None if significant is None else np.asarray(significant, dtype=bool)
 
@@ -348,24 +333,6 @@ class GeneralizationDisplay(Display):
             name=name,
         ).plot(ax=ax)
 
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        *,
-        times: Any = None,
-        chance: float | None = None,
-        name: str = "score",
-        ax: Any = None,
-        **keywords: Any,
-    ) -> Self:
-        """Run `fitonce.positions.generalize` with the given keywords and plot the result."""
-        return cls.from_predictions(
-            generalize(estimator, X, y, **keywords), times=times, chance=chance, name=name, ax=ax
-        )
-
     def _draw(self, ax: Any) -> None:
         borders = borders_of(self.times)
         limits: dict[str, Any] = {"cmap": "viridis"}
@@ -385,7 +352,9 @@ class GeneralizationDisplay(Display):
                 colors=[STRONG],
                 linewidths=1.2,
             )
-        ax.set(aspect="equal", xlabel="test position", ylabel="training position")
+        for line in (ax.axvline, ax.axhline):
+            _mark_zero(self.times, line)
+        ax.set(aspect="equal", xlabel=f"test {self.place}", ylabel=f"training {self.place}")
         self.colorbar_ = self.figure_.colorbar(self.im_, ax=ax, label=self.name, shrink=0.9)
         if self.chance is not None:
             self.colorbar_.ax.axhline(self.chance, color=STRONG, linewidth=0.8)

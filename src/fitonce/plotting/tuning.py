@@ -20,27 +20,29 @@ NAMES = {
 }
 
 
-def _tried(model: Any) -> tuple[dict[str, Any], float]:
-    """Every candidate of the chosen kernel, the chosen one and the name of the criterion; and the
-    sign that turns scores into losses, if the criterion is a loss.
+def _tried(model: Any) -> dict[str, Any]:
+    """Every candidate of the chosen kernel, the chosen one and the name of the criterion. Scores
+    become losses if the criterion is a loss.
     """
     criterion, results = criterion_of(model), model.cv_results_
     kernel = model.best_params_.get("kernel")
     of_kernel = np.array([entry.get("kernel") == kernel for entry in results["params"]])
     shown = np.flatnonzero(_shown(results) & of_kernel)
     candidates = [results["params"][number] for number in shown]
-    sign = 1.0 if criterion in ("auc", "r2", "correlation") or callable(criterion) else -1.0
+    is_loss = not (criterion in ("auc", "r2", "correlation") or callable(criterion))
+    sign = -1.0 if is_loss else 1.0
     name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
     gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
-    tried = {
+    return {
         "gammas": gammas,
         "alphas": np.array([entry["alpha"] for entry in candidates], dtype=float),
         "values": sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
         "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
         "alpha": alpha_of(model),
+        "value": sign * float(model.best_score_),
         "name": "held-out " + NAMES.get(name, name.replace("_", " ")),
+        "lower_is_better": is_loss,
     }
-    return tried, sign
 
 
 def _shown(results: Mapping[str, Any]) -> np.ndarray:
@@ -60,7 +62,32 @@ def _width(gamma: Any) -> float:
     return np.nan if gamma is None or np.ndim(gamma) else float(gamma)
 
 
-class RegularizationPathDisplay(Display):
+class _SearchDisplay(Display):
+    """Every candidate of a search, and the one that was chosen."""
+
+    def __init__(
+        self,
+        *,
+        alphas: np.ndarray,
+        values: np.ndarray,
+        gammas: np.ndarray,
+        alpha: float,
+        value: float,
+        gamma: float = np.nan,
+        name: str = "criterion",
+        lower_is_better: bool = True,
+    ) -> None:
+        self.alphas, self.values, self.gammas = alphas, values, gammas
+        self.alpha, self.value, self.gamma = alpha, value, gamma
+        self.name, self.lower_is_better = name, lower_is_better
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Plot ``cv_results_`` of a fitted estimator (or of a pipeline that ends in one)."""
+        return cls(**_tried(model_of(estimator))).plot(ax=ax)
+
+
+class RegularizationPathDisplay(_SearchDisplay):
     """The criterion as a function of alpha for every kernel width, with the chosen model marked.
 
     Losses are drawn as losses (lower is better); AUC and R² as scores. It is recommended to use
@@ -78,48 +105,27 @@ class RegularizationPathDisplay(Display):
         The chosen candidate.
     name : str, default="criterion"
         Label of the vertical axis.
+    lower_is_better : bool, default=True
+        Whether the criterion is a loss.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
     line_ : matplotlib line of the chosen width
     chosen_ : matplotlib line with the one marker of the chosen candidate
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_wine
+    >>> from fitonce import KernelFisherDiscriminant
+    >>> from fitonce.plotting import RegularizationPathDisplay
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
+    >>> display = RegularizationPathDisplay.from_estimator(model)
+    >>> bool(display.value == display.values.min())
+    True
     """
-
-    def __init__(
-        self,
-        *,
-        alphas: np.ndarray,
-        values: np.ndarray,
-        gammas: np.ndarray,
-        alpha: float,
-        value: float,
-        gamma: float = np.nan,
-        name: str = "criterion",
-    ) -> None:
-        self.alphas, self.values, self.gammas = alphas, values, gammas
-        self.alpha, self.value, self.gamma = alpha, value, gamma
-        self.name = name
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot ``cv_results_`` of a fitted estimator (or of a pipeline that ends in one).
-
-        Examples
-        --------
-        >>> import matplotlib; matplotlib.use("Agg")
-        >>> from sklearn.datasets import load_wine
-        >>> from fitonce import KernelFisherDiscriminant
-        >>> from fitonce.plotting import RegularizationPathDisplay
-        >>> X, y = load_wine(return_X_y=True)
-        >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
-        >>> display = RegularizationPathDisplay.from_estimator(model)
-        >>> bool(display.value == display.values.min())
-        True
-        """
-        model = model_of(estimator)
-        tried, sign = _tried(model)
-        return cls(**tried, value=sign * float(model.best_score_)).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         plain(ax)
@@ -161,69 +167,40 @@ class RegularizationPathDisplay(Display):
         return self.ax_.plot(self.alphas[order], self.values[order], **style)[0]
 
 
-class CriterionMapDisplay(Display):
+class CriterionMapDisplay(_SearchDisplay):
     """The criterion by kernel width and regularization as tiles, with the choice marked by a cross.
 
-    The range of alpha differs between widths; tiles that were not tried stay blank.
-
-    Parameters
-    ----------
-    gammas, alphas, values : arrays of shape (n_candidates,)
-        Every candidate and its criterion.
-    gamma, alpha : float
-        The chosen candidate.
-    name : str, default="criterion"
-        Label of the color bar.
-    lower_is_better : bool, default=True
-        Whether the best values are dark.
+    The range of alpha differs between widths; tiles that were not tried stay blank. Parameters are
+    those of `RegularizationPathDisplay`, with at least two widths; the best values are dark.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
     tiles_ : matplotlib collection
     colorbar_ : matplotlib color bar
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from sklearn.datasets import load_wine
+    >>> from fitonce import KernelFisherDiscriminant
+    >>> from fitonce.plotting import CriterionMapDisplay
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
+    >>> display = CriterionMapDisplay.from_estimator(model)
+    >>> display.alpha == model.alpha_
+    True
     """
 
-    def __init__(
-        self,
-        *,
-        gammas: np.ndarray,
-        alphas: np.ndarray,
-        values: np.ndarray,
-        gamma: float,
-        alpha: float,
-        name: str = "criterion",
-        lower_is_better: bool = True,
-    ) -> None:
-        self.gammas, self.alphas, self.values = gammas, alphas, values
-        self.gamma, self.alpha = gamma, alpha
-        self.name, self.lower_is_better = name, lower_is_better
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Plot a fitted estimator whose gamma was tuned (or a pipeline that ends in one).
-
-        Examples
-        --------
-        >>> import matplotlib; matplotlib.use("Agg")
-        >>> from sklearn.datasets import load_wine
-        >>> from fitonce import KernelFisherDiscriminant
-        >>> from fitonce.plotting import CriterionMapDisplay
-        >>> X, y = load_wine(return_X_y=True)
-        >>> model = KernelFisherDiscriminant().fit((X - X.mean(0)) / X.std(0), y)
-        >>> display = CriterionMapDisplay.from_estimator(model)
-        >>> display.alpha == model.alpha_
-        True
-        """
-        tried, sign = _tried(model_of(estimator))
-        gammas = tried["gammas"]
-        if len(np.unique(gammas[np.isfinite(gammas)])) < 2 or np.isnan(tried["gamma"]):
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the given axes, or on new ones."""
+        if len(np.unique(self.gammas[np.isfinite(self.gammas)])) < 2 or np.isnan(self.gamma):
             raise ValueError(
                 "CriterionMapDisplay needs a model whose gamma was chosen among several values "
                 '(gamma="tune"), but cv_results_ has at most one width. '
                 "Use RegularizationPathDisplay instead."
             )
-        return cls(**tried, lower_is_better=sign < 0).plot(ax=ax)
+        return super().plot(ax)
 
     def _draw(self, ax: Any) -> None:
         from matplotlib.collections import PatchCollection

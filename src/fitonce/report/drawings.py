@@ -20,8 +20,8 @@ from ..assessment.words import score_name, shortened
 from ..core.arrays import to_numpy
 from ..estimators.fitted import learns_metric, members_of, metric_of
 from ..plotting import (
+    BarDisplay,
     CalibrationDisplay,
-    CommitteeDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
     IntervalDisplay,
@@ -29,8 +29,6 @@ from ..plotting import (
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
-    StandardizedResidualDisplay,
-    WeightsDisplay,
 )
 from ..plotting.style import COLORS, QUIET, axes_of, plain, pyplot, rounded
 from ..uncertainty.order import upper
@@ -76,9 +74,8 @@ def performance_figures(subject: Subject, include_data: bool) -> list[Figure]:
     single = subject.y.ndim == 1 and subject.predicted_rows.sum() > 1
     fit = _fit(subject) if include_data and single and not subject.classification else None
     calibration = _calibration(subject) if subject.classification else None
-    spread = _spread(subject) if include_data and single and not subject.committee else None
     band = _band(subject) if include_data and single else None
-    every = calibration, fit, band, spread, _null(subject)
+    every = calibration, fit, band, _null(subject)
     return [found for found in every if found is not None]
 
 
@@ -127,23 +124,6 @@ def _band(subject: Subject) -> Figure | None:
         )
     except ValueError:  # landmarks that every training set chooses itself
         return None
-
-
-def _spread(subject: Subject) -> Figure | None:
-    """For exact regression models that still have their decomposition."""
-    model = subject.model
-    exact = model.penalty_ == "function" and not hasattr(model, "landmarks_")
-    if subject.classification or subject.record is None or not exact:
-        return None
-    return figure(
-        "spread",
-        lambda: StandardizedResidualDisplay.from_estimator(model),
-        "Leave-one-out residuals in units of their standard deviation against a normal "
-        "distribution.",
-        "Leave-one-out residuals in units of the standard deviation that the model, seen as a "
-        "Gaussian process, assigns to them. Points on the line: the standard deviation is right. "
-        "Steeper than the line: it is too small.",
-    )
 
 
 def _alike(n: int) -> np.ndarray:
@@ -242,11 +222,11 @@ def _influence(subject: Subject) -> Figure:
 def _weights(subject: Subject) -> Figure:
     return figure(
         "weights",
-        lambda: WeightsDisplay.from_estimator(
+        lambda: BarDisplay.from_estimator(
             subject.model,
             subject.model_features,
             feature_names=model_feature_names(subject),
-            n_features=15,
+            n_shown=15,
         ),
         "Bars of the largest weights and activation patterns of the linear kernel, by feature.",
         "The weight of each feature, and its activation pattern: how the feature varies with the "
@@ -257,7 +237,7 @@ def _weights(subject: Subject) -> Figure:
 def _members(subject: Subject) -> Figure:
     return figure(
         "members",
-        lambda: CommitteeDisplay.from_estimator(subject.model),
+        lambda: BarDisplay.from_estimator(subject.model, n_shown=15),
         "Bars of the weights of the members, largest first.",
         "The members of the committee and their weights, found from held-out predictions.",
     )
