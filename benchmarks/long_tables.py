@@ -108,7 +108,7 @@ def run(name: str, keep: str | None) -> dict[str, Any]:
         folder, path = Path(keep or temporary), Path(temporary) / f"{name}.parquet"
         frame.write_parquet(path)
         program = [sys.executable, "-m", "fitonce", "fit", str(path), "-t", "y", "--json"]
-        answer, used = measured([*program, "--out", str(folder), *options])
+        answer, used = measured([*program, "--force", "--out", str(folder), *options])
         said = json.loads(answer)
         page = said["files"].get("page")
         extra = {"page_MB": Path(page).stat().st_size / 1e6} if page else {}

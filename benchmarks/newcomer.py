@@ -182,7 +182,17 @@ def program(frame: pl.DataFrame, target: str, reading: dict[str, Any], folder: P
     steps.assess = watched
     try:
         start = time.perf_counter()
-        args = ["fit", str(path), "-t", target, "--no-page", "--json", "--out", str(folder)]
+        args = [
+            "fit",
+            str(path),
+            "-t",
+            target,
+            "--no-page",
+            "--json",
+            "--force",
+            "--out",
+            str(folder),
+        ]
         result = CliRunner().invoke(app, args)
         seconds = time.perf_counter() - start
     finally:

@@ -123,7 +123,7 @@ def test_a_full_disk_leaves_the_old_model(folder, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    result = run("fit", "good.csv", "-t", "label", "--no-page", *FAST)
+    result = run("fit", "good.csv", "-t", "label", "--no-page", "--force", *FAST)
     assert result.exit_code == 1 and "the disk is full" in result.stderr
     assert (folder / "good-fitonce.skops").read_bytes() == b"old" and sorted(os.listdir()) == [
         "good-fitonce.skops",

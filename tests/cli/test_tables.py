@@ -113,8 +113,9 @@ def test_files_without_permission(folder, monkeypatch):
 
 def test_folders_without_permission_are_refused_before_the_work(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    says(run("fit", "good.csv", "-t", "label"), "cannot write to")
-    says(run("fit", "good.csv", "-t", "label", "--out", "new/folder"), "cannot write to")
+    denied = "cannot be written: permission denied"
+    says(run("fit", "good.csv", "-t", "label"), "good-fitonce.skops", denied)
+    says(run("fit", "good.csv", "-t", "label", "--out", "new/folder"), denied)
     says(run("fit", "good.csv", "-t", "label", "--out", "model.pkl"), "ends in .skops or .html")
 
 

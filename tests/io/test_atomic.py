@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import stat
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from fitonce import LeastSquaresSVC, load, save
-from fitonce.io.atomic import atomic_file, write_atomically
+from fitonce.core.atomic import atomic_file, check_place, write_atomically
 
 
 @pytest.fixture
@@ -34,20 +37,131 @@ def test_texts_and_bytes(data, target):
 
 
 def test_the_old_file_stays_until_the_end(target):
-    with atomic_file(target) as temporary:
-        assert temporary.parent == target.parent and temporary.suffix == target.suffix
-        assert not temporary.exists()
-        temporary.write_bytes(b"new")
+    with atomic_file(target) as file:
+        file.write(b"new")
+        file.flush()
         assert target.read_bytes() == b"old"
-    assert target.read_bytes() == b"new" and not temporary.exists()
+    assert target.read_bytes() == b"new" and list(target.parent.iterdir()) == [target]
+
+
+@pytest.fixture(params=["files without names", "files with names"])
+def system(request, monkeypatch):
+    """Systems that have files without a name, and others."""
+    if request.param == "files with names":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif not hasattr(os, "O_TMPFILE"):
+        pytest.skip("this system has no files without names")
+    return request.param
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, ValueError])
-def test_an_error_while_writing_leaves_the_old_file(error, target):
-    with pytest.raises(error), atomic_file(target) as temporary:
-        temporary.write_bytes(b"half")
+def test_an_error_while_writing_leaves_the_old_file(error, target, system):
+    with pytest.raises(error), atomic_file(target) as file:
+        file.write(b"half")
         raise error
     assert_untouched(target)
+
+
+def test_a_new_file_is_private_until_it_has_its_name(target, system):
+    """The content of a file that only its owner may read is never readable by others."""
+    target.chmod(0o600)
+    with atomic_file(target) as file:
+        assert os.fstat(file.fileno()).st_mode & 0o777 == 0o600
+        file.write(b"new")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+def test_permissions_are_those_of_the_old_file_or_of_any_new_one(target, system):
+    target.chmod(0o664)
+    umask = os.umask(0o027)
+    try:
+        write_atomically(target, "new")
+        write_atomically(target.with_name("other"), "new")
+    finally:
+        os.umask(umask)
+    assert target.stat().st_mode & 0o777 == 0o664
+    assert target.with_name("other").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("length", [200, 255])
+def test_the_longest_names_can_be_written(length, tmp_path, system):
+    target = tmp_path / ("n" * length)
+    assert write_atomically(target, "a").read_bytes() == b"a"
+    with pytest.raises(OSError, match="cannot be written: File name too long"):
+        write_atomically(tmp_path / ("n" * 256), "a")
+
+
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no files without names")
+def test_nothing_remains_of_a_run_that_was_killed(target):
+    code = (
+        "import sys\nfrom fitonce.core.atomic import atomic_file\n"
+        "with atomic_file(sys.argv[1]) as file:\n"
+        "    file.write(bytes(1 << 20))\n    file.flush()\n"
+        "    print(flush=True)\n    sys.stdin.read()\n"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    writer = subprocess.Popen([sys.executable, "-c", code, str(target)], **pipes)
+    writer.stdout.readline()
+    writer.kill()
+    writer.communicate()
+    assert_untouched(target)
+
+
+# ---- pipes and devices ---------------------------------------------------------------------------
+
+
+def read_from(pipe, found):
+    found.append(pipe.read_bytes())
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_pipe_is_written_to_and_stays_a_pipe(linked, tmp_path):
+    pipe, link, found = tmp_path / "pipe", tmp_path / "link", []
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    reader = threading.Thread(target=read_from, args=(pipe, found), daemon=True)
+    reader.start()
+    check_place(link if linked else pipe)
+    write_atomically(link if linked else pipe, "new")
+    reader.join(timeout=60)
+    assert found == [b"new"] and pipe.is_fifo() and link.is_symlink()
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path):
+    device = tmp_path / "null"
+    try:
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        device.write_bytes(b"x")
+    except (AttributeError, OSError):
+        pytest.skip("needs the right to make a device")
+    check_place(device)
+    write_atomically(device, "new")
+    assert device.is_char_device() and os.listdir(tmp_path) == ["null"]
+
+
+def test_standard_output_can_be_named():
+    code = (
+        "from fitonce.core.atomic import write_atomically\nwrite_atomically('/dev/stdout', 'new')"
+    )
+    if not os.path.exists("/dev/stdout"):
+        pytest.skip("this system has no /dev/stdout")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert result.stdout == b"new"
+
+
+def test_a_socket_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # names of sockets must be short
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        for call in (check_place, lambda path: write_atomically(path, "new")):
+            with pytest.raises(OSError, match="it is a disk or a socket, not a file"):
+                call("socket")
+        assert os.listdir() == ["socket"] and tmp_path.joinpath("socket").is_socket()
+
+
+# ---- failures of the system ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])
@@ -94,12 +208,16 @@ def test_a_folder_that_cannot_be_synced_does_no_harm(target, monkeypatch):
     assert target.read_bytes() == b"new"
 
 
-def test_places_that_are_none(tmp_path):
+@pytest.mark.parametrize("call", [check_place, lambda path: write_atomically(path, "a")])
+def test_places_that_are_none(call, tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file"):
-        write_atomically(tmp_path, "a")
+        call(tmp_path)
     with pytest.raises(FileNotFoundError, match=r"cannot be written: there is no folder .*absent"):
-        write_atomically(tmp_path / "absent" / "a.txt", "a")
-    assert list(tmp_path.iterdir()) == []
+        call(tmp_path / "absent" / "a.txt")
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match=r"file is not a folder"):
+        call(tmp_path / "file" / "a.txt")
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_reader_never_sees_a_part(target):
@@ -107,7 +225,7 @@ def test_a_reader_never_sees_a_part(target):
     size = 1 << 20
     target.write_bytes(b"0" * size)
     code = (
-        "import sys\nfrom fitonce.io.atomic import write_atomically\n"
+        "import sys\nfrom fitonce.core.atomic import write_atomically\n"
         f"while True:\n    for data in (b'1', b'0'):\n"
         f"        write_atomically(sys.argv[1], data * {size})\n"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ..assessment import ModelComparison, compare
 from ..assessment.assess import warned
 from ..assessment.result import plain
 from ..assessment.words import p_value, score_name
+from ..core.atomic import write_atomically
 from ..core.doubt import caught_warnings
 from ..crossval import RefitWarning
 from . import answers, contest
@@ -24,7 +26,7 @@ from .options import Check, Request, Settings
 from .preprocessing import pipeline_of
 from .screen import Screen
 from .steps import assessed_rows, threads_for
-from .tables import Table, make_folder
+from .tables import Table, check_output, make_folder
 from .work import announce
 
 NAMES = (*KERNELS[1:], "forest", "baseline")
@@ -41,7 +43,7 @@ def compare_table(
     out: str | None,
 ) -> None:
     """Read the table, compare the models, show the result and draw it."""
-    picture = None if out is None else picture_path(out)
+    picture = None if out is None else picture_path(out, request.table)
     with screen.bars() as bars:
         bars(0, 0, f"reading {request.table}")
         table = source()
@@ -139,7 +141,7 @@ def drawn(low: float, value: float, high: float, reach: float) -> str:
     return "".join(letters)
 
 
-def picture_path(out: str) -> Path:
+def picture_path(out: str, table: str) -> Path:
     """The path of the plot; an invalid one is refused before the work begins."""
     from ..plotting.style import pyplot
 
@@ -148,6 +150,7 @@ def picture_path(out: str) -> Path:
         raise UserError(
             f"--out must be a plot with the ending {', '.join(PICTURES)}, got {out!r} instead."
         )
+    check_output(path, table)
     pyplot()
     return path
 
@@ -155,6 +158,9 @@ def picture_path(out: str) -> Path:
 def draw(result: ModelComparison, path: Path) -> str:
     from ..plotting import BarDisplay
 
+    content = io.BytesIO()
+    figure = BarDisplay.from_comparison(result).figure_
+    figure.savefig(content, format=path.suffix.lower()[1:], dpi=150)
     make_folder(path)
-    BarDisplay.from_comparison(result).figure_.savefig(path, dpi=150)
+    write_atomically(path, content.getvalue())
     return str(path)

@@ -23,7 +23,7 @@ from .features import Feature, features_of
 from .options import Check, Reading, Request
 from .screen import Screen
 from .steps import assessed, assessed_rows, fit_all, threads_for, write_page
-from .tables import Table, beside, check_folder, write_table
+from .tables import Table, beside, check_output, write_table
 from .values import NUMBERS, examples, text_of
 
 
@@ -45,7 +45,7 @@ def predict_rows(
     """
     check_interval(interval, trained_on)
     if out is not None:
-        check_folder(Path(out).parent)
+        check_output(out, model, rows, trained_on)
     with screen.bars() as bars:
         bars(0, 0, f"reading {model}")
         estimator = load(model)
@@ -80,6 +80,7 @@ def export_model(screen: Screen, model: str, out: str | None, rows: str | None, 
     own.
     """
     path = beside(model, out, ".onnx")
+    check_output(path, model, rows)
     estimator = load(model)
     X = None
     if rows is not None:
@@ -102,6 +103,7 @@ def report_page(
 ) -> None:
     """Write the HTML report of a model file and the table it was fitted on."""
     path = beside(model, out, ".html")
+    check_output(path, model, request.table)
     estimator = load(model)
     with screen.bars() as bars:
         bars(0, 0, f"reading {request.table}")

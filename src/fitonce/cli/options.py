@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -294,6 +295,23 @@ class ResultFiles:
     page: Annotated[
         bool, output_option("Whether to write the HTML report as well.", "--page/--no-page")
     ] = True
+    force: Annotated[
+        bool, output_option("Replace an earlier model of the same name.", "--force")
+    ] = False
+
+    def paths(self, table: str) -> tuple[Path, Path]:
+        """The model file and the report, checked before the work begins."""
+        from .tables import check_output, places, stem_of
+
+        model, page = places(self.out, stem_of(table))
+        for path in (model, page) if self.page else (model,):
+            check_output(path, table)
+        if model.is_file() and not self.force:
+            raise UserError(
+                f"{model} exists already: give another name with --out, or --force to replace the "
+                "earlier model."
+            )
+        return model, page
 
 
 @dataclass(frozen=True)

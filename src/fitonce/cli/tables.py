@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from ..io.atomic import write_atomically
+from ..core.atomic import check_place, is_stream, write_atomically
 from .errors import UserError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -332,7 +332,6 @@ def places(out: str | None, stem: str) -> tuple[Path, Path]:
         )
     else:
         folder, base = given, f"{stem}-fitonce"
-    check_folder(folder)
     return folder / f"{base}.skops", folder / f"{base}.html"
 
 
@@ -340,25 +339,29 @@ def beside(model: str, out: str | None, ending: str) -> Path:
     """The file that `out` names; by default the model's name with another ending, in this
     folder.
     """
-    path = Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
-    check_folder(path.parent)
-    return path
+    return Path(Path(model).name).with_suffix(ending) if out is None else Path(out)
 
 
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that is not writable, before anything is computed.
+def check_output(out: Path | str, *inputs: str | None) -> None:
+    """Refuse a file that cannot be written, or that is an input, before anything is computed.
 
     A folder that does not exist yet is created when there is a file to write (`make_folder`).
     """
-    there = folder
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if not there.is_dir():
-        raise UserError(f"{there} is a file, not a folder.")
-    if not os.access(there, os.W_OK):
+    if any(_same_file(out, given) for given in inputs if given is not None):
         raise UserError(
-            f"cannot write to {there}: permission denied. Give another folder with --out."
+            f"{out} is an input of this command, which would be overwritten: give another file "
+            "with --out."
         )
+    first = Path(out)  # of the folders and the file, the first that does not exist
+    while not first.parent.exists():
+        first = first.parent
+    check_place(first)
+
+
+def _same_file(out: Path | str, given: str) -> bool:
+    """Whether both names lead to the same file; pipes and devices are not harmed."""
+    both = os.path.exists(out) and os.path.exists(given)
+    return both and os.path.samefile(out, given) and not is_stream(out)
 
 
 def make_folder(file: Path | str) -> None:

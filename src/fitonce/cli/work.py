@@ -25,7 +25,7 @@ from .models import LANDMARKS_ABOVE, pipeline
 from .options import Check, Permuting, Request, ResultFiles, Settings
 from .screen import Screen
 from .steps import assessed, assessed_rows, fit_all, threads_for, write_page
-from .tables import STDIN, Table, make_folder, places, stem_of
+from .tables import STDIN, Table, make_folder
 
 Source = Callable[[], Table]
 MOST_CLASSES = 5  # named in the first lines
@@ -92,7 +92,7 @@ def fit_table(
 ) -> None:
     """Describe the table, assess, fit on all rows, show, write."""
     skops_io()  # fail now, not after all the work, if skops is not installed
-    model_file, page = places(results.out, stem_of(request.table))
+    model_file, page = results.paths(request.table)
     work = opened(command, screen, source, request, settings, check)
     estimator, parts, judged = work.estimator, work.parts, work.judged
     with screen.bars() as bars, threads_for(parts):

@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all: to a temporary name, which is then renamed."""
+"""Files that are written completely or not at all: without a name first, which they get whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import errno
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+DESCRIPTORS = Path("/proc/self/fd")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> Path:
@@ -25,17 +29,19 @@ def write_atomically(path: str | os.PathLike[str], data: bytes | str) -> Path:
     Path
         The file that was written.
     """
-    with atomic_file(path) as temporary:
-        temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+    with atomic_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
     return Path(path)
 
 
 @contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A new path in the same folder, to write to; at the end that file takes the name `path`.
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """An open file in the same folder, to write to; at the end it takes the name `path`.
 
-    It is on the disk before it takes the name, and gone after an error or Ctrl-C. An existing file
-    stays as it was until then and passes on its permissions; a link is followed. An OSError while
+    It is on the disk before it takes the name, and gone after an error or Ctrl-C; on Linux also
+    after a kill, because it has no name until then. An existing file stays as it was until the end
+    and passes on its permissions; until then, only its owner can read the new one. A link is
+    followed. A pipe or a device is not replaced: it is opened and written to. An OSError while
     writing is raised again with one sentence that names `path`.
 
     Parameters
@@ -44,43 +50,132 @@ def atomic_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
     Yields
     ------
-    Path
-        A name that no file has yet, with the ending of `path`.
+    binary file object
     """
-    target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: give the name of a file.")
-    temporary = target.with_name(f".{secrets.token_hex(4)}.{target.name}")
+    with _explained(path):
+        if is_stream(path):
+            with open(path, "wb") as file:
+                yield file
+        else:
+            with _replacement(Path(os.path.realpath(path))) as file:
+                yield file
+
+
+def check_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    with _explained(path):
+        if is_stream(path):
+            writable = os.access(path, os.W_OK)
+        else:
+            target = Path(os.path.realpath(path))
+            _check_replaceable(target)
+            os.stat(target.parent)
+            writable = os.access(target.parent, os.W_OK)
+        if not writable:
+            raise PermissionError
+
+
+def is_stream(path: str | os.PathLike[str]) -> bool:
+    """Whether this is a pipe or a device such as /dev/null, which is written to, not replaced."""
     try:
-        yield temporary
-        _to_disk(temporary, os.O_RDWR)
-        if target.exists():
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+@contextmanager
+def _explained(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise an OSError again with one sentence that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = _reason(error, Path(os.path.realpath(path)))
+        failure = type(error)(f"{path} cannot be written: {reason}")
+        failure.errno = error.errno
+        raise failure from error
+
+
+@contextmanager
+def _replacement(target: Path) -> Iterator[BinaryIO]:
+    """A new file that replaces the target at the end."""
+    replaced = _check_replaceable(target)
+    descriptor, temporary = _opened(target.parent, 0o600 if replaced else 0o666)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+            if temporary is None:
+                temporary = _named(descriptor, target.parent)
+        if replaced:
             shutil.copymode(target, temporary)
         os.replace(temporary, target)
         with suppress(OSError):  # some systems cannot open folders
-            _to_disk(target.parent, os.O_RDONLY)
-    except OSError as error:
-        failure = type(error)(f"{path} cannot be written: {_reason(error, target.parent)}")
-        failure.errno = error.errno
-        raise failure from error
+            _sync_folder(target.parent)
     finally:
-        with suppress(OSError):
-            temporary.unlink()
+        if temporary is not None:
+            with suppress(OSError):
+                temporary.unlink()
 
 
-def _to_disk(path: Path, mode: int) -> None:
-    descriptor = os.open(path, mode)
+def _check_replaceable(target: Path) -> bool:
+    """Whether there is a file to replace; refuses folders, disks and sockets."""
     try:
-        os.fsync(descriptor)
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is a disk or a socket, not a file")
+    return True
+
+
+def _opened(folder: Path, mode: int) -> tuple[int, Path | None]:
+    """A new file without a name, which nothing remains of if the process is killed, where the
+    system has such files; else with a random name.
+    """
+    if hasattr(os, "O_TMPFILE") and DESCRIPTORS.exists():
+        with suppress(OSError):
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR, mode), None
+    temporary = _random_name(folder)
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0)
+    return os.open(temporary, flags, mode), temporary
+
+
+def _random_name(folder: Path) -> Path:
+    return folder / f".{secrets.token_hex(8)}"
+
+
+def _named(descriptor: int, folder: Path) -> Path:
+    """A random name for a file that has none."""
+    temporary = _random_name(folder)
+    place = os.open(folder, os.O_RDONLY)
+    try:  # with a folder given, the link to the open file is followed
+        os.link(DESCRIPTORS / str(descriptor), temporary.name, dst_dir_fd=place)
     finally:
-        os.close(descriptor)
+        os.close(place)
+    return temporary
 
 
-def _reason(error: OSError, folder: Path) -> str:
+def _sync_folder(folder: Path) -> None:
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
+
+
+def _reason(error: OSError, target: Path) -> str:
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder: give the name of a file."
+    if isinstance(error, NotADirectoryError):
+        return f"{target.parent} is not a folder."
     if isinstance(error, FileNotFoundError):
-        return f"there is no folder {folder}."
+        return f"there is no folder {target.parent}: create it first."
     if isinstance(error, PermissionError):
-        return f"permission denied in {folder}."
+        return f"permission denied in {target.parent}."
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full. Nothing was changed."
     return f"{error.strerror or error}. Nothing was changed."

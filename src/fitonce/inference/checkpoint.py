@@ -1,22 +1,22 @@
 """Checkpoints of a long run: the results so far, and a fingerprint of the test, so that the file of
 another test is refused.
 
-A checkpoint is one NumPy archive without pickled objects. It is written under a temporary name and
-then renamed. An interruption or a full disk leaves the last complete block, and two processes that
+A checkpoint is one NumPy archive without pickled objects. It is written whole
+or not at all. An interruption or a full disk leaves the last complete block, and two processes that
 share a file do not disturb each other.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.atomic import atomic_file
+from ..core.atomic import atomic_file, is_stream
+from ..core.atomic import check_place as check_writable
 
 FORMAT = "fitonce permutation test 2"
 
@@ -25,28 +25,23 @@ def check_place(path: str | Path | None) -> None:
     """Refuse a file that cannot be written, before anything is computed."""
     if path is None:
         return
-    target = Path(path)
-    folder = Path(os.path.realpath(target)).parent
-    if target.is_dir():
-        reason = "it is a folder: give the name of a file"
-    elif not folder.is_dir():
-        reason = f"there is no folder {folder}: create it first"
-    elif not os.access(folder, os.W_OK | os.X_OK):
-        reason = f"permission denied in {folder}"
-    else:
-        return
-    raise ValueError(f"the checkpoint {path} cannot be written: {reason}.")
+    if is_stream(path):
+        raise ValueError(f"the checkpoint {path} must be a file, not a pipe or a device.")
+    try:
+        check_writable(path)
+    except OSError as error:
+        raise ValueError(f"the checkpoint {error}") from error
 
 
 def save(
     path: Path, mark: str, done: int, scores: Mapping[str, Any], null: Mapping[str, np.ndarray]
 ) -> None:
-    """Write everything to a temporary file, then replace the file."""
+    """Replace the file by one with everything so far."""
     names = list(null)
     arrays = {f"null_{number}": null[name] for number, name in enumerate(names)}
     arrays |= {f"score_{number}": np.asarray(scores[name]) for number, name in enumerate(names)}
     header = json.dumps({"format": FORMAT, "fingerprint": mark, "done": done, "names": names})
-    with atomic_file(path) as temporary, open(temporary, "wb") as file:
+    with atomic_file(path) as file:
         np.savez(file, header=np.array(header), **arrays)  # type: ignore[arg-type]
 
 

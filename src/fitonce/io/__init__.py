@@ -1,5 +1,4 @@
-"""Model files, export to other programs, and safe writing of files.
+"""Model files and export to other programs.
 
-`fitonce.io.saving` has the model files, `fitonce.io.onnx` the ONNX graphs, and `fitonce.io.atomic`
-writes files completely or not at all.
+`fitonce.io.saving` has the model files, `fitonce.io.onnx` the ONNX graphs.
 """

@@ -19,7 +19,7 @@ import scipy
 import sklearn
 
 from ..assessment import Contest, shown, words
-from ..core.atomic import write_atomically
+from ..core.atomic import check_place, write_atomically
 from ..core.version import __version__
 from ..estimators.confounding import confounded_words
 from ..estimators.fitted import criterion_of
@@ -153,10 +153,7 @@ def write_report(
     """
     _check_extra()
     target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"the folder {str(target.parent)!r} does not exist: create it first."
-        )
+    check_place(target)
     if not max_megabytes > 0:
         raise ValueError(f"max_megabytes must be positive, got {max_megabytes!r} instead.")
     subject = Subject.of(

@@ -14,7 +14,7 @@ import importlib
 import os
 from typing import Any
 
-from ...core.atomic import write_atomically
+from ...core.atomic import check_place, write_atomically
 
 __all__ = ["measured_error", "to_onnx"]
 
@@ -97,6 +97,8 @@ def to_onnx(
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r} instead.")
     for package in ("onnx", "onnxruntime"):
         _imported(package)
+    if path is not None:
+        check_place(path)
     from .convert import converted  # needs these packages
 
     proto = converted(model, X, dtype, arithmetic, tolerance)
