@@ -158,7 +158,6 @@ CALIBRATIONS = {
 OURS = {
     "default": ours("default"),
     "kernel": ours('kernel="tune"', kernel="tune"),
-    "metric": ours('metric="learn"', metric="learn"),
     "committee": Model("committee", lambda p: KernelCommitteeClassifier(), ours=True),
 }
 MODELS = {**OURS, **PEERS, **CALIBRATIONS}

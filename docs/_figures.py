@@ -63,16 +63,6 @@ def readouts() -> str:
     return made_by(table(["set", *models], rows), "readouts")
 
 
-def learned_metric() -> str:
-    found = result("metric")["sets"]
-    ways = list(next(iter(found.values())))
-    rows = [
-        [name, *(f"{one[w]['error']:.1f} ± {one[w]['standard_error']:.1f}" for w in ways)]
-        for name, one in found.items()
-    ]
-    return made_by(table(["set", *ways], rows), "metric")
-
-
 def kernel_families() -> str:
     found = result("kernels")
     rows = []
@@ -83,23 +73,6 @@ def kernel_families() -> str:
         rows.append([way, *errors, less, f"{found['rank']['log_loss'][way]:.1f}"])
     header = ["kernels", "test error, %", "log-loss", "log-loss less than rbf", "mean rank"]
     return made_by(table(header, rows), "kernels")
-
-
-def committee_metric() -> str:
-    found = result("committee_metric")
-    rows = []
-    for name, one in (*found["sets"].items(), ("mean", found["mean"])):
-        plain, learned = one["kernels"], one["and a metric"]
-        pairs = (f"{way['error']:.1f} / {way['log_loss']:.3f}" for way in (plain, learned))
-        rows.append([name, *pairs, f"{learned['weight']:.0%}"])
-    header = ["set", "kernels alone", "and a metric", "weight of the metric"]
-    return made_by(table(header, rows), "committee_metric")
-
-
-def committee_slower() -> str:
-    """How much longer a committee takes with a member that learns a metric."""
-    mean = result("committee_metric")["mean"]
-    return f"{mean['and a metric']['seconds'] / mean['kernels']['seconds']:.1f}"
 
 
 def fits() -> str:
@@ -635,9 +608,7 @@ TABLES: dict[str, Callable[[], str]] = {
     for function in (
         confound_levels,
         readouts,
-        learned_metric,
         kernel_families,
-        committee_metric,
         fits,
         cross_validation,
         search_growth,
@@ -723,19 +694,6 @@ def resplit_slower() -> str:
     return f"{seconds['resplit'] / seconds['cosets']:.0f}"
 
 
-def metric_times() -> str:
-    """Processor time of a fit that learns a metric over that of a plain one: least and most over
-    sets and metrics.
-    """
-    learned = ("full", "diagonal", "learn")
-    ratios = [
-        one[way]["seconds"] / one["plain"]["seconds"]
-        for one in result("metric")["sets"].values()
-        for way in learned
-    ]
-    return f"{min(ratios):.0f} to {max(ratios):.0f}"
-
-
 def interval_shortfall(n: int) -> str:
     """By how many percentage points intervals of nominally 95 % fall short, least and most."""
     rows = [row for row in result("score_intervals")["rows"] if row["n"] == n]
@@ -745,11 +703,7 @@ def interval_shortfall(n: int) -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "committee_seconds": lambda: duration(result("committee_time")["seconds"]["committee"]),
-    "committee_metric_seconds": lambda: duration(
-        result("committee_time")["seconds"]["with_metric"]
-    ),
     "svc_grid_seconds": lambda: duration(result("committee_time")["seconds"]["svc_grid"]),
-    "committee_slower": committee_slower,
     "kernel_sets": lambda: str(len(result("kernels")["sets"])),
     "rejected_alternating": lambda: rejected("alternating labels"),
     "rejected_stratified": lambda: rejected("stratified folds"),
@@ -767,7 +721,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "peak_matrices": lambda: f"{max(result('memory')['matrices'].values()):.1f}",
     "kernels_400": lambda: f"{result('kernels')['costs']['400']['times']:.1f}",
     "kernels_2000": lambda: f"{result('kernels')['costs']['2000']['times']:.1f}",
-    "metric_times": metric_times,
     "default_fit_2000": lambda: f"{result('search')['rows']['2000']['auto / eigh']:.1f}",
     "default_fit_4000": lambda: f"{result('search')['rows']['4000']['auto / eigh']:.1f}",
     "gpu_agreement_exact": lambda: gpu_agreement("exact"),

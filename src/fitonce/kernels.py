@@ -6,7 +6,7 @@ Scikit-learn's pairwise kernels for NumPy and sparse input, the same formulas el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -36,8 +36,6 @@ PARAMETERS: dict[str, tuple[str, ...]] = {
 }
 # what kernel="tune" compares: together at most about four times the work of rbf alone
 FAMILIES = ("rbf", "exponential", "laplacian", "linear", "poly")
-# those of a distance that a metric can change
-MetricKernels = tuple(name for name in RADIAL if RADIAL[name].distance != MANHATTAN)
 EPSILON = float(np.finfo(np.float64).eps)
 SYMMETRY = 1e-6  # relative; float32 kernels are symmetric to about 1e-7
 OVERFLOW = (
@@ -59,42 +57,17 @@ def families(kernel: Any) -> Any:
     return names[0] if len(names) == 1 else names
 
 
-def projection_of(metric: Any, X: Any) -> Any:
-    """R of a metric M = RᵀR on the device of the rows X: its symmetric root (p, p), or the roots
-    (p,) of its diagonal; None if there is none.
-    """
-    if metric is None:
-        return None
-    M = np.asarray(to_numpy(metric), dtype=np.float64)
-    if M.ndim == 1:
-        return asarray_like(np.sqrt(M), dense_like(X))
-    values, vectors = np.linalg.eigh(0.5 * (M + M.T))
-    return asarray_like((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, dense_like(X))
-
-
-def projected(X: Any, R: Any) -> Any:
-    """Rows Rx; sparse ones stay so where R is diagonal."""
-    if R is None:
-        return X
-    if R.ndim == 1:
-        return X.multiply(to_numpy(R)).tocsr() if sp.issparse(X) else X * R
-    return np.asarray(X @ R) if sp.issparse(X) else X @ R
-
-
 @dataclass(frozen=True)
 class Kernel:
     """A kernel with all its parameters fixed: a name, or a callable on matrices.
 
     `rbf` is exp(-gamma ‖x-x'‖²), `laplacian` exp(-gamma ‖x-x'‖₁), `exponential` exp(-gamma ‖x-x'‖),
     `matern32` and `matern52` are Matérn's with a length scale of 1/gamma, `poly` (gamma x·x' +
-    coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖). With a projection R,
-    the kernel is applied to the rows Rx.
+    coef0)^degree, `sigmoid` tanh(gamma x·x' + coef0), `cosine` x·x'/(‖x‖‖x'‖).
     """
 
     function: str | Callable[..., Any]
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    # R of a metric RᵀR, (p, p) or (p,)
-    projection: Any = field(default=None, compare=False, kw_only=True)
 
     @property
     def precomputed(self) -> bool:
@@ -127,16 +100,9 @@ class Kernel:
         """
         if self.precomputed:
             raise TypeError("a precomputed kernel has no formula: pass the matrix itself.")
-        if self.projection is not None:
-            return self._of_projected(Y, constant)
         if isinstance(self.function, str) and self.function in RADIAL:
             return distance_kernel(self.function, self.parameters["gamma"], Y, constant)
         return PointKernel(lambda X: self._of(X, Y))
-
-    def _of_projected(self, Y: Array, constant: bool) -> PointKernel:
-        R, points = self.projection, projected(Y, self.projection)
-        kernel = replace(self, projection=None).with_points(points, constant)
-        return PointKernel(lambda X: kernel(points if X is Y else projected(X, R)), kernel.offset)
 
     def _of(self, X: Array, Y: Array) -> Array:
         if callable(self.function):
@@ -155,8 +121,7 @@ class Kernel:
 
     def log_gamma_slope(self, X: Array) -> Array:
         """∂k/∂log γ of every two rows, for kernels of a distance."""
-        rows = projected(X, self.projection)
-        return log_gamma_slope(str(self.function), float(self.parameters["gamma"]), rows)
+        return log_gamma_slope(str(self.function), float(self.parameters["gamma"]), X)
 
     def _called(self, X: Array, Y: Array) -> Array:
         assert callable(self.function)

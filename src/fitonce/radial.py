@@ -7,9 +7,7 @@ r"""Kernels as functions φ(z) of one number, z = γ times the distance of two r
     matern32      ‖x - y‖₂        (1 + u) exp(-u),                 u = √3 z
     matern52      ‖x - y‖₂        (1 + u + u²/3) exp(-u),          u = √5 z
 
-φ'(z) is all that gradients need: z φ'(z) is the derivative in log γ, and
-
-    ∇ₓ k(x, y) = w (x - y),      w = 2γ φ'(z) for ‖x - y‖²,   γ² φ'(z)/z for ‖x - y‖.
+z φ'(z) is the derivative in log γ.
 """
 
 from __future__ import annotations
@@ -33,14 +31,6 @@ class Radial:
     value: Callable[[Array], Array]
     less_one: Callable[[Array], Array]
     slope: Callable[[Array], Array]
-
-    def weight(self, z: Array, gamma: float) -> Array:
-        """w of the gradient in x; zero for equal rows, whose difference is also zero."""
-        if self.distance == SQUARED:
-            return 2.0 * gamma * self.slope(z)
-        xp = namespace(z)
-        apart = z > 0
-        return xp.where(apart, gamma**2 * self.slope(z) / xp.where(apart, z, 1.0 + 0.0 * z), 0.0)
 
 
 def _exp(z: Array) -> Array:

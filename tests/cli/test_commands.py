@@ -337,16 +337,6 @@ def test_best_effort_fits_a_committee_and_predicts_with_it(folder, target, drop)
     assert [str(label) for label in found] == [str(label) for label in expected.tolist()]
 
 
-def test_best_effort_with_a_metric_has_a_member_that_learns_it():
-    from fitonce.cli.models import _committee
-
-    for task in ("classification", "regression"):
-        *others, last = _committee(task, "diagonal").estimators()
-        assert last.metric == "diagonal" and len(others) == 5
-        assert all(member.metric is None for member in others)
-        assert _committee(task, "none").members is None
-
-
 def test_best_effort_leaves_no_choice_to_others(folder):
     result = run("fit", "good.csv", "-t", "label", "--effort", "best", "--kernel", "linear")
     says(result, "--effort best", "--kernel")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import sklearn.model_selection as plain
 from sklearn.base import clone
@@ -30,16 +28,11 @@ from fitonce import (
 )
 from fitonce.core.calibration import probabilities
 from fitonce.datasets import make_ringnorm
-from fitonce.estimators.base import uncalibrated
 from fitonce.estimators.candidates import (
-    Judging,
-    candidates_of,
-    fitted_candidate,
     learns,
     refitted,
 )
 from fitonce.estimators.probability import fit_calibration, held_out_probabilities
-from fitonce.estimators.setup import training_of
 from sklearn_checks import with_checks
 
 try:
@@ -265,62 +258,6 @@ def test_members_that_learn_are_refitted() -> None:
     np.testing.assert_allclose(one.held_out, expected)
     own = expected[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     np.testing.assert_allclose(model.candidates_["score"][0], np.log(own).mean())
-
-
-def product_of_two(n: int, p: int, numbers: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, p))
-    f = X[:, 0] * X[:, 1] + 0.05 * random.normal(size=n)
-    return X, np.tanh(4.0 * f) if numbers else np.where(f > 0.1, "b", "a")
-
-
-@pytest.mark.parametrize("numbers", [False, True], ids=["classes", "numbers"])
-@pytest.mark.parametrize("cv", [None, 4])
-def test_a_learned_metric_is_judged_by_folds_in_which_it_was_learned(
-    cv: Any, numbers: bool
-) -> None:
-    """Its candidate says of each row what a refit with the metric of the other folds says."""
-    X, y = product_of_two(80, 4, numbers)
-    kind = KernelRidge if numbers else KernelFisherDiscriminant
-    learning = kind(metric="diagonal", gamma=0.5, alpha=0.02)
-    committee = KernelCommitteeRegressor if numbers else KernelCommitteeClassifier
-    model = committee([learning, kind(kernel="linear", alpha=1.0)], cv=cv).fit(X, y)
-    splitter: Any = KFold if numbers else StratifiedKFold
-    cv = splitter(5, shuffle=True, random_state=0) if cv is None else splitter(4)
-    alone = clone(learning).set_params(cv=cv).fit(X, y)
-    assert learns(learning) and alone.metric_ is not None
-    (member,) = (one for one in model.members_ if one.metric is not None)
-    np.testing.assert_allclose(member.metric_, alone.metric_)
-    expected = uncalibrated(alone)
-    assert (
-        np.abs(
-            expected - uncalibrated(clone(alone).set_params(metric=alone.metric_).fit(X, y))
-        ).max()
-        > 1e-3
-    )
-    judging = Judging((X, y, None, None), training_of(clone(learning), X, y), model.cv, None)
-    judging = replace(judging, folds=None if model.cv is None else list(cv.split(X, y)))
-    np.testing.assert_allclose(candidates_of(0, learning, judging)[0].held_out, expected, atol=1e-9)
-    assert "metric=diagonal" in model.candidates_["name"][0]
-    assert model.verify(2).passed
-
-
-def test_a_learned_metric_comes_back_from_other_processes(tmp_path: Path) -> None:
-    X, y = product_of_two(50, 3)
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    members = [KernelFisherDiscriminant(metric="diagonal", gamma=0.25, alpha=0.05)]
-    one = KernelCommitteeClassifier(members).fit(frame, y)
-    assert list(one.feature_names_in_) == ["a", "b", "c"]
-    judging = Judging((frame, y, None, None), training_of(clone(members[0]), X, y), None, None)
-    (candidate,) = candidates_of(0, members[0], judging)
-    sent = pickle.loads(pickle.dumps(candidate))  # without its decomposition
-    member = fitted_candidate(sent, members[0], judging)
-    np.testing.assert_array_equal(member.predict_proba(frame), one.members_[0].predict_proba(frame))
-    assert member.verify(1).passed
-    again = fitonce.load(fitonce.save(one, tmp_path / "committee.skops"))
-    np.testing.assert_array_equal(again.predict_proba(frame), one.predict_proba(frame))
-    given = KernelFisherDiscriminant(metric=one.members_[0].metric_)
-    assert not learns(given)
 
 
 @pytest.mark.parametrize("name", ["predict_interval", "predict_set", "influence", "at"])

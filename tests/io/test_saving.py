@@ -95,7 +95,6 @@ MODELS = {
         "poly", alpha=0.1, gamma="scale", n_components=1, calibration=None
     ),
     "refined": LeastSquaresSVC(refine=True),
-    "metric": LeastSquaresSVC(metric="diagonal"),
     "isotonic": LeastSquaresSVC(
         calibration="isotonic",
         cv=StratifiedKFold(2, shuffle=True, random_state=0),

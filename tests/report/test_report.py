@@ -587,22 +587,6 @@ def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
     assert "the model file does not contain its splits" in text_of(path.read_text(encoding="utf-8"))
 
 
-def test_a_learned_metric_is_drawn_and_held_out_by_folds(tmp_path):
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(90, 4)), columns=["a", "b", "c__d", "e"])
-    y = np.where(X["a"] * X["b"] > 0, "same", "different")
-    scaled = ColumnTransformer([("numbers", StandardScaler(), list(X.columns))])
-    model = fitonce.LeastSquaresSVC(["rbf", "linear"], metric="diagonal", gamma=0.5, alpha=0.1)
-    pipe = make_pipeline(scaled, model).fit(X, y)
-    assert pipe[-1].metric_ is not None
-    page = write_report(tmp_path / "a.html", pipe, X, y).read_text("utf-8")
-    text = text_of(page)
-    figure = page[page.index('id="metric-') :]
-    assert all(f">{name}<" in figure for name in X.columns) and "numbers__" not in figure
-    assert "The rbf kernel with gamma" in text
-    assert "leave-one-out" not in text and "predict_set" not in text
-
-
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers", "file", "assessed"])
 def test_a_committee_has_a_page(kind, tmp_path):
     """Weights of the members, held-out scores, calibration and confusions; nothing of one model."""

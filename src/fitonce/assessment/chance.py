@@ -109,8 +109,6 @@ def quick(estimator: Any) -> Any:
         changes |= {"kernel": families(given["kernel"])[0]}
     if isinstance(given.get("kernel"), KernelSum) and given["kernel"].tunes:
         changes |= {"kernel": given["kernel"].untuned()}
-    if isinstance(given.get("metric"), str):
-        changes |= {"metric": None}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
     if given.get("readout", "lda") == "softmax":

@@ -24,12 +24,10 @@ from ..assessment.words import (
     relabellings,
     spread,
 )
-from ..estimators.fitted import feature_shares, metric_of
 from ..inference import PermutationTest
 from .preprocessing import MERGED, described_choice
 from .screen import Screen
 
-MOST_FEATURES = 6  # of a metric, listed on the screen
 MOST_CLASSES = 12  # of a confusion matrix that is printed in full
 MOST_CONFUSIONS = 8
 WIDTH, BINS = 40, 10  # of a histogram
@@ -182,17 +180,6 @@ def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> 
         folds = [described_choice(fold[MERGED]) for fold in answer.choices if MERGED in fold]
         lines += [Text(f"  in the folds: {spread(folds)}", style="dim")] if folds else []
     return Group(*lines)
-
-
-def metric(estimator: Any) -> RenderableType:
-    """The features with the largest weights in a learned metric, or a note that there is none."""
-    if metric_of(estimator[-1]) is None:
-        return Text("Metric: none; a learned metric did not improve predictions", style="dim")
-    shares = feature_shares(estimator[-1])
-    names = estimator[:-1].get_feature_names_out()
-    first = np.argsort(-shares, kind="stable")[:MOST_FEATURES]
-    said = ", ".join(f"{names[f].partition('__')[2] or names[f]} {shares[f]:.0%}" for f in first)
-    return Text.assemble(("Largest weights in the metric: ", "bold"), said)
 
 
 def members(text: str) -> RenderableType:

@@ -17,7 +17,7 @@ from ..estimators import (
     LeastSquaresSVC,
 )
 from ..estimators.confounding import MEANINGS
-from ..kernels import PARAMETERS, MetricKernels
+from ..kernels import PARAMETERS
 from .columns import TableDesign
 from .errors import UserError, one_of
 from .options import Settings
@@ -42,7 +42,6 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
     """The estimator for a table, and remarks about it."""
     allowed = MODELS[design.task]
     effort = one_of(settings.effort, "effort", EFFORTS)
-    metric = one_of(settings.metric, "metric", ("none", "learn", "full", "diagonal"))
     if effort == "best":
         _check_alone(settings)
         if design.confounds is not None:
@@ -51,7 +50,7 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
                 "confounds. Leave out one of the two options."
             )
         if len(design.y) <= LANDMARKS_ABOVE:
-            return pipeline_of(design, _committee(design.task, metric)), about_categories(design)
+            return pipeline_of(design, COMMITTEES[design.task]()), about_categories(design)
     name = settings.model or next(iter(allowed))
     if name not in allowed:
         raise UserError(
@@ -67,13 +66,6 @@ def pipeline(design: TableDesign, settings: Settings, seed: int) -> tuple[Any, l
         "confounding": one_of(settings.confounding, "confounding", MEANINGS),
     }
     landmarks, notes = _landmarks(settings.landmarks, kernel, len(design.y))
-    if metric != "none":
-        chosen["metric"] = metric
-        if not _has_metric(kernel):
-            raise UserError(
-                f"--metric {metric} needs a kernel based on distances, got --kernel "
-                f"{settings.kernel}: use one of {', '.join(MetricKernels)}."
-            )
     if landmarks is not None:
         chosen |= {"landmarks": landmarks, "random_state": seed}
     model = allowed[name](**chosen)
@@ -93,30 +85,16 @@ def _usual_kernel(settings: Settings, n_rows: int) -> str:
     return "tune" if chooses and n_rows <= LANDMARKS_ABOVE else "rbf"
 
 
-def _committee(task: str, metric: str) -> Any:
-    """The default committee, with one more member that learns a metric if asked for."""
-    committee = COMMITTEES[task]()
-    if metric == "none":
-        return committee
-    learning = next(iter(MODELS[task].values()))(metric=metric)
-    return committee.set_params(members=[*committee.estimators(), learning])
-
-
 def _check_alone(settings: Settings) -> None:
     """Refuse settings of a single model, since a committee chooses them itself."""
     usual = vars(replace(Settings(), effort=settings.effort))
-    free = ("effort", "landmarks", "metric")
+    free = ("effort", "landmarks")
     given = [name for name in usual if name not in free and vars(settings)[name] != usual[name]]
     if given:
         raise UserError(
             f"--effort best tunes kernels, widths and regularization itself and cannot be combined "
             f"with --{given[0]}: leave out one of the two."
         )
-
-
-def _has_metric(kernel: str | list[str]) -> bool:
-    names = [kernel] if isinstance(kernel, str) else kernel
-    return any(name in ("auto", "tune", *MetricKernels) for name in names)
 
 
 def kernel_named(text: str) -> str | list[str]:

@@ -177,13 +177,6 @@ class Settings:
             "include (as unpenalized predictors)."
         ),
     ] = "remove"
-    metric: Annotated[
-        str,
-        model_option(
-            "Learn a metric from the data: none, diagonal (a weight for each feature), full or "
-            "learn (the better of both). It is kept only if it improves predictions."
-        ),
-    ] = "none"
     penalty: str = "function"  # for --versus only
     landmarks: Annotated[
         str,

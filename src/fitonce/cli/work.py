@@ -107,8 +107,6 @@ def fit_table(
     warnings = warnings_of([*answer.warnings, *texts], answer, rivals)
     tuned = work.settings.tuned
     screen.show(*answers.answer_parts(screen, answer, rivals, choice, tuned, warnings))
-    if settings.metric != "none" and not is_committee(estimator[-1]):
-        screen.show(answers.metric(estimator), "")
     committee = is_committee(estimator[-1])
     members = {"members": estimator[-1].describe()} if committee else {}
     if committee:

@@ -108,8 +108,6 @@ def _dependence_on_rows(estimator: Any) -> str | None:
         return "landmarks are chosen on each training set"
     if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
         return estimator.kernel.dependence
-    if isinstance(estimator.metric, str):
-        return "the metric is learned on each training set"
     kernel = families(estimator.kernel)
     if isinstance(kernel, tuple):
         return "the kernel is chosen on each training set"

@@ -87,7 +87,7 @@ class Accumulation:
     def __init__(self, estimator: Any, landmarks: Any, *, classes: Any = None) -> None:
         self.model = clone(estimator)
         self.model.__fitonce_check__()
-        self.specification = specification_of(self.model, 0, np.empty(0))  # no criterion is asked
+        self.specification = specification_of(self.model, 0)  # no criterion is asked
         self._refuse_what_needs_rows()
         self.classes = None
         if is_classifier(self.model):
@@ -107,11 +107,6 @@ class Accumulation:
 
     def _refuse_what_needs_rows(self) -> None:
         model = self.model
-        if isinstance(model.metric, str):
-            raise ValueError(
-                f"metric must be an array here, got {model.metric!r}: learning a metric needs all "
-                "rows."
-            )
         if self.specification.chooses_kernel:
             raise ValueError(
                 f"kernel must be a single kernel here, got {model.kernel!r}: choosing one needs "

@@ -251,7 +251,5 @@ class KernelAveraging(ReducedTraining):
                 "averages have no bias among the coefficients: use fit_intercept=True, False or "
                 '"penalized".'
             )
-        if isinstance(inner.metric, str):
-            raise ValueError("a metric is learned from rows, not from averages: use metric=None.")
         if inner.refine:
             raise ValueError("averaging tunes on the lattice only: use refine=False.")

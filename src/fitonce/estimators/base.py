@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, cast
 
@@ -16,7 +15,7 @@ from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout
 from ..core.rows import dense_like
-from ..kernels import Kernel, projection_of
+from ..kernels import Kernel
 from ..landmarks.choice import METHODS
 from ..landmarks.features import LandmarkMap
 from ..sums import KernelSum, SummedKernel
@@ -24,27 +23,24 @@ from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
 from ..tuning.criterion import AUTO
 from ..tuning.edges import warn_at_edges
-from ..tuning.metric import Judged, forms_of, held_out_outputs, judge, learned
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
-from ..tuning.tuner import Tuned, Tuner
+from ..tuning.tuner import Tuned
 from .confounding import MEANINGS, check_no_confounds, new_confounds
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
-from .metrics import check_learnable, metric_folds
 from .parameters import (
     check_alpha,
     check_bias,
     check_criterion,
     check_kernel_parameters,
     check_landmark_parameters,
-    check_metric,
     check_options,
     is_precomputed,
     used,
 )
 from .progress import CallbackSupportMixin, FitTasks
-from .record import FitRecord, honest_record, kept_of
+from .record import FitRecord, kept_of
 from .setup import Folds, Labels, Setup, folds_of, setup_of
 from .uncertain import influences
 from .validation import check_new_data, namespace_name
@@ -60,8 +56,6 @@ OPTIONAL_ATTRIBUTES = (  # not set by every fit
     "X_fit_",
     "gamma_",
     "kernel_",
-    "metric_",
-    "metric_search_",
     "degree_",
     "coef0_",
     "landmarks_",
@@ -108,7 +102,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def __fitonce_check__(self) -> None:
         """Refuse invalid parameters."""
         check_kernel_parameters(self)
-        check_metric(self)
         check_alpha(self.alpha)
         check_options(
             self,
@@ -160,18 +153,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
                 tuned = refine(tuner, tuned)
             self.refinement_ = tuned.refinement
         warn_at_edges(setup.specification, tuned)
-        judged = None
-        if isinstance(self.metric, str):
-            with tasks.task("metric"):
-                tuner, tuned, judged = self._learn_metric(setup, tuner, tuned, folds)
         self._set_search(setup, tuned)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
-        record = FitRecord(setup.training, tuner, tuned.problem, folds).light()
-        self._kept = record
-        if judged is not None:
-            outputs = held_out_outputs(tuner, judged, tuned.winner)
-            self._kept = replace(record, by_folds=outputs)
-            self.best_score_: Any = setup.specification.criterion.perfect - judged.loss
+        self._kept = FitRecord(setup.training, tuner, tuned.problem, folds).light()
         with tasks.task("solve"):
             self._solve_winner(tuned.winner, tuned.path)
 
@@ -182,23 +166,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
         alpha = winner.alpha
         self._solve(alpha, path.at(alpha) if path is not None else None)
-
-    def _learn_metric(
-        self, setup: Setup, tuner: Tuner, tuned: Tuned, folds: Folds | None
-    ) -> tuple[Tuner, Tuned, Judged | None]:
-        """The model with a learned metric if it improves held-out predictions, else unchanged."""
-        self.metric_, self.metric_search_ = None, {"kept": "none"}
-        check_learnable(setup)
-        splits = metric_folds(setup, folds)
-        judged = judge(tuner, forms_of(self.metric), splits) if splits else None
-        if judged is None:
-            return tuner, tuned, None
-        self.metric_search_ = judged.record
-        if judged.form is None:
-            return tuner, tuned, None
-        tuner, tuned, metric = learned(tuner, tuned, judged.form)
-        self.metric_ = asarray_like(metric, tuned.problem.targets)
-        return tuner, tuned, judged
 
     def _set_search(self, setup: Setup, tuned: Tuned) -> None:
         """Set what was chosen, and what was tried."""
@@ -217,7 +184,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _set_labels(self, labels: Labels, kernel: Kernel) -> None:
         kernel_and_rows = ("kernel", "kernel_params", "fit_intercept", "landmarks")
-        names = (*kernel_and_rows, "metric", "calibration", "criterion")
+        names = (*kernel_and_rows, "calibration", "criterion")
         self._used = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if labels.classes is not None:
             self.classes_ = labels.classes
@@ -244,11 +211,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
         """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
-        and the parameters of the model, which need not be the best of them if widths per feature
-        were kept.
+        and the parameters of the model.
         """
         self.cv_results_ = found.cv_results(perfect, n_samples)
-        self.best_score_ = perfect - winner.loss
+        self.best_score_: Any = perfect - winner.loss
         self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
 
     def _solve(self, mu: float, path: Path | None = None) -> None:
@@ -347,7 +313,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             rows with a single fixed alpha, the first call makes the decomposition.
         """
         check_is_fitted(self)
-        record = honest_record(self, "at").unchanged()
+        record = kept_of(self, "at").unchanged()
         candidates = check_alpha(alpha)
         if candidates is None or np.ndim(alpha) != 0:
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
@@ -415,12 +381,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             Its text can be quoted in a methods section.
         """
         check_is_fitted(self)
-        record = replace(kept_of(self, "verify").whole(), by_folds=None)
-        held_out = uncalibrated(self)
-        if getattr(self, "metric_", None) is not None and isinstance(self.metric, str):
-            # everything in closed form: all but the metric
-            held_out = to_numpy(record.held_out(record.problem.path(np.asarray([self.alpha_]))))
-        return compare_with_refits(self, record, held_out, n_refits, X, random_state)
+        record = kept_of(self, "verify").whole()
+        return compare_with_refits(self, record, uncalibrated(self), n_refits, X, random_state)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the decomposition: n×n numbers that only `at`, `verify` and displays
@@ -474,10 +436,4 @@ def fitted_kernel(model: Any) -> Kernel:
         return Kernel(kernel, dict(used(model, "kernel_params") or {}))
     names = ("gamma", "degree", "coef0")
     parameters = {n: getattr(model, f"{n}_") for n in names if hasattr(model, f"{n}_")}
-    return Kernel(kernel, parameters, projection=projection_of(metric_of(model), model.dual_coef_))
-
-
-def metric_of(model: Any) -> Any:
-    """The metric of a fitted model, given or learned; None if there is none."""
-    given = model._used.get("metric")
-    return getattr(model, "metric_", None) if isinstance(given, str) else given
+    return Kernel(kernel, parameters)

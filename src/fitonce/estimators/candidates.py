@@ -12,7 +12,6 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 from ..core.arrays import take, to_numpy
 from ..core.doubt import doubts_once
 from ..tuning.best import Evaluated, Watch
-from .base import uncalibrated
 from .record import FitRecord
 from .setup import Folds, Training, setup_of
 
@@ -24,15 +23,13 @@ class Candidate:
     """One of the given estimators, with fixed parameters if its search tried several; and its
     held-out outputs for all rows: decisions before calibration, or predictions.
 
-    `learned`: probabilities instead of decisions, from a fit on every training set. `fitted`: the
-    model of all rows, if it already exists.
+    `learned`: probabilities instead of decisions, from a fit on every training set.
     """
 
     number: int
     parameters: dict[str, Any]
     held_out: np.ndarray
     learned: bool = False
-    fitted: Any = None
 
 
 @dataclass(frozen=True)
@@ -57,16 +54,7 @@ def learns(estimator: Any) -> bool:
     that leave-one-out after it is optimistic.
     """
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
-    return bool(
-        estimator.refine
-        or learns_metric(estimator)
-        or weighs
-        or getattr(estimator, "readout", "lda") == "softmax"
-    )
-
-
-def learns_metric(estimator: Any) -> bool:
-    return isinstance(getattr(estimator, "metric", None), str)
+    return bool(estimator.refine or weighs or getattr(estimator, "readout", "lda") == "softmax")
 
 
 def learning_folds(training: Training, classifier: bool) -> Folds:
@@ -141,20 +129,6 @@ def refitted(
         return Candidate(number, {}, total / count, learned=True)
 
 
-def with_metric(number: int, estimator: Any, judging: Judging) -> Candidate:
-    """An estimator that learns a metric, with the held-out values of its own folds: every row has a
-    metric that was learned without it. Needs one fit, which is also that of all rows.
-    """
-    model = clone(estimator).set_params(cv=judging.given_folds)
-    X, y, sample_weight, groups = judging.rows
-    groups = groups if judging.cv is None else None
-    model.fit(X, y, sample_weight=sample_weight, groups=groups)
-    chosen = {"kernel": model.kernel_, "gamma": model.gamma_, "alpha": model.alpha_}
-    kept = model.metric_search_["kept"].split(",")[0]
-    model.set_params(cv=judging.cv)
-    return Candidate(number, chosen | {"metric": kept}, uncalibrated(model), fitted=model)
-
-
 def candidates_of(number: int, estimator: Any, judging: Judging) -> list[Candidate]:
     """The candidates from one of the given estimators.
 
@@ -165,8 +139,6 @@ def candidates_of(number: int, estimator: Any, judging: Judging) -> list[Candida
     rows = training.X, training.y, training.weights
     if not learns(estimator):
         return searched(number, estimator, *rows, judging.folds)
-    if learns_metric(estimator):
-        return [with_metric(number, estimator, judging)]
     folds = judging.given_folds or learning_folds(training, is_classifier(estimator))
     return [refitted(number, estimator, *rows, folds)]
 
@@ -174,9 +146,6 @@ def candidates_of(number: int, estimator: Any, judging: Judging) -> list[Candida
 def fitted_candidate(one: Candidate, estimator: Any, judging: Judging) -> Any:
     """A candidate fitted on all rows, calibrated by the splits by which it was judged."""
     X, y, sample_weight, _ = judging.rows
-    if one.fitted is not None:  # without its decomposition, where it comes from another process
-        kept = one.fitted._kept is not None
-        return one.fitted if kept else with_metric(one.number, estimator, judging).fitted
     model = clone(estimator).set_params(**one.parameters)
     if one.learned:
         return model.fit(X, y, sample_weight=sample_weight)

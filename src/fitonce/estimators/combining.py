@@ -105,9 +105,7 @@ class KernelCommittee(BaseEstimator):
             delayed(candidates_of)(number, estimator, judging)
             for number, estimator in enumerate(given)
         )
-        found = [one for several in Parallel(n_jobs=self.n_jobs)(jobs) for one in several]
-        # a metric that did not pay leaves the plain kernel, which others bring as well
-        pool = [one for one in found if one.parameters.get("metric") != "none"] or found
+        pool = [one for several in Parallel(n_jobs=self.n_jobs)(jobs) for one in several]
         weights, scores = self._weigh(pool, given, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
 
@@ -245,8 +243,8 @@ class KernelCommittee(BaseEstimator):
         Returns
         -------
         Verification
-            The worst result of all models. What they learn on every training set, such as a metric,
-            was refitted anyway.
+            The worst result of all models. What they learn on every training set was refitted
+            anyway.
         """
         check_is_fitted(self)
         each = [model.verify(n_refits, X=X, random_state=random_state) for model in self.members_]

@@ -45,7 +45,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
     cv : int, splitter, iterable of splits or None, default=None
         The splits for the held-out probabilities of all members: leave-one-out if None
         (leave-one-group-out if groups are given). Members that learn more than a closed form can
-        leave out (``metric="learn"``, ``refine=True``) are evaluated with the splits of `cv`, or
+        leave out (``refine=True``) are evaluated with the splits of `cv`, or
         with five folds in which they learn on the training rows.
     n_jobs : int or None, default=None
         Number of `members` searched in parallel with joblib.
@@ -196,7 +196,7 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
     cv : int, splitter, iterable of splits or None, default=None
         The splits for the held-out predictions of all members: leave-one-out if None
         (leave-one-group-out if groups are given). Members that learn more than a closed form can
-        leave out (``metric="learn"``, ``refine=True``) are evaluated with the splits of `cv`, or
+        leave out (``refine=True``) are evaluated with the splits of `cv`, or
         with five folds in which they learn on the training rows.
     n_jobs : int or None, default=None
         Number of `members` searched in parallel with joblib.

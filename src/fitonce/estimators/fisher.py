@@ -44,22 +44,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); for "exponential"
         (exp(-gamma ‖x-x'‖)) and the Matérn kernels, 1/length scale. "tune" chooses a power of two
         by held-out predictions, with one decomposition for each value. An array (`rbf` only) has
-        one value per feature and is not a list of candidates; to learn weights of the features, use
-        ``metric="diagonal"``. "auto" and None are 1/n_features, "scale" is 1/(n_features · variance
-        of X).
+        one value per feature and is not a list of candidates. "auto" and None are 1/n_features,
+        "scale" is 1/(n_features · variance of X).
     degree, coef0 : float or "tune", default=3 and 1
         Parameters of the polynomial and (coef0) sigmoid kernels. For the polynomial kernel, "tune"
         tries the degrees 2, 3 and 4 and the values 0 and 1 of coef0.
     kernel_params : dict, default=None
         Keyword arguments for a callable kernel.
-    metric : {None, "learn", "full", "diagonal"} or array, default=None
-        A metric M for the distances in the kernel, (x-x')ᵀM(x-x'); for `rbf`, `exponential` and the
-        Matérn kernels. "full" learns a matrix, "diagonal" a weight for each feature, "learn" takes
-        the better of both. They are learned from the gradients of the fitted model. A learned
-        metric is kept only if it improves the predictions in five folds (or those of `cv`, or whole
-        groups, if given), in which it is learned on the training rows. The held-out outputs then
-        come from these folds. Landmarks are those of the fit in every fold. An array is used as
-        given: a matrix, or its diagonal.
     alpha : float, array of candidates or "tune", default="tune"
         Regularization, the μ of the papers; added to the eigenvalues of the centered kernel matrix.
         "tune" tries powers of two, from 2^-30 to 2^12 times the mean eigenvalue, except values
@@ -155,11 +146,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         there is one per feature.
     kernel_ : str, callable or KernelSum
         The chosen or given kernel; for a sum, with all weights and widths as numbers.
-    metric_ : array of shape (n_features, n_features) or (n_features,), or None
-        The learned metric; None if no metric improved the predictions. Only if a metric is learned.
-    metric_search_ : dict
-        Results of the folds: ``kept``, the ``losses`` of all forms tried, and the ``gain`` in
-        squared error of the best one with its ``standard_error``. Only if a metric is learned.
     X_fit_ : array of shape (n_samples, n_features)
         The training rows with positive weight, or the landmarks, to which `dual_coef_` refers; not
         for precomputed kernels.
@@ -236,7 +222,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        metric: Any = None,
         alpha: Any = "tune",
         penalty: str = "function",
         criterion: Any = "auto",
@@ -263,7 +248,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.metric = metric
         self.alpha = alpha
         self.penalty = penalty
         self.criterion = criterion

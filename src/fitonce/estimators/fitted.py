@@ -16,12 +16,12 @@ from ..core.arrays import to_numpy
 from ..tuning.criterion import resolved
 from ..tuning.outputs import axes_of_fit
 from ..tuning.solution import Solution
-from .base import KernelModel, fitted_kernel, held_out_output, metric_of, uncalibrated
+from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
 from .choosing import TunedPipeline
 from .combining import KernelCommittee
 from .parameters import used
-from .record import honest_record, record_of
+from .record import record_of
 from .ridge import KernelRidge
 
 
@@ -105,18 +105,6 @@ def members_of(model: Any) -> list[Any]:
     return list(model.members_) if is_committee(model) else [model]
 
 
-def learns_metric(model: Any) -> bool:
-    """Whether a fitted model uses a metric that depends on the labels of its rows."""
-    return isinstance(used(model, "metric"), str) and getattr(model, "metric_", None) is not None
-
-
-def feature_shares(model: Any) -> np.ndarray:
-    """The share of each feature in the trace of a model's metric (p,); they sum to one."""
-    M = np.asarray(to_numpy(metric_of(model)), dtype=np.float64)
-    diagonal = M if M.ndim == 1 else np.diag(M)
-    return np.asarray(diagonal / diagonal.sum())
-
-
 def is_regressor(model: Any) -> bool:
     return bool(model.multi_output)
 
@@ -185,7 +173,6 @@ def held_out_projection(model: Any) -> np.ndarray:
     In-sample projections of a flexible kernel collapse on their class centroids and show nothing;
     held-out projections show how the model will predict. Rows with zero weight are left out.
     """
-    honest_record(model, "a held-out projection")
     record = record_of(model, "a held-out projection")
     problem = record.problem
     path = problem.path(np.asarray([model.alpha_]))
@@ -197,7 +184,6 @@ __all__ = [
     "alpha_of",
     "combined",
     "criterion_of",
-    "feature_shares",
     "final_step",
     "first_member",
     "fitted_kernel",
@@ -208,9 +194,7 @@ __all__ = [
     "is_model",
     "is_regressor",
     "keeping_coefficients",
-    "learns_metric",
     "members_of",
-    "metric_of",
     "model_of",
     "model_or_committee",
     "n_axes",

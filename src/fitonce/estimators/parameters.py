@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..core.arrays import to_numpy
 from ..core.criteria import LOSSES
-from ..kernels import PARAMETERS, MetricKernels, families
+from ..kernels import PARAMETERS, families
 from ..radial import RADIAL
 from ..sums import KernelSum
 from ..tuning.criterion import is_scorer_name
-
-LEARNED = ("learn", "full", "diagonal")  # metrics that a fit learns
 
 
 def check_alpha(alpha: Any) -> np.ndarray | None:
@@ -157,12 +154,6 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
     positive = kernel in RADIAL
     if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
         return
-    if isinstance(gamma, str) and gamma == "ard":
-        raise ValueError(
-            'gamma="ard" is no longer available: metric="diagonal" learns a weight for each '
-            'feature, and metric="learn" a full matrix if that is better. Both have fewer errors '
-            'on new rows. Use one of them with gamma="tune".'
-        )
     if kernel == "rbf" and np.ndim(gamma) == 1:
         widths = np.asarray(gamma, dtype=np.float64)
         if not np.all(np.isfinite(widths)) or np.any(widths < 0):
@@ -215,65 +206,6 @@ def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
             "and landmarks have to be computed. Pass the rows and the name of a kernel, or use "
             "landmarks=None, since the kernel matrix already exists."
         )
-
-
-def check_metric(estimator: Any) -> None:
-    """Validate `metric` and its combinations."""
-    metric = estimator.metric
-    if metric is None:
-        return
-    if isinstance(metric, str) and metric not in LEARNED:
-        raise ValueError(
-            f'metric must be None, "learn", "full", "diagonal" or an array, got {metric!r} instead.'
-        )
-    found = families(estimator.kernel)
-    names = found if isinstance(found, tuple) else (found,)
-    capable = [isinstance(name, str) and name in MetricKernels for name in names]
-    if not (any(capable) if isinstance(metric, str) else all(capable)):
-        raise ValueError(
-            f"metric needs a kernel of Euclidean distances ({', '.join(MetricKernels)}), got "
-            f"kernel={estimator.kernel!r} instead: other kernels do not use distances that a "
-            "metric could change."
-        )
-    if not isinstance(metric, str):
-        _check_given_metric(metric)
-        return
-    if np.ndim(estimator.gamma) == 1:
-        raise ValueError(
-            "a learned metric includes the widths of the features: use a single gamma."
-        )
-    if getattr(estimator, "readout", "lda") == "softmax":
-        raise ValueError(
-            'readout="softmax" is fitted on held-out rows, but a learned metric depends on their '
-            'labels: use readout="lda", or metric=model.metric_ learned on other rows.'
-        )
-    if estimator.refine:
-        raise ValueError(
-            "a metric is learned from models on the lattice, got refine=True as well: learn it "
-            "first, and give it as metric=model.metric_."
-        )
-
-
-def _check_given_metric(metric: Any) -> None:
-    M = as_numbers("metric", to_numpy(metric))
-    square = M.ndim == 2 and M.shape[0] == M.shape[1]
-    if not (M.ndim == 1 or square) or not np.all(np.isfinite(M)):
-        raise ValueError(
-            "metric must be a finite matrix (n_features, n_features), or its diagonal, got shape "
-            f"{M.shape} instead."
-        )
-    lowest = M.min() if M.ndim == 1 else np.linalg.eigvalsh(0.5 * (M + M.T))[0]
-    if lowest < -1e-10 * np.abs(M).max() or (square and not np.allclose(M, M.T)):
-        raise ValueError(
-            "metric must be symmetric without negative eigenvalues; with this matrix, squared "
-            "distances could be negative."
-        )
-
-
-def given_metric(estimator: Any) -> Any:
-    """A given metric, not a learned one; None otherwise."""
-    metric = getattr(estimator, "metric", None)
-    return None if isinstance(metric, str) else metric
 
 
 def is_precomputed(kernel: Any) -> bool:

@@ -44,31 +44,14 @@ def kept_of(model: Any, what: str) -> FitRecord:
     return record
 
 
-def honest_record(model: Any, what: str) -> FitRecord:
-    """The record for methods that leave rows out of the fit, which no metric may depend on."""
-    record = kept_of(model, what)
-    if record.by_folds is not None:
-        raise ValueError(
-            f"{what} leaves rows out of the fit, but the learned metric depends on their labels, "
-            "so the result would be too optimistic. Learn the metric on other rows, and fit with "
-            "metric=model.metric_."
-        )
-    return record
-
-
 @dataclass(frozen=True)
 class FitRecord:
-    """For `at` and `verify`, displays and reports; not stored in files (it is n×n).
-
-    `by_folds` are held-out outputs of the active rows from folds in which a metric was learned on
-    the training rows.
-    """
+    """For `at` and `verify`, displays and reports; not stored in files (it is n×n)."""
 
     training: Training
     tuner: Tuner
     problem: Problem
     folds: Folds | None
-    by_folds: Any = None
 
     def light(self) -> FitRecord:
         """Without a precomputed kernel that the decomposition has overwritten."""
@@ -121,9 +104,6 @@ class FitRecord:
         weight are predicted from the kernel.
         """
         mu, fitted = float(path.mus[0]), self.fitted(path)
-        if self.by_folds is not None:
-            outputs = asarray_like(self.by_folds, self.problem.targets)
-            return self.readout.shaped(self._with_inactive(outputs, fitted, mu))
         if self.folds is None:
             outputs = outputs_without_each(self.problem, self.readout, path)
             outputs = self._as_refits(outputs, np.arange(len(self.training.active))[:, None])

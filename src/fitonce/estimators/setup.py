@@ -15,7 +15,7 @@ from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
-from ..kernels import families, projection_of
+from ..kernels import families
 from ..landmarks.choice import landmarks_for
 from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
@@ -24,7 +24,7 @@ from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
 from .confounding import check_confounded, coding_of
-from .parameters import check_alpha, given_metric, is_precomputed
+from .parameters import check_alpha, is_precomputed
 from .validation import (
     as_rows,
     check_fit_data,
@@ -125,10 +125,8 @@ class Setup:
         return Tuner(*given, verbose=self.verbose)
 
 
-def specification_of(estimator: Any, n_classes: int, like: Any) -> Specification:
-    """What an estimator tunes, from its parameters; `n_classes` is 0 for numbers, and `like` are
-    rows that determine the device.
-    """
+def specification_of(estimator: Any, n_classes: int) -> Specification:
+    """What an estimator tunes, from its parameters; `n_classes` is 0 for numbers."""
     given = resolved(estimator.criterion, n_classes)
     criterion = Criterion(given, getattr(estimator, "compression", 1.0), estimator.pooled)
     kernel = estimator.kernel
@@ -150,7 +148,6 @@ def specification_of(estimator: Any, n_classes: int, like: Any) -> Specification
         dropping=estimator.shared_landmarks == "drop",
         search=estimator.search,
         each_target=getattr(estimator, "alpha_per_target", False),
-        projection=projection_of(given_metric(estimator), like),
     )
 
 
@@ -177,13 +174,7 @@ def setup_of(
     y_active = training.y[training.active]
     weights = None if training.weights is None else training.weights[training.active]
     labels = estimator.__fitonce_labels__(y_active, weights)
-    metric = given_metric(estimator)
-    if metric is not None and len(metric) != estimator.n_features_in_:
-        raise ValueError(
-            f"metric must have the size of the {estimator.n_features_in_} features of X, got "
-            f"{len(metric)} instead."
-        )
-    specification = specification_of(estimator, labels.readout.n_classes, training.X)
+    specification = specification_of(estimator, labels.readout.n_classes)
     coded = y_active if labels.codes is None else labels.codes
     targets = labels.readout.targets(coded)
     X_active = training.active_X()
@@ -232,7 +223,7 @@ def _setup_by_target(estimator: Any, training: Training) -> Setup:
     X = training.active_X()
     none = np.empty((n, 0))
     data = Data(X, none, None, none, weights, row_scale_of(weights, X), columns=columns)
-    specification = specification_of(estimator, 0, X)
+    specification = specification_of(estimator, 0)
     return Setup(training, labels, data, specification, estimator.verbose)
 
 

@@ -18,7 +18,7 @@ from ..uncertainty.influence import influence
 from ..uncertainty.intervals import jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, left_out
 from ..uncertainty.sets import FullSets, LeftOutSets
-from .record import FitRecord, honest_record, record_of
+from .record import FitRecord, record_of
 from .setup import Folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
@@ -40,7 +40,6 @@ def check_request(confidence: float, method: str) -> None:
 
 def usable_record(model: Any, what: str) -> FitRecord:
     """The record of a model of single rows, not of averages."""
-    honest_record(model, what)
     record = record_of(model, what)
     if record.tuner.data.block is not None:
         raise ValueError(

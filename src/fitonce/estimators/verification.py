@@ -185,7 +185,7 @@ def _refit_outputs(
     training = kept.training
     names = [
         name
-        for name in ("kernel", "metric", "gamma", "degree", "coef0", "penalty")
+        for name in ("kernel", "gamma", "degree", "coef0", "penalty")
         if hasattr(estimator, f"{name}_")
     ]
     settings = {name: getattr(estimator, f"{name}_") for name in names}

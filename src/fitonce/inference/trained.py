@@ -71,10 +71,7 @@ def label_free(estimator: Any) -> bool:
     threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
     threshold_moves |= getattr(model, "readout", "lda") == "softmax"
     weighted = getattr(model, "class_weight", None) is not None
-    learns = isinstance(model.metric, str)
-    return (
-        not weighted and not threshold_moves and not learns and not _draws_landmarks_by_label(model)
-    )
+    return not weighted and not threshold_moves and not _draws_landmarks_by_label(model)
 
 
 def _draws_landmarks_by_label(model: Any) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from ..core.arrays import take, to_numpy
+from ..core.arrays import to_numpy
 from ..core.rows import rows_at
 from ..kernels import Kernel
 from .features import as_points
@@ -51,18 +51,6 @@ class Landmarks:
 
     points: Any
     rows: np.ndarray
-
-    def among(self, rows: np.ndarray, n_samples: int, dropping: bool) -> Landmarks:
-        """The same beside some of the n rows, numbered among these; `dropping` leaves out those
-        whose row is not there.
-        """
-        position = np.full(n_samples, -1)
-        position[rows] = np.arange(len(rows))
-        numbers = np.where(self.rows >= 0, position[self.rows], -1)
-        if not dropping:
-            return Landmarks(self.points, numbers)
-        kept = np.flatnonzero((self.rows < 0) | (numbers >= 0))
-        return Landmarks(take(self.points, kept), numbers[kept])
 
 
 def pool_size(n_landmarks: int, method: str) -> int:

@@ -23,7 +23,6 @@ _HOMES = {
     "GeneralizationDisplay": "positions",
     "InfluenceDisplay": "rows",
     "IntervalDisplay": "intervals",
-    "MetricDisplay": "metric",
     "PermutationNullDisplay": "null",
     "ProjectionDisplay": "rows",
     "RegularizationPathDisplay": "tuning",

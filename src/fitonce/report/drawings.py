@@ -18,14 +18,12 @@ import numpy as np
 from ..assessment.data import n_columns
 from ..assessment.words import score_name, shortened
 from ..core.arrays import to_numpy
-from ..estimators.fitted import learns_metric, members_of, metric_of
 from ..plotting import (
     BarDisplay,
     CalibrationDisplay,
     CriterionMapDisplay,
     InfluenceDisplay,
     IntervalDisplay,
-    MetricDisplay,
     PermutationNullDisplay,
     ProjectionDisplay,
     RegularizationPathDisplay,
@@ -87,7 +85,6 @@ def choice_figures(subject: Subject, include_data: bool) -> list[Figure]:
         _members(subject) if subject.committee else _search(subject),
         _influence(subject) if rows and np.isfinite(subject.leverage).all() else None,
         _weights(subject) if hasattr(subject.model, "coef_") else None,
-        _metric(subject),
     ]
     return [found for found in every if found is not None]
 
@@ -243,23 +240,6 @@ def _members(subject: Subject) -> Figure:
     )
 
 
-def _metric(subject: Subject) -> Figure | None:
-    """Of the model, or of the heaviest member of a committee that has a metric."""
-    found = [one for one in members_of(subject.model) if metric_of(one) is not None]
-    if not found:
-        return None
-    return figure(
-        "metric",
-        lambda: MetricDisplay.from_estimator(
-            found[0], feature_names=model_feature_names(subject), n_features=15
-        ),
-        "Bars of the share of each feature in the metric of the kernel, largest first.",
-        "The features that the model uses: the share of each in the metric that measures "
-        "distances. A small share means that the model does not need the feature, not that the "
-        "feature is unrelated to the target.",
-    )
-
-
 def _projection(subject: Subject, include_data: bool) -> Figure | None:
     """Histograms for two classes; for more, a scatter plot. It shows single rows and is drawn only
     if the report may contain data.
@@ -267,8 +247,6 @@ def _projection(subject: Subject, include_data: bool) -> Figure | None:
     if len(subject.classes) == 2:
         return _histograms(subject) if np.isfinite(subject.held_out).any() else None
     if not include_data or not hasattr(subject.model, "scalings_") or subject.record is None:
-        return None
-    if learns_metric(subject.model):  # its axes depend on every row
         return None
     present = np.unique(subject.codes[subject.active])
     names = [subject.class_names[code] for code in present]

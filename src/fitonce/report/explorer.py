@@ -19,7 +19,7 @@ from sklearn.base import clone
 from ..assessment import choice_of
 from ..core.arrays import to_numpy
 from ..core.doubt import doubts_held_back
-from ..estimators.fitted import learns_metric, uncalibrated
+from ..estimators.fitted import uncalibrated
 from .results import Results
 from .subject import Subject, calibrated, model_feature_names
 
@@ -91,11 +91,6 @@ def build_explorer(
         return f"There is no explorer for more than {NO_EXPLORER_ABOVE:,} rows; there are {n:,}."
     if subject.committee:
         return "There is no explorer: every member of the committee has settings of its own."
-    if learns_metric(subject.model):
-        return (
-            "There is no explorer: the learned metric depends on the labels of all rows and would "
-            "have to be learned again for every other setting."
-        )
     if subject.record is None and too_heavy(subject):
         return (
             "There is no explorer: a model loaded from a file would have to be decomposed again, "

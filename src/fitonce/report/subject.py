@@ -23,7 +23,6 @@ from ..estimators.fitted import (
     held_out_output,
     is_committee,
     is_regressor,
-    learns_metric,
     members_of,
     model_or_committee,
     record_of,
@@ -175,8 +174,7 @@ class Subject:
     @property
     def leave_one_out(self) -> bool:
         """Whether the model's own held-out values leave out single rows, not groups or folds."""
-        by_folds = any(map(learns_metric, members_of(self.model)))
-        return self.model.cv is None and self.groups is None and not by_folds
+        return self.model.cv is None and self.groups is None
 
     @cached_property
     def held_out(self) -> np.ndarray:

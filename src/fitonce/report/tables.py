@@ -14,7 +14,6 @@ from ..assessment.contest import SAME_FOLDS, Contest
 from ..assessment.shown import baseline_name
 from ..assessment.words import interval_text, score_text, shortened
 from ..core.arrays import to_numpy
-from ..estimators.fitted import learns_metric
 from ..plotting.rows import margins
 from ..plotting.style import rounded
 from ..uncertainty.order import upper
@@ -56,8 +55,7 @@ def class_sets(subject: Subject) -> dict[str, Any] | None:
     class exceeds in 90 % of the rows. All margins come from models that were not trained on the
     row.
     """
-    single = not subject.committee and not learns_metric(subject.model)  # with a predict_set
-    if not subject.classification or not single:
+    if not subject.classification or subject.committee:
         return None
     decisions = subject.held_out if subject.assessment is None else subject.assessment.decisions
     if decisions is None:

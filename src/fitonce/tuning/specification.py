@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import PARAMETERS, Kernel, central_gamma, projected, scale_gamma
+from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
 from ..radial import EUCLIDEAN, RADIAL
 from ..sums import SumPlan
 from .criterion import Criterion
@@ -53,7 +53,6 @@ class Specification:
     dropping: bool = False
     search: str = "auto"
     each_target: bool = False
-    projection: Any = None  # of a metric that the kernel goes by
 
     @property
     def families(self) -> tuple[Any, ...]:
@@ -110,7 +109,7 @@ class Specification:
         return GammaLattice.around(self._central_gamma(family, data), _reach(family))
 
     def _central_gamma(self, family: str, data: Data) -> float:
-        return central_gamma(family, projected(data.X, self.projection), data.weights)
+        return central_gamma(family, data.X, data.weights)
 
     def kernel_at(self, data: Data, chosen: Mapping[str, Any]) -> Kernel:
         """The kernel with chosen values for the parameters that are tuned."""
@@ -122,7 +121,7 @@ class Specification:
         parameters = {name: chosen.get(name, getattr(self, name)) for name in used_by(family)}
         if "gamma" in parameters:
             parameters["gamma"] = _gamma(parameters["gamma"], data)
-        return Kernel(family, parameters, projection=self.projection)
+        return Kernel(family, parameters)
 
     def central_kernel(self, data: Data) -> Kernel:
         """The kernel by which landmarks are chosen: as given, tuned parameters in the middle of

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from onnx import parser
 
-from ...core.arrays import to_numpy
 from ...estimators.fitted import (
     fitted_kernel,
     is_binary,
@@ -147,10 +146,6 @@ def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
             f"the kernel {kernel.function!r} is a Python function and cannot be exported to ONNX: "
             "use one of the named kernels."
         )
-    R = kernel.projection
-    if R is not None:
-        R = np.diag(to_numpy(R)) if R.ndim == 1 else to_numpy(R)
-        x, X = x @ R, X @ R
     return KERNELS[kernel.function](x, X, **kernel.parameters)
 
 
