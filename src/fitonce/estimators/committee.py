@@ -1,26 +1,393 @@
-"""Committees: several models combined by their held-out outputs."""
+"""Committees: several models, weighted by their held-out outputs, predict together."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.calibration import calibrate, probabilities
+from ..core.doubt import doubts_once
+from ..core.rows import is_rows
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
-from .candidates import Candidate
+from ..tuning.best import Evaluated, Watch
+from .base import KernelModel
 from .classifier import KernelClassifier
-from .combining import KernelCommittee
 from .fisher import KernelFisherDiscriminant
 from .probability import calibration_parts, held_out_probabilities
+from .record import FitRecord
 from .ridge import KernelRidge
-from .setup import Folds, Training
+from .setup import Folds, Training, default_folds, folds_of, setup_of, training_of
+from .verification import Verification, worst_of
 
 TINY = float(np.finfo(float).tiny)
+LEARNING_FOLDS = 5  # for members that learn more than a search can leave out
+DEFAULT_KERNELS: tuple[dict[str, Any], ...] = (
+    {"kernel": "rbf"},
+    {"kernel": "laplacian"},
+    {"kernel": "exponential"},
+    {"kernel": "linear"},
+    {"kernel": "poly", "degree": 2},
+)
+DEPENDENT = "the combination depends on every row, if only through the weights, so {} would have no"
+FOR_ONE_MODEL = {  # what only single models have, and why
+    "predict_interval": DEPENDENT.format("intervals from its held-out residuals") + " guarantee",
+    "predict_set": DEPENDENT.format("sets from its held-out probabilities") + " guarantee",
+    "influence": "influence needs the decomposition of a single model",
+    "at": "each of its models has its own alpha",
+}
+
+
+# ---- candidates ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the given estimators, with fixed parameters if its search tried several; and its
+    held-out outputs for all rows: decisions before calibration, or predictions.
+
+    `learned`: probabilities instead of decisions, from a fit on every training set.
+    """
+
+    number: int
+    parameters: dict[str, Any]
+    held_out: np.ndarray
+    learned: bool = False
+
+
+def candidates_of(
+    number: int, estimator: Any, training: Training, folds: Folds | None, by_cv: bool
+) -> list[Candidate]:
+    """The candidates from one of the given estimators, judged by the splits of the committee.
+
+    Where a fit depends on the labels of all rows in more than the choice of a few numbers,
+    leave-one-out after it would be optimistic. Such an estimator learns on every training set of
+    the splits, if `cv` has asked for them, or of five folds.
+    """
+    if not learns(estimator):
+        return searched(number, estimator, training, folds)
+    if not by_cv or folds is None:
+        folds = default_folds(training, LEARNING_FOLDS, is_classifier(estimator))
+    return [refitted(number, estimator, training, folds)]
+
+
+def learns(estimator: Any) -> bool:
+    """Whether a fit depends on the labels of all rows in more than the choice of a few numbers, so
+    that leave-one-out after it is optimistic.
+    """
+    weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
+    return bool(estimator.refine or weighs or getattr(estimator, "readout", "lda") == "softmax")
+
+
+def searched(
+    number: int, estimator: Any, training: Training, folds: Folds | None
+) -> list[Candidate]:
+    """All kernels that the search of an estimator decomposes, each at its best alpha.
+
+    With the decomposition, held-out outputs follow in closed form.
+    """
+    model = clone(estimator).set_params(cv=folds)
+    setup = setup_of(model, training.X, training.y, training.weights)
+    tuner = setup.tuner(folds)
+    found: list[Candidate] = []
+
+    def collect(evaluated: Evaluated) -> None:
+        trial, problem = evaluated.trial, evaluated.problem
+        if problem is None or trial.sampled is not None:
+            return
+        record = FitRecord(setup.training, tuner, problem, folds)
+        alpha, known = trial.alpha, evaluated.path
+        path = problem.path(np.asarray([alpha])) if known is None else known.at(alpha)
+        parameters = {**trial.parameters, "alpha": alpha}
+        found.append(Candidate(number, parameters, to_numpy(record.held_out(path))))
+
+    with doubts_once():
+        tuned = tuner.search(None, Watch(evaluated=collect))
+        chosen = {**tuned.winner.parameters, "alpha": tuned.winner.alpha}
+        if not any(candidate.parameters == chosen for candidate in found):
+            collect(Evaluated(tuned.winner, tuned.problem, tuned.path))
+    return found
+
+
+def refitted(number: int, estimator: Any, training: Training, folds: Folds) -> Candidate:
+    """An estimator that learns on every training set, with its outputs for the test rows: the mean
+    if several splits test a row, NaN if none does.
+    """
+    classes = np.unique(training.y) if is_classifier(estimator) else None
+    shape = training.y.shape if classes is None else (training.n_samples, len(classes))
+    total, count = np.zeros(shape), np.zeros((training.n_samples, *[1] * (len(shape) - 1)))
+    for train, test in folds:
+        weights = None if training.weights is None else training.weights[train]
+        model = clone(estimator).fit(take(training.X, train), training.y[train], weights)
+        rows = take(training.X, test)
+        if classes is None:
+            total[test] += to_numpy(model.predict(rows))
+        else:
+            columns = np.searchsorted(classes, model.classes_)
+            total[np.ix_(test, columns)] += to_numpy(model.predict_proba(rows))
+        count[test] += 1
+    with np.errstate(invalid="ignore"):
+        return Candidate(number, {}, total / count, learned=True)
+
+
+# ---- what committees share -------------------------------------------------------------------
+
+
+class KernelCommittee(BaseEstimator):
+    """Base class of the committees; not for direct use."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "confounds": True}
+    __fitonce_route__ = "members and their weights are chosen on each training set"
+    takes: ClassVar[tuple[type, ...]] = ()  # allowed classes of members
+    default: ClassVar[type] = KernelModel
+    multi_output: ClassVar[bool] = False
+    members_: list[Any]
+    weights_: np.ndarray
+    candidates_: dict[str, Any]
+
+    def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
+        self.members = members
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    def __getattr__(self, name: str) -> Any:
+        own = f"{type(self).__name__} has no {name}"
+        if name not in FOR_ONE_MODEL:
+            raise AttributeError(own)
+        raise AttributeError(
+            f"{own}: {FOR_ONE_MODEL[name]}. Use a single model, such as one of those that this "
+            "estimator is made of."
+        )
+
+    # ---- fit -----------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, confounds: Any = None
+    ) -> Self:
+        """Try all candidates, weight them by their held-out outputs, and fit those with a weight.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the square kernel matrix if all members have
+            ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Labels of any type; for regression numbers, also of shape (n_samples, n_targets).
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weight 2 equals a repeated row; rows with zero weight are not used for training.
+        groups : array-like of shape (n_samples,), default=None
+            Groups for ``cv``; with ``cv=None``, whole groups are left out together.
+        confounds : None
+            Refused: a committee knows no confounds.
+
+        Returns
+        -------
+        self
+        """
+        given = self.estimators()
+        training = self._training(given[0], X, y, sample_weight, groups, confounds)
+        folds = folds_of(self.cv, training, classifier=not self.multi_output)
+        jobs = (
+            delayed(candidates_of)(number, estimator, training, folds, self.cv is not None)
+            for number, estimator in enumerate(given)
+        )
+        pool = [one for several in Parallel(n_jobs=self.n_jobs)(jobs) for one in several]
+        weights, scores = self._weigh(pool, given, training, folds)
+        order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
+
+        self.members_ = []
+        for one in (pool[k] for k in order):
+            # calibrated by the splits by which it was judged
+            model = clone(given[one.number]).set_params(**one.parameters)
+            model.set_params(cv=None if one.learned else folds).fit(X, y, sample_weight)
+            self.members_.append(model.set_params(cv=None if one.learned else self.cv))
+        self.weights_ = weights[order]
+        several = len(set(map(type, given))) > 1
+        self.candidates_ = {
+            "name": [member_name(given[one.number], one.parameters, several) for one in pool],
+            "score": scores,
+            "weight": weights,
+        }
+        self._place = order
+        return self
+
+    def _training(
+        self, model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, confounds: Any
+    ) -> Training:
+        """Validated rows, in memory and without confounds."""
+        name = type(self).__name__
+        if confounds is not None:
+            raise ValueError(
+                f"{name} does not support confounds: use a single estimator, such as "
+                "KernelFisherDiscriminant or KernelRidge, with confounds=, or leave them out."
+            )
+        training = training_of(clone(model), X, y, sample_weight, groups)
+        if is_rows(training.X):
+            raise ValueError(
+                f"{name} needs the rows in memory, got rows in files, blocks or Dask: load them "
+                "into memory, or use a single estimator with landmarks=."
+            )
+        return training
+
+    @abstractmethod
+    def _weigh(
+        self,
+        pool: Sequence[Candidate],
+        given: Sequence[Any],
+        training: Training,
+        folds: Folds | None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The weights of the candidates, and the score of each alone."""
+
+    def estimators(self) -> list[Any]:
+        """The given estimators, or the default ones; raises errors if they cannot be members."""
+        if self.members is None:
+            return [self.default(**given) for given in DEFAULT_KERNELS]
+        if isinstance(self.members, (str, BaseEstimator)) or not hasattr(self.members, "__iter__"):
+            raise TypeError(
+                f"members must be a list of estimators or None, got {self.members!r} instead."
+            )
+        given = list(self.members)
+        if not given:
+            raise ValueError("members must contain at least one estimator, got an empty list.")
+        for member in given:
+            self._check_member(member)
+        if len({member.kernel == "precomputed" for member in given}) > 1:
+            raise ValueError(
+                "members must all take rows or all take a kernel matrix: kernel='precomputed' "
+                "cannot be combined with other kernels."
+            )
+        return given
+
+    def _check_member(self, member: Any) -> None:
+        name, names = type(member).__name__, " or ".join(kind.__name__ for kind in self.takes)
+        if not issubclass(type(member), self.takes):
+            raise TypeError(
+                f"members of a {type(self).__name__} must be of type {names}, got {name} instead: "
+                "their held-out outputs have a closed form."
+            )
+        if member.cv is not None:
+            raise ValueError(
+                f"a member has cv={member.cv!r}, but all members must be evaluated on the same "
+                "held-out rows: pass cv to the committee instead."
+            )
+        drawn = isinstance(member.landmarks, (int, np.integer))
+        if drawn and not isinstance(member.random_state, (int, np.integer)):
+            raise ValueError(
+                "a member with a number of landmarks needs an integer random_state, got "
+                f"{member.random_state!r} instead: its fit must use the landmarks that were "
+                "evaluated."
+            )
+        if getattr(member, "calibration", "") is None and not hasattr(member, "predict_proba"):
+            raise ValueError(
+                f"a {name} with calibration=None has no probabilities to combine: use "
+                '"temperature", "sigmoid" or "isotonic".'
+            )
+
+    # ---- description ---------------------------------------------------------------------------
+
+    @property
+    def names_(self) -> list[str]:
+        """Short descriptions of the members."""
+        return [self.candidates_["name"][k] for k in self._place]
+
+    def describe(self, most: int | None = None) -> str:
+        """Describe the members and their weights.
+
+        Parameters
+        ----------
+        most : int, default=None
+            Number of members to list, largest weights first; None lists all.
+        """
+        check_is_fitted(self)
+        weights, names = self.weights_.tolist()[:most], self.names_[:most]
+        lines = [f"{w:6.1%}  {name}" for w, name in zip(weights, names, strict=True)]
+        count, total = len(self.weights_), len(self.candidates_["name"])
+        if count > len(lines):
+            rest = float(self.weights_[len(lines) :].sum())
+            lines.append(f"{rest:6.1%}  {count - len(lines)} others")
+        members = "1 member" if count == 1 else f"{count} members"
+        return "\n".join([f"{members}, of {total} candidates:", *lines])
+
+    def _mixture(self, outputs: Sequence[Array]) -> Array:
+        """The weighted mean of the members' outputs."""
+        total = float(self.weights_[0]) * outputs[0]
+        for w, output in zip(self.weights_[1:].tolist(), outputs[1:], strict=True):
+            total = total + w * output
+        return total
+
+    def verify(
+        self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
+    ) -> Verification:
+        """Refit a few splits of every model literally, and compare with its closed-form held-out
+        outputs.
+
+        Parameters
+        ----------
+        n_refits : int, default=5
+            Number of splits (rows, for leave-one-out) to refit for each model.
+        X : array, optional
+            The training kernel matrix, for ``kernel="precomputed"``.
+        random_state : int, default=0
+            Seed for choosing the splits.
+
+        Returns
+        -------
+        Verification
+            The worst result of all models. What they learn on every training set was refitted
+            anyway.
+        """
+        check_is_fitted(self)
+        each = [model.verify(n_refits, X=X, random_state=random_state) for model in self.members_]
+        return worst_of(each)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features seen in `fit`."""
+        return int(self.members_[0].n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the features, if `fit` was given a data frame."""
+        return self.members_[0].feature_names_in_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        kernels = [getattr(member, "kernel", None) for member in self.members or ()]
+        tags.input_tags.pairwise = "precomputed" in kernels
+        tags.input_tags.sparse = "precomputed" not in kernels
+        tags.array_api_support = True
+        return tags
+
+
+def member_name(estimator: Any, parameters: dict[str, Any], kind: bool) -> str:
+    """A short description, such as "rbf, gamma=0.5, alpha=2"; preceded by the class of the
+    estimator if there are several.
+    """
+    kernel = parameters.get("kernel", estimator.kernel)
+    named = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", None)
+    words = [named or type(kernel).__name__]
+    if words[0] in ("poly", "polynomial"):
+        words.append(f"degree={parameters.get('degree', estimator.degree)}")
+    words += [
+        f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in parameters.items()
+        if name not in ("kernel", "degree")
+    ]
+    return f"{type(estimator).__name__}: " * kind + ", ".join(words)
+
+
+# ---- the two committees -----------------------------------------------------------------------
 
 
 class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):

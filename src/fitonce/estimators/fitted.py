@@ -19,7 +19,7 @@ from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
 from .choosing import TunedPipeline
-from .combining import KernelCommittee
+from .committee import KernelCommittee
 from .parameters import used
 from .record import record_of
 from .ridge import KernelRidge

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import LeaveOneGroupOut, check_cv
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    StratifiedKFold,
+    check_cv,
+)
 
 from ..core.arrays import Array, asarray_like, take, to_numpy
 from ..core.columns import Columns
@@ -318,3 +324,19 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
             "splitter."
         )
     return folds
+
+
+def default_folds(training: Training, n_splits: int, classifier: bool) -> Folds:
+    """Random folds: of whole groups if there are groups; for classes stratified, with at most as
+    many folds as the smallest class has rows.
+    """
+    n, groups = training.n_samples, training.groups
+    if groups is not None:
+        cv: Any = GroupKFold(min(n_splits, len(np.unique(groups))))
+        return list(cv.split(np.empty((n, 1)), training.y, groups))
+    y, kind = training.y[training.active], KFold
+    fewest = int(np.unique(y, return_counts=True)[1].min()) if classifier else len(y)
+    if classifier and fewest > 1:
+        kind = StratifiedKFold
+    cv = kind(max(2, min(n_splits, fewest)), shuffle=True, random_state=0)
+    return list(cv.split(np.empty((n, 1)), training.y))

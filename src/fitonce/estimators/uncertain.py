@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import KFold, StratifiedKFold
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Path
@@ -19,7 +18,7 @@ from ..uncertainty.intervals import jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, left_out
 from ..uncertainty.sets import FullSets, LeftOutSets
 from .record import FitRecord, record_of
-from .setup import Folds, folds_of
+from .setup import Folds, default_folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
 FOLDS = 10  # of CV+ by default
@@ -99,11 +98,7 @@ def _folds(model: Any, record: FitRecord, cv: Any) -> Folds:
     if cv is None and record.folds is not None:
         return record.folds
     if cv is None:
-        n_splits = min(FOLDS, len(training.active))
-        kind = StratifiedKFold if classifier else KFold
-        if classifier:
-            n_splits = max(2, min(n_splits, int(np.bincount(_codes(record)).min())))
-        cv = kind(n_splits, shuffle=True, random_state=0)
+        return default_folds(training, FOLDS, classifier)
     folds = folds_of(cv, training, classifier)
     assert folds is not None
     return folds
