@@ -26,8 +26,8 @@ def test_fit_predict_and_page(csv, tmp_path):
     assert "confounds: b, site, regressed out of the features" in " ".join(result.output.split())
     known = read_metadata(out)
     assert known["confounds"] == [
-        {"name": "b", "category": False},
-        {"name": "site", "category": True},
+        {"name": "b", "category": False, "date": False},
+        {"name": "site", "category": True, "date": False},
     ]
     assert {column["name"] for column in known["columns"]} == {"a", "colour", "w"} - {"w"}
     page = (tmp_path / "model.html").read_text(encoding="utf-8")
@@ -54,3 +54,41 @@ def test_evaluate_permute_and_what_is_refused(csv):
     assert "within levels" in json.loads(permuted.stdout)["permutation"]["exchange"]
     says(run("evaluate", csv, *given, *FAST, "--confounding", "erase"), "remove")
     says(run("compare", csv, *given), "compare does not support --confound")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates_are_days(tmp_path, ending):
+    """As numbers of days; text with the year first, or declared a category."""
+    rows = table().with_row_index("day")
+    day = 20_000 + 0.5 * rows["day"].cast(pl.Float64)
+    when = (86_400_000 * day).cast(pl.Int64).cast(pl.Datetime("ms"))
+    dated = rows.drop("day").with_columns(when.alias("day"))
+    counted = rows.with_columns(day.alias("day"))
+    given = ("-t", "label", "--drop", "price", "--confound", "day", *FAST)
+    predicted = []
+    for name, frame in (("dated", dated), ("counted", counted)):
+        path = tmp_path / f"{name}.{ending}"
+        frame.write_csv(path) if ending == "csv" else frame.write_parquet(path)
+        out = tmp_path / f"{name}.skops"
+        result = run("fit", path, *given, "-o", out)
+        assert result.exit_code == 0, result.output
+        answer = run("predict", out, path)
+        assert answer.exit_code == 0, answer.output
+        predicted.append(
+            pl.read_csv(answer.stdout.encode()).select(pl.selectors.float()).to_numpy()
+        )
+    np.testing.assert_allclose(*predicted, atol=1e-9)
+    other = tmp_path / f"counted.{ending}"
+    says(run("predict", tmp_path / "dated.skops", other), "must be dates")
+    says(run("predict", tmp_path / "counted.skops", tmp_path / f"dated.{ending}"), "numeric")
+
+
+def test_dates_whose_order_is_unknown(tmp_path):
+    path = tmp_path / "table.csv"
+    days = [f"{1 + number % 12}.{1 + number % 9}.2024" for number in range(table().height)]
+    table().with_columns(pl.Series("day", days)).write_csv(path)
+    given = ("-t", "label", "--drop", "price", "--confound", "day", *FAST)
+    says(run("fit", path, *given), "day", "2024-12-31", "--categorical")
+    declared = run("fit", path, *given, "--categorical", "day", "-o", tmp_path / "m.skops")
+    assert declared.exit_code == 0, declared.output
+    assert read_metadata(tmp_path / "m.skops")["confounds"][0]["category"]

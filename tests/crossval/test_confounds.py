@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import (
     KFold,
@@ -262,6 +263,64 @@ def test_numbers_and_categories_are_coded_alike_however_they_come():
     assert only.confounds_.levels == (tuple(SITES),)
     elsewhere = only.predict(problem.X[:3], confounds=np.array(["nowhere"] * 3))
     assert np.isfinite(elsewhere).all()
+
+
+@pytest.mark.parametrize("meaning", ["remove", "include"])
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+def test_units_of_confounds_do_not_matter(meaning, penalty):
+    """Seconds since 1970 beside a column of 1e-6: the small one is removed as well."""
+    problem = Problem(3)
+    rng = np.random.default_rng(5)
+    plain = np.column_stack([rng.normal(size=(N, 2)), problem.numbers])
+    plain[:, 1] += plain[:, 0]
+    scaled = plain * np.r_[1e6, 1e-6, np.ones(plain.shape[1] - 2)]
+    scaled[:, 0] += 1.7e9
+    scaled = np.column_stack([scaled, np.full(N, 1.7e9 + 0.1)])  # constant but for rounding
+    X = problem.X + plain[:, :1] - 2.0 * plain[:, 1:2]
+    model = KernelRidge(gamma=GAMMA, alpha=ALPHA, confounding=meaning, penalty=penalty)
+    expected = clone(model).fit(X, problem.y, confounds=plain)
+    model.fit(X, problem.y, confounds=scaled)
+    np.testing.assert_allclose(model.held_out_prediction_, expected.held_out_prediction_, atol=1e-8)
+    found = model.predict(X, confounds=scaled)
+    np.testing.assert_allclose(found, expected.predict(X, confounds=plain), atol=1e-8)
+    if meaning == "remove" and penalty == "function":
+        residual = X - LinearRegression().fit(plain, X).predict(plain)
+        linear = KernelRidge(kernel="linear", alpha=ALPHA).fit(X, problem.y, confounds=scaled)
+        ridge = Ridge(alpha=ALPHA).fit(residual, problem.y)
+        predicted = linear.predict(X, confounds=scaled)
+        np.testing.assert_allclose(predicted, ridge.predict(residual), atol=1e-8)
+
+
+def test_dates_are_days_since_1970():
+    problem = Problem()
+    days = np.arange(N) * 3.25 + 19_000
+    when = (86_400e6 * days).astype("int64").astype("datetime64[us]")
+    zoned = pd.to_datetime(when).tz_localize("UTC").tz_convert("Europe/Berlin")
+    model = KernelRidge(gamma=GAMMA, alpha=ALPHA)
+    expected = clone(model).fit(problem.X, problem.y, confounds=days).held_out_prediction_
+    for given in (
+        when,
+        when.astype("datetime64[s]"),
+        when - when[0],
+        when.tolist(),
+        pd.Series(when),
+        pd.DataFrame({"when": zoned}),
+        pd.DataFrame({"when": when.astype(object)}),
+    ):
+        found = model.fit(problem.X, problem.y, confounds=given)
+        np.testing.assert_allclose(found.held_out_prediction_, expected, atol=1e-8)
+    missing = when.copy()
+    missing[3] = np.datetime64("NaT")
+    with pytest.raises(ValueError, match=r"NaN or infinity \(row 3\)"):
+        model.fit(problem.X, problem.y, confounds=missing)
+    text = pd.Series(np.datetime_as_string(when, "D"), name="visit")
+    for given in (text, text.to_list(), text.to_frame()):
+        with pytest.raises(ValueError, match=r"dates as text.*pandas\.to_datetime"):
+            model.fit(problem.X, problem.y, confounds=given)
+    with pytest.warns(UserWarning, match="36 levels in 36 rows"):
+        model.fit(problem.X, problem.y, confounds=text.astype("category"))
+    with pytest.warns(UserWarning, match="'confound' is a category with 36 levels"):
+        model.fit(problem.X, problem.y, confounds=[f"person {i}" for i in range(N)])
 
 
 def test_rows_of_weight_zero_do_not_train_and_are_predicted():

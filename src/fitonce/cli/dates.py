@@ -7,14 +7,11 @@ both, so that later rows are converted the same way.
 from __future__ import annotations
 
 import datetime
-import re
 
 import polars as pl
 
-DATE_TEXT = re.compile(
-    r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))"
-    r"([ T]\d{1,2}:\d{2}.*)?\s*$"
-)
+from ..estimators.confounding import DATE_TEXT
+
 DAY = r"^\s*([^ T]+)"
 CLOCK = r"[ T](\d{1,2}):(\d{2})"
 MOSTLY = 0.9  # share of dates in a column of dates
@@ -27,6 +24,13 @@ def holds_dates(text: pl.Series) -> bool:
     """Whether nearly all of the given values look like dates."""
     first = text.head(1000)
     return sum(bool(DATE_TEXT.match(value)) for value in first) > MOSTLY * first.len()
+
+
+def is_date(series: pl.Series) -> bool:
+    """Whether a column without missing values has dates, as such or as text."""
+    if series.dtype == pl.String:
+        return holds_dates(series)
+    return series.dtype.is_temporal() and series.dtype not in (pl.Duration, pl.Time)
 
 
 def format_of(series: pl.Series) -> tuple[str | None, bool]:

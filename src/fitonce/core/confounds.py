@@ -3,7 +3,10 @@ r"""Least squares on confounds alone: what is taken away where they are removed.
 Confounds C (n, q) and a constant have the orthonormal basis Q₀ = [s/‖s‖, U], where s are the square
 roots of the row weights and U comes from the rows of C minus their weighted mean, scaled by s:
 
-    s∘(C - c̄) = U diag(σ) Wᵀ,        least-norm coefficients W diag(1/σ) UᵀY, as LinearRegression's
+    s∘(C - c̄)D = U diag(σ) Wᵀ,       coefficients D W diag(1/σ) UᵀY, as LinearRegression's,
+
+where D brings columns to a common size, so that rank does not depend on units; it is one for the
+levels of a category, whose coefficients are of least norm.
 
 The joint model of confounds and features has H_J = Q₀Q₀ᵀ + V diag(f) Vᵀ, V ⟂ Q₀ (see `spectrum`).
 The features minus what C explains of them, in feature space, have the kernel
@@ -68,12 +71,14 @@ class ConfoundRegression:
         total = xp.sum(s**2)
         centre = xp.sum(s**2 * C, axis=0) / total
         bias = s / xp.sqrt(total)
-        U, sigma, Wt = xp.linalg.svd(s * (C - centre), full_matrices=False)
+        eps = max(C.shape) * machine_epsilon(C)
+        unit, digits = _units(C, C - centre, eps)
+        U, sigma, Wt = xp.linalg.svd(s * (C - centre) * unit, full_matrices=False)
         host = to_numpy(sigma)
-        # columns that are constant leave the rounding of their own size
-        size = max(float(host[0]), float(xp.max(xp.abs(s * C)))) if len(host) else 0.0
-        kept = np.flatnonzero(host > max(C.shape) * machine_epsilon(C) * size)
-        U, to_coef = take(U.T, kept).T, take(Wt, kept).T / take(sigma, kept)
+        size = max(float(host[0]), digits * float(xp.max(s))) if len(host) else 0.0
+        kept = np.flatnonzero(host > eps * size)
+        U = take(U.T, kept).T
+        to_coef = unit[:, None] * take(Wt, kept).T / take(sigma, kept)
         return cls(bias, U, to_coef, centre, float(xp.sqrt(total)))
 
     @cached_property
@@ -153,6 +158,19 @@ class ConfoundRegression:
         """1 - h (n, 2), or one where C loses rank and nothing is to be divided by."""
         left = 1.0 - to_numpy(self._leverages)
         return asarray_like(np.where(left > REGULAR, left, 1.0), self.U)
+
+
+def _units(C: Array, deviation: Array, eps: float) -> tuple[Array, float]:
+    """What brings the deviations of each column to at most one: powers of two (q,), one for the
+    levels of categories, zero for columns that are constant but for rounding. And the largest size
+    of a column in these units, whose rounding limits the rank; no more than half of the digits.
+    """
+    found, size = (to_numpy(namespace(C).max(abs(A), axis=0)) for A in (deviation, C))
+    varies = found > np.maximum(eps * size, np.finfo(np.float64).tiny)
+    spread = np.where(varies, found, 1.0)
+    unit = np.where(varies, 2.0 ** -(np.floor(np.log2(spread)) + 1.0), 0.0)
+    digits = float(np.max(size * unit, initial=0.0))
+    return asarray_like(unit, C), min(digits, eps**-0.5)
 
 
 __all__ = ["ConfoundFit", "ConfoundRegression"]

@@ -1,21 +1,29 @@
 """Confounds: numbers and categories, coded as columns; and what cannot be combined with them.
 
-Numbers stay unchanged, categories become one column per level. A level that was not in the fit has
-zeros everywhere, and the regression on the known levels gives it their mean (minimum norm, as
-scikit-learn's LinearRegression on the same columns).
+Numbers stay unchanged, dates become days since 1970, categories become one column per level. A
+level that was not in the fit has zeros everywhere, and the regression on the known levels gives it
+their mean (minimum norm, as scikit-learn's LinearRegression on the same columns).
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 
 from ..core.arrays import to_numpy
+from ..core.doubt import depth_inside_package
 from ..core.rows import is_rows
 
 MEANINGS = ("remove", "include")
+DATE_TEXT = re.compile(
+    r"^\s*(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))"
+    r"([ T]\d{1,2}:\d{2}.*)?\s*$"
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,16 @@ def coding_of(confounds: Any, n_samples: int) -> tuple[Coding, np.ndarray]:
         tuple(np.unique(_texts(column)).tolist()) if _is_category(column) else None
         for column in columns
     )
+    for name, found in zip(names, levels, strict=True):
+        if found is not None and 2 * len(found) > n_samples:
+            warnings.warn(
+                f"the confound {name!r} is a category with {len(found)} levels in {n_samples} "
+                "rows: hardly anything is left when the mean of each level has been removed, and "
+                "with a level for each row the model is a constant. Merge levels, pass numbers, "
+                "or leave it out.",
+                UserWarning,
+                stacklevel=depth_inside_package(),
+            )
     coding = Coding(names, levels)
     return coding, coding.coded(columns)
 
@@ -107,9 +125,11 @@ def _columns(
     if hasattr(confounds, "columns") and hasattr(confounds, "iloc"):
         names = tuple(map(str, confounds.columns))
         columns = [_column(confounds.iloc[:, j]) for j in range(len(names))]
+        declared = [str(dtype) == "category" for dtype in confounds.dtypes]
     elif hasattr(confounds, "columns"):  # polars
         names = tuple(map(str, confounds.columns))
         columns = [np.asarray(confounds[name].to_numpy()) for name in names]
+        declared = [str(dtype).startswith(("Categorical", "Enum")) for dtype in confounds.dtypes]
     else:
         named = getattr(confounds, "name", None)
         A = _column(confounds) if hasattr(confounds, "iloc") else np.asarray(to_numpy(confounds))
@@ -119,6 +139,7 @@ def _columns(
                 f"n_confounds), got {A.ndim} dimensions instead."
             )
         columns = [A] if A.ndim == 1 else list(A.T)
+        declared = [str(getattr(confounds, "dtype", "")) == "category"] * len(columns)
         only = "confound" if named is None else str(named)
         names = (
             (only,)
@@ -132,7 +153,16 @@ def _columns(
             f"confounds must have one row for each row of X ({n_samples}), got {len(columns[0])} "
             f"in {method} instead."
         )
-    return names, [_settled(column) for column in columns]
+    settled = [_settled(column) for column in columns]
+    for name, column, meant in zip(names, settled, declared, strict=True):
+        if not meant and _looks_like_dates(column):
+            raise ValueError(
+                f"the confound {name!r} has dates as text, such as {str(column[0])!r}; as a "
+                "category, every date would be a level. For their trend, convert them to dates, as "
+                "with pandas.to_datetime, or to numbers. If each date is a level, pass them as a "
+                "category of a data frame."
+            )
+    return names, settled
 
 
 def _column(series: Any) -> np.ndarray:
@@ -144,12 +174,30 @@ def _column(series: Any) -> np.ndarray:
 
 
 def _settled(column: np.ndarray) -> np.ndarray:
-    """Objects that are all numbers, converted to numbers."""
+    """Dates and spans of time as days, dates since 1970; objects that are all numbers as such."""
+    if column.dtype.kind == "O" and all(isinstance(value, date) for value in column):
+        column = np.array([_universal(value) for value in column], dtype="datetime64[us]")
+    if column.dtype.kind in "mM":
+        start = np.datetime64(0, "D") if column.dtype.kind == "M" else np.timedelta64(0, "D")
+        return np.asarray((column - start) / np.timedelta64(1, "D"))
     numbers = column.dtype.kind == "O" and all(
         isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         for value in column
     )
     return column.astype(np.float64) if numbers else column
+
+
+def _universal(value: date) -> date:
+    """A date without a time zone: the time in UTC, if it has one."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _looks_like_dates(column: np.ndarray) -> bool:
+    return column.dtype.kind in "OU" and all(
+        isinstance(value, str) and DATE_TEXT.match(value) for value in column
+    )
 
 
 def _is_category(column: np.ndarray) -> bool:
