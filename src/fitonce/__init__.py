@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Accumulation",
     "Assessment",
     "CrossValidation",
     "Difference",

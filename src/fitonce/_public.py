@@ -24,7 +24,6 @@ from .crossval import (
     optimism,
 )
 from .estimators import (
-    Accumulation,
     GaussianProcess,
     KernelAveraging,
     KernelCommitteeClassifier,
@@ -44,7 +43,6 @@ from .positions.targets import TargetTest, permutation_test_targets
 from .sums import KernelSum
 
 __all__ = [
-    "Accumulation",
     "Assessment",
     "CrossValidation",
     "Difference",

@@ -10,7 +10,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.validation import check_is_fitted
 
 from fitonce import (
-    Accumulation,
     KernelAveraging,
     KernelFisherDiscriminant,
     KernelRidge,
@@ -174,17 +173,3 @@ def test_a_new_fit_leaves_nothing_of_the_old():
     assert vars(model).keys() == vars(fresh).keys()
     assert not hasattr(model, "predict_proba")
     np.testing.assert_array_equal(model.predict(X.to_numpy()), fresh.predict(X.to_numpy()))
-
-
-def test_accumulation_leaves_its_estimator_alone():
-    model = LeastSquaresSVC(gamma=0.5, alpha=1.0, calibration=None)
-    job = Accumulation(model, X.to_numpy()[:10], classes=["healthy", "ill"])
-    before = dict(vars(job.model))
-    part = job.accumulate(X.to_numpy(), Y)
-    healthy = job.accumulate(X.to_numpy()[Y == "healthy"], Y[Y == "healthy"])
-    fitted = job.fit(part)
-    first = fitted.predict(X.to_numpy())
-    with pytest.raises(ValueError, match="no row with positive weight"):
-        job.fit(healthy)
-    assert vars(job.model) == before and vars(model).keys() == before.keys()
-    np.testing.assert_array_equal(fitted.predict(X.to_numpy()), first)

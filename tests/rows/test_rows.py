@@ -5,7 +5,6 @@ Streamed = in memory = Dask, and faults are told with their place.
 
 from __future__ import annotations
 
-import pickle
 import tracemalloc
 
 import numpy as np
@@ -15,10 +14,9 @@ import sklearn.model_selection as sk
 from sklearn.base import clone
 
 import fitonce
-from fitonce import Accumulation, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.band_norm import BandNorm
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
-from fitonce.core.moments import Moments, merge
 from fitonce.estimators.fitted import held_out_output, record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
@@ -487,151 +485,6 @@ def test_kernels_tried_side_by_side(backend):
         together = KernelFisherDiscriminant(penalty="tune").fit(X[:80], LABELS[:80])
     assert together.cv_results_["params"] == alone.cv_results_["params"]
     np.testing.assert_allclose(together.held_out_decision_, alone.held_out_decision_, atol=1e-12)
-
-
-# ---- accumulate and merge ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("penalty", ["function", "dual"])
-@pytest.mark.parametrize("kind", [KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge])
-@pytest.mark.parametrize("y", [LABELS, TWO], ids=["three", "two"])
-def test_accumulated_parts_equal_a_fit(kind, penalty, y):
-    y = NUMBERS if kind is KernelRidge else y
-    settings = {} if kind is KernelRidge else {"calibration": None}
-    estimator = kind(gamma=0.4, alpha=0.7, penalty=penalty, **settings)
-    classes = None if kind is KernelRidge else np.unique(y)
-    job = Accumulation(estimator, X[:M], classes=classes)
-    parts = [
-        job.accumulate(*block)
-        for block in zip(cut(X, UNEQUAL), cut(y, UNEQUAL), cut(WEIGHTS, UNEQUAL), strict=True)
-    ]
-    parts = [pickle.loads(pickle.dumps(part)) for part in parts]
-    model = job.fit(parts[::-1])
-    reference = clone(estimator).set_params(landmarks=X[:M]).fit(X, y, sample_weight=WEIGHTS)
-    scale = np.abs(main_output(reference, X)).max()
-    assert np.abs(main_output(model, X) - main_output(reference, X)).max() <= TOLERANCE * scale
-    np.testing.assert_array_equal(
-        model.predict(X), reference.predict(X)
-    ) if kind is not KernelRidge else None
-    if kind is KernelFisherDiscriminant:
-        np.testing.assert_allclose(model.transform(X), reference.transform(X), atol=1e-8)
-        np.testing.assert_allclose(model.predict_proba(X), reference.predict_proba(X), atol=1e-8)
-
-
-@pytest.mark.parametrize("intercept", [True, False, "penalized"])
-def test_accumulated_folds_choose_alpha(intercept):
-    """The k-fold squared error of the parts is the one of a search on the rows."""
-    estimator = KernelRidge(gamma=0.4, alpha=[1e-3, 0.1, 1.0, 10.0, 100.0], fit_intercept=intercept)
-    fold = np.arange(N) % 4
-    job = Accumulation(estimator, X[:M])
-    model = job.fit(
-        [
-            job.accumulate(X[rows], NUMBERS[rows], fold=fold[rows])
-            for rows in (slice(0, 150), slice(150, N))
-        ]
-    )
-    splits = [
-        (np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(4)
-    ]
-    reference = clone(estimator).set_params(landmarks=X[:M], cv=splits).fit(X, NUMBERS)
-    assert model.alpha_ == reference.alpha_
-    np.testing.assert_allclose(
-        model.cv_results_["mean_test_score"], reference.cv_results_["mean_test_score"], rtol=1e-9
-    )
-
-
-def test_accumulation_says_what_it_cannot():
-    with pytest.raises(ValueError, match="gamma must be fixed here"):
-        Accumulation(KernelRidge(), X[:M])
-    with pytest.raises(ValueError, match="calibration must be None"):
-        Accumulation(LeastSquaresSVC(gamma=1.0), X[:M], classes=[0, 1])
-    svc = LeastSquaresSVC(gamma=1.0, calibration=None)
-    with pytest.raises(ValueError, match="classes must be given"):
-        Accumulation(svc, X[:M])
-    job = Accumulation(svc, X[:M], classes=[0, 1])
-    with pytest.raises(ValueError, match=r"labels \[2\] that are not in"):
-        job.accumulate(X[:2], [0, 2])
-    with pytest.raises(ValueError, match="at least two folds"):
-        job.fit(job.accumulate(X[:50], np.arange(50) % 2))
-    with pytest.raises(ValueError, match="no parts to fit"):
-        job.fit([])
-    with pytest.raises(ValueError, match="the block contains NaN"):
-        job.accumulate([[np.nan, 0, 0]], [1])
-
-
-BAD_PARTS = [
-    ({"sample_weight": -WEIGHTS}, "finite and not negative"),
-    ({"sample_weight": WEIGHTS * np.nan}, "finite and not negative"),
-    (
-        {"sample_weight": WEIGHTS[:7]},
-        r"one weight for each of the 400 rows of the block, got shape \(7,\)",
-    ),
-    ({"sample_weight": WEIGHTS[:, None]}, "one weight for each"),
-    ({"fold": np.linspace(0, 3, N)}, "fold must be an integer"),
-    ({"fold": [0, 1]}, "fold must be an integer"),
-    ({"y": np.where(np.arange(N) == 3, np.nan, NUMBERS)}, "y of the block contains NaN"),
-]
-
-
-@pytest.mark.parametrize(("bad", "message"), BAD_PARTS)
-def test_accumulation_refuses_bad_blocks(bad, message):
-    job = Accumulation(KernelRidge(gamma=0.4, alpha=1.0), X[:M])
-    with pytest.raises(ValueError, match=message):
-        job.accumulate(X, **{"y": NUMBERS, **bad})
-
-
-def test_accumulation_refuses_weights_that_are_all_zero():
-    job = Accumulation(KernelRidge(gamma=0.4, alpha=1.0), X[:M])
-    nothing = job.accumulate(X[:9], NUMBERS[:9], np.zeros(9))
-    with pytest.raises(ValueError, match="zero for every row"):
-        job.fit(nothing)
-    some = job.accumulate(X[9:], NUMBERS[9:], WEIGHTS[9:])
-    model = (
-        clone(job.model)
-        .set_params(landmarks=X[:M])
-        .fit(X[9:], NUMBERS[9:], sample_weight=WEIGHTS[9:])
-    )
-    np.testing.assert_allclose(job.fit([nothing, some]).predict(X), model.predict(X), atol=1e-9)
-
-
-@pytest.mark.parametrize("kind", [KernelFisherDiscriminant, LeastSquaresSVC])
-@pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c"]])
-def test_accumulation_refuses_classes_without_rows(kind, classes):
-    job = Accumulation(kind(gamma=0.4, alpha=1.0, calibration=None), X[:M], classes=classes)
-    inside = np.isin(LABELS, classes)
-    assert set(
-        job.fit(job.accumulate(X[inside], LABELS[inside], WEIGHTS[inside])).predict(X)
-    ) <= set(classes)
-    for missing in classes:
-        weights = np.where(LABELS[inside] == missing, 0.0, WEIGHTS[inside])
-        with pytest.raises(
-            ValueError, match=rf"labels \['{missing}'\] that no row with positive weight has"
-        ):
-            job.fit(job.accumulate(X[inside], LABELS[inside], weights))
-
-
-def test_accumulation_checks_the_widths_of_features():
-    with pytest.raises(ValueError, match=r"one width per feature \(3\), got 2"):
-        Accumulation(KernelRidge(gamma=[0.4, 0.1], alpha=1.0), X[:M])
-
-
-def test_moments_merge_in_any_order_and_come_apart():
-    rng = np.random.default_rng(1)
-    Z, Y, w = rng.normal(size=(50, 4)), rng.normal(size=(50, 2)), rng.uniform(0.5, 2, (50, 1))
-    parts = [
-        Moments.of(Z[rows], Y[rows], w[rows])
-        for rows in (slice(0, 20), slice(20, 21), slice(21, 50))
-    ]
-    whole = Moments.of(Z, Y, w)
-    for order in ([0, 1, 2], [2, 0, 1]):
-        together = merge([parts[i] for i in order])
-        np.testing.assert_allclose(together.ZZ, whole.ZZ)
-        np.testing.assert_allclose(together.weight, whole.weight)
-    np.testing.assert_allclose(whole.without(parts[0]).ZY, parts[1].merge(parts[2]).ZY, atol=1e-12)
-    with pytest.raises(ValueError, match="cannot be combined"):
-        whole.merge(Moments.of(Z[:, :2], Y, w))
-    with pytest.raises(ValueError, match="no moments to merge"):
-        merge([])
 
 
 # ---- a GPU's decomposition, on whatever there is -------------------------------------------------

@@ -18,24 +18,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
-from .arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver, to_numpy
+from .arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver
 from .blocked import symmetric_product
 from .spectrum import machine_epsilon
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Weighted sums over rows of features and targets; `n_rows` counts the rows.
+    """Weighted sums over rows of features and targets.
 
     Features may be a stack (…, k, p): sums of Z are then stacks too, the rest is shared.
     """
 
-    n_rows: int
     weight: float
     sum_Z: Array
     sum_Y: Array
@@ -52,7 +50,6 @@ class Moments:
         weighted_Z, weighted_Y = (Z, Y) if weights is None else (weights * Z, weights * Y)
         total = float(Y.shape[0]) if weights is None else float(xp.sum(weights))
         return cls(
-            n_rows=int(Y.shape[0]),
             weight=total,
             sum_Z=xp.sum(weighted_Z, axis=-2),
             sum_Y=xp.sum(weighted_Y, axis=0),
@@ -70,14 +67,7 @@ class Moments:
         return self._combine(other, -1)
 
     def _combine(self, other: Moments, sign: int) -> Moments:
-        if self.ZY.shape != other.ZY.shape:
-            raise ValueError(
-                f"moments of {tuple(self.ZY.shape)} and {tuple(other.ZY.shape)} features and "
-                "targets cannot be combined: accumulate all "
-                "blocks with the same landmarks, kernel and classes."
-            )
         return Moments(
-            self.n_rows + sign * other.n_rows,
             self.weight + sign * other.weight,
             self.sum_Z + sign * other.sum_Z,
             self.sum_Y + sign * other.sum_Y,
@@ -93,16 +83,6 @@ class Moments:
             self.ZY - self.sum_Z[..., :, None] * (self.sum_Y[None, :] / self.weight),
             self.YY - self.sum_Y[:, None] * (self.sum_Y[None, :] / self.weight),
         )
-
-
-def merge(parts: Any) -> Moments:
-    """The moments of all rows from those of the blocks, in any order."""
-    moments: list[Moments] = list(parts)
-    if not moments:
-        raise ValueError(
-            "there are no moments to merge: accumulate at least one block of rows first."
-        )
-    return reduce(Moments.merge, moments)
 
 
 def merge_folds(some: Mapping[int, Moments], others: Mapping[int, Moments]) -> dict[int, Moments]:
@@ -222,18 +202,3 @@ class MomentFit:
     def intercept(self, coef: Array) -> Array:
         """The free bias (m, t) that goes with coefficients (m, p, t): ȳ - z̄·w."""
         return self.mean_Y - self.mean_Z @ coef
-
-    def squared_error(self, other: Moments, coef: Array, intercept: Array) -> np.ndarray:
-        """Σ w‖y - f(z)‖² over the rows behind other moments, for models coef (m, p, t), intercept
-        (m, t): from the sums alone.
-
-        Held-out errors of a fold come from its own moments, without another look at its rows.
-        """
-        xp = namespace(coef)
-        b = intercept
-        fitted = xp.sum(coef * (other.ZZ @ coef), axis=(1, 2)) + 2.0 * xp.sum(
-            b * (other.sum_Z @ coef), axis=1
-        )
-        fitted = fitted + other.weight * xp.sum(b**2, axis=1)
-        crossed = xp.sum(coef * other.ZY, axis=(1, 2)) + xp.sum(b * other.sum_Y, axis=1)
-        return to_numpy(xp.linalg.trace(other.YY) + fitted - 2.0 * crossed)

@@ -2,7 +2,6 @@
 
 from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
-from .accumulation import Accumulation
 from .averaging import KernelAveraging
 from .choosing import TunedPipeline
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
@@ -13,7 +12,6 @@ from .svc import LeastSquaresSVC
 from .verification import Verification
 
 __all__ = [
-    "Accumulation",
     "GaussianProcess",
     "KernelAveraging",
     "KernelCommitteeClassifier",

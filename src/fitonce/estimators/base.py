@@ -17,7 +17,6 @@ from ..core.readout import Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel
 from ..landmarks.choice import METHODS
-from ..landmarks.features import LandmarkMap
 from ..sums import KernelSum, SummedKernel
 from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
@@ -196,18 +195,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if not callable(kernel.function):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
-
-    def _set_without_rows(
-        self, labels: Labels, features: LandmarkMap, solution: Solution, E: Array, sizes: Array
-    ) -> None:
-        """The fitted attributes that need no rows: of a model on landmarks, from sums over rows."""
-        self._set_labels(labels, features.kernel)
-        self._columns, self.penalty_ = None, self.penalty
-        self.n_features_in_ = features.landmarks.shape[1]
-        self.X_fit_ = self.landmarks_ = features.landmarks
-        self._set_model(solution, labels.readout, E, sizes, None)
-        if getattr(self, "default_temperature", None) is not None:
-            self.temperature_ = self.default_temperature
 
     def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
         """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
