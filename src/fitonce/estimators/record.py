@@ -5,14 +5,12 @@ And all held-out outputs that follow from them.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.doubt import depth_inside_package
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout, indicators
 from ..core.splits import complement
@@ -151,14 +149,6 @@ class FitRecord:
         possible = self.readout.can_fit(sizes, counts)[:, None]
         if np.all(possible) and np.all(counts > 0):
             return outputs
-        if not np.all(possible):
-            warnings.warn(
-                "a model without some of the rows is not possible, because those that remain have "
-                "fewer than two classes, or too few rows: a refit would fail, and the held-out "
-                "values of these rows are NaN. Use more rows of each class, or another cv.",
-                UserWarning,
-                stacklevel=depth_inside_package(),
-            )
         gone = np.where(counts > 0, 0.0, -np.inf) if self.readout.n_classes > 2 else 0.0
         return outputs + asarray_like(np.where(possible, gone, np.nan), outputs)
 
