@@ -13,7 +13,6 @@ from .core.hat_matrix import HeldOutDiscriminant, held_out, held_out_discriminan
 from .crossval import (
     CrossValidation,
     LeavePairOut,
-    Optimism,
     RefitWarning,
     Route,
     cross_val_predict,
@@ -21,7 +20,6 @@ from .crossval import (
     cross_validate,
     learning_curve,
     leave_pair_out,
-    optimism,
 )
 from .estimators import (
     GaussianProcess,
@@ -59,7 +57,6 @@ __all__ = [
     "LeavePairOut",
     "ModelComparison",
     "NumericalWarning",
-    "Optimism",
     "PermutationTest",
     "RefitWarning",
     "Route",
@@ -79,7 +76,6 @@ __all__ = [
     "learning_curve",
     "leave_pair_out",
     "load",
-    "optimism",
     "permutation_test_score",
     "permutation_test_targets",
     "save",

@@ -29,7 +29,6 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import (
-    GroupKFold,
     KFold,
     LeaveOneGroupOut,
     LeaveOneOut,
@@ -748,41 +747,6 @@ def test_nested_cross_validation_equals_scikit_learns_refits(name: str) -> None:
                 np.testing.assert_allclose(values[test], outputs, rtol=1e-9, atol=1e-11)
             else:
                 np.testing.assert_array_equal(values[test], outputs)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_optimism_is_made_of_its_parts(estimator: type) -> None:
-    X, y = data_for(estimator, classes=3)
-    groups, weights = np.arange(len(y)) % 6, np.random.default_rng(0).uniform(0.5, 2, size=len(y))
-    result = fitonce.optimism(
-        estimator(), X, y, groups=groups, cv=GroupKFold(3), params={"sample_weight": weights}
-    )
-    params = {
-        "sample_weight": weights,
-        "groups": groups,
-    }  # groups stay together in the inner folds too
-    model = estimator().fit(X, y, **params)
-    nested = sklearn.model_selection.cross_val_predict(
-        estimator(), X, y, groups=groups, cv=GroupKFold(3), params=params
-    )
-    if estimator is KernelRidge:
-        tuned, honest = r2_score(y, model.held_out_prediction_), r2_score(y, nested)
-    else:
-        tuned, honest = (
-            np.mean(model.classes_[model.held_out_decision_.argmax(axis=1)] == y),
-            np.mean(nested == y),
-        )
-    assert result.tuned == pytest.approx(tuned, rel=1e-9)
-    assert result.nested == pytest.approx(honest, rel=1e-9)
-    assert result.difference == result.tuned - result.nested
-    assert f"{result.nested:.4f}" in str(result)
-
-
-def test_optimism_wants_an_estimator_of_ours() -> None:
-    with pytest.raises(TypeError, match="fitonce"):
-        fitonce.optimism(
-            sklearn.model_selection.GridSearchCV(KernelRidge(), {}), np.eye(4), np.arange(4.0)
-        )
 
 
 # ---- a wide search never fails -------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """scikit-learn's cross-validation functions: choose a route and call the core."""
 
 from .learning import learning_curve
-from .optimism import Optimism, optimism
 from .pairs import LeavePairOut, leave_pair_out
 from .routes import RefitWarning, Route
 from .validation import CrossValidation, cross_val_predict, cross_val_score, cross_validate
@@ -9,7 +8,6 @@ from .validation import CrossValidation, cross_val_predict, cross_val_score, cro
 __all__ = [
     "CrossValidation",
     "LeavePairOut",
-    "Optimism",
     "RefitWarning",
     "Route",
     "cross_val_predict",
@@ -17,5 +15,4 @@ __all__ = [
     "cross_validate",
     "learning_curve",
     "leave_pair_out",
-    "optimism",
 ]
