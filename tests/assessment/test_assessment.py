@@ -34,7 +34,6 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce import (
-    Assessment,
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
@@ -42,7 +41,7 @@ from fitonce import (
     assess,
     cross_val_predict,
 )
-from fitonce.assessment import ranking
+from fitonce.assessment import Assessment, ranking
 from fitonce.assessment.chance import QUICK, SAME, affordable, most_rows, quick
 from fitonce.assessment.data import AssessedRows
 

@@ -20,10 +20,10 @@ from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
-    ModelComparison,
     RefitWarning,
     compare,
 )
+from fitonce.assessment import ModelComparison
 from fitonce.assessment.comparison import flipped_pvalue
 from problems import labelled_rows, numbered_rows
 

@@ -29,13 +29,12 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import fitonce
 from fitonce import (
-    CrossValidation,
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
     RefitWarning,
-    Route,
 )
+from fitonce.crossval import CrossValidation, Route
 from helpers_cv import Case, assert_close, assert_same_value, bootstrap_splits, make_case
 
 
