@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fitonce.core.jets import Jet
-from fitonce.core.readout import Indicators, Numbers, Readout, Signs, two_class_margins
+from fitonce.core.readout import Evidence, Indicators, Numbers, Readout, Signs, two_class_margins
 from problems import NORMS, Case, classes_case, scatter_of
 
 
@@ -48,8 +48,8 @@ def test_two_class_margins_are_the_rule_and_jets_of_them_its_derivatives(sizes):
     E = e * np.array([[1.0, -1.0], [-1.0, 1.0]])
     indicators = np.hstack([1.0 - P, P])
     for definite in (False, True):
-        rule = Indicators(2).rule(E, sizes, definite)
-        np.testing.assert_allclose(rule.difference().decide(indicators), decision, rtol=1e-10)
+        rule = Indicators(2).rule(Evidence(E, sizes), definite)
+        np.testing.assert_allclose(rule.decide(indicators), decision, rtol=1e-10)
         np.testing.assert_allclose(rule.separation[0, 1], separation, rtol=1e-10)
     jets = two_class_margins(*moving_jets(t), sizes, log_odds)
     for number, jet in enumerate(jets):
@@ -67,7 +67,7 @@ def margins_by_the_rule(case: Case, readout: Readout, mu: float) -> np.ndarray:
     P = case.Y - held
     if not readout.needs_scatter:
         return case.Y * P
-    rule = readout.rule(scatter_of(case, mu), case.Y.sum(axis=0))
+    rule = readout.rule(Evidence(scatter_of(case, mu), case.Y.sum(axis=0)))
     own = np.sign(case.Y[:, 1:] - case.Y[:, :1])
     return own * readout.read(P, rule) / rule.separation[0, 1]
 

@@ -11,6 +11,7 @@ import reference
 from fitonce.core.holdout import HeldOut, scatter_without
 from fitonce.core.readout import (
     Axes,
+    Evidence,
     Indicators,
     Rule,
     axes_of,
@@ -29,7 +30,8 @@ def solve_discriminant(
     Absent classes take no degree of freedom, priors are the class frequencies.
     """
     readout = Indicators(sizes.shape[-1])
-    return readout.axes(E, sizes), readout.rule(E, sizes, definite)
+    evidence = Evidence(E, sizes)
+    return readout.axes(evidence), readout.scores_rule(evidence, definite)
 
 
 def without_each(case: Case, mu: float) -> np.ndarray:
@@ -289,11 +291,11 @@ def test_readout_decides_alike_with_and_without_an_eigenproblem(c, priors):
     )
     P = predicted_indicators(scatters, 40, rng)
     by_axes, by_inverse, reduced = (
-        readout.read(P, readout.rule(E, scatters.sizes, definite))
-        for E, definite in (
-            (scatters.E, False),
-            (scatters.E, True),
-            (scatters.E[..., 1:, 1:], False),
+        readout.read(targets, readout.rule(Evidence(E, scatters.sizes), definite))
+        for targets, E, definite in (
+            (P, scatters.E, False),
+            (P, scatters.E, True),
+            (P[..., 1:], scatters.E[..., 1:, 1:], False),
         )
     )
     assert by_axes.shape == (4, 40, 1 if readout.n_classes == 2 else readout.n_classes)
@@ -306,9 +308,8 @@ def test_readout_decides_alike_with_and_without_an_eigenproblem(c, priors):
     kept = np.swapaxes(P[..., 1:], -1, -2)[:, None]  # one fold of each labelling
     for definite in (False, True):
         unit = np.abs(kept).max(axis=-1)
-        got, size = readout.read_kept(
-            kept, unit, scatters.E[:, None, 1:, 1:], scatters.sizes[:, None], definite
-        )
+        evidence = Evidence(scatters.E[:, None, 1:, 1:], scatters.sizes[:, None])
+        got, size = readout.read_kept(kept, unit, evidence, definite)
         assert np.all(np.abs(got) <= (1 + 1e-12) * size[..., None])
         expected = by_axes[:, None, :, 0] if c == 2 else np.swapaxes(by_axes, -1, -2)[:, None]
         np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-8)
@@ -320,13 +321,13 @@ def test_classes_that_do_not_separate_are_decided_by_their_sizes_alone():
     E = np.diag(sizes) - np.outer(sizes, sizes) / sizes.sum()
     P = np.array([[0.9, 0.1], [-0.4, 1.4]])
     for definite in (False, True):
-        decision = Indicators(2).read(P, Indicators(2).rule(E, sizes, definite))
+        decision = Indicators(2).read(P, Indicators(2).rule(Evidence(E, sizes), definite))
         np.testing.assert_allclose(decision, np.log(9.0 / 6.0), rtol=1e-12)
 
 
 def test_a_scatter_without_an_inverse_goes_through_its_axes():
     sizes = np.array([4.0, 5.0, 6.0])
     readout, E = Indicators(3), np.zeros((3, 3))  # every class at a point of its own
-    by_axes, by_inverse = (readout.rule(E, sizes, definite) for definite in (False, True))
+    by_axes, by_inverse = (readout.rule(Evidence(E, sizes), definite) for definite in (False, True))
     np.testing.assert_array_equal(by_inverse.weights, by_axes.weights)
     assert np.all(np.isfinite(by_inverse.weights))

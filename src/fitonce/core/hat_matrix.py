@@ -10,7 +10,7 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from .arrays import Array, asarray_like, eye_like, namespace, square_block, take, to_numpy
-from .readout import Indicators, indicators, labels_of
+from .readout import Evidence, Indicators, indicators, labels_of
 from .splits import check_test_sets
 
 SINGULAR = 1e-11  # smallest singular value of I - H at which a test set can be held out
@@ -180,8 +180,9 @@ def held_out_discriminant(H: Array, y: Any, test_sets: Iterable[Any]) -> list[He
         left = sizes - xp.sum(take(Y, rows), axis=0)
         _check_training(to_numpy(left), len(found))
         E_left, P = E - r.T @ rho, take(Y, rows) - rho
-        solved, rule = readout.axes(E_left, left), readout.rule(E_left, left)
-        decision = readout.shaped(readout.read(P, rule))
+        evidence = Evidence(E_left, left)
+        solved = readout.axes(evidence)
+        decision = readout.shaped(readout.read(P, readout.rule(evidence)))
         predicted = labels_of(to_numpy(decision), classes)
         values = P @ solved.axes, solved.axes, solved.centroids, solved.a2
         found.append(HeldOutDiscriminant(classes, *values, decision, predicted))

@@ -25,6 +25,19 @@ from .lda import (
     lda_rule,
     two_class_margins,
 )
+from .ties import settled_outputs
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of the classes of training sets, with any leading axes: the residual scatter
+    E = Yᵀ(I - H)Y (…, t, t), the class sizes (…, c), and the degrees of freedom (…) of the scatter
+    within classes, where these are not n - c.
+    """
+
+    scatter: Array
+    sizes: Array
+    dof: Array | None = None
 
 
 class Readout(ABC):
@@ -71,13 +84,19 @@ class Readout(ABC):
         """
         return np.asarray(np.sum(counts > 0, axis=-1) >= 2)
 
-    @abstractmethod
-    def rule(
-        self, E: Array, sizes: Array, definite: bool = False, dof: Array = None
-    ) -> Rule | None:
-        """The rule that turns predicted targets into outputs, given the scatter and class sizes of
-        a training set, or of a batch; None if predicted targets are the output.
+    def scores_rule(self, evidence: Evidence, definite: bool = False) -> Rule | None:
+        """The rule that turns predicted targets into class scores; None if they are the output."""
+        return None
+
+    def rule(self, evidence: Evidence | None, definite: bool = False) -> Rule | None:
+        """The rule that turns predicted targets into outputs, class scores or the difference of
+        two, for targets as the scatter has them: all, or those kept. None if they are the output.
         """
+        rule = None if evidence is None else self.scores_rule(evidence, definite)
+        if evidence is None or rule is None:
+            return None
+        rule = rule.reduced() if evidence.scatter.shape[-1] < self.n_targets else rule
+        return rule.difference() if self.n_classes == 2 else rule
 
     def shaped(self, outputs: Array) -> Array:
         """Outputs (n, o) in scikit-learn's shape: without the second axis if o is one."""
@@ -91,8 +110,21 @@ class Readout(ABC):
         """The magnitude (…, o) of the terms of the outputs, for targets of the size unit (…, t)."""
         return unit if rule is None else rule.size(unit)
 
+    def settled(self, P: Array, rule: Rule | None, largest: Array, accuracy: float) -> Array:
+        """Outputs (k, o) of predicted targets P (k, t) by one rule, or one for each row, with the
+        ties of exact arithmetic: what lies below the accuracy is rounding, which knows the labels
+        of the rows held out. `largest` (t,) are the largest targets.
+        """
+        xp = namespace(P)
+        each = rule is not None and rule.offsets.ndim > 1
+        outputs = self.read(P[:, None, :], rule)[:, 0, :] if each else self.read(P, rule)
+        unit = xp.maximum(xp.max(xp.abs(P), axis=0), largest)
+        size = self.size(unit, rule)
+        size = xp.max(size, axis=0) if size.ndim > 1 else size
+        return settled_outputs(outputs, accuracy * to_numpy(size))
+
     def read_kept(
-        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+        self, P: Array, unit: Array, evidence: Evidence | None, definite: bool
     ) -> tuple[Array, Array]:
         """Outputs (B, k, m) or (B, k, c, m) of the kept columns (B, k, t, m) of many labelings,
         given the reduced scatter (B, k, t, t) and class sizes (B, k, c) of their training sets.
@@ -108,13 +140,29 @@ class Readout(ABC):
         """
         return None
 
-    def explained(self, E: Array, sizes: Array) -> float:
+    def explained(self, evidence: Evidence) -> float:
         """The share of a target that outputs use; one if they are the targets."""
         return 1.0
 
-    @abstractmethod
-    def class_scores(self, P: Array, rule: Rule | None) -> tuple[Array, Array] | None:
-        """Scores (m, k, c) and separations (m, c, c) for criteria; None for numbers."""
+    def class_scores(
+        self, P: Array, evidence: Evidence | None, accuracy: np.ndarray | None
+    ) -> tuple[Array, Array] | None:
+        """Scores (m, k, c) and separations (m, c, c) for criteria, with the ties of exact
+        arithmetic where accuracies (m,) are given; None for numbers.
+        """
+        rule = None if evidence is None else self.scores_rule(evidence)
+        scored = self._scored(P, rule)
+        if scored is None or accuracy is None:
+            return scored
+        xp = namespace(P)
+        unit = xp.max(xp.abs(P), axis=-2)
+        size = self.size(xp.maximum(unit, xp.ones_like(unit)), rule)
+        tau = accuracy[:, None] * to_numpy(size)
+        return settled_outputs(scored[0], np.broadcast_to(tau, scored[0].shape[::2])), scored[1]
+
+    def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array] | None:
+        """Scores and separations of `class_scores`."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -138,19 +186,13 @@ class Numbers(Readout):
         """Two rows, which are of one "class"."""
         return np.asarray(np.sum(counts, axis=-1) >= 2)
 
-    def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> None:
-        return None
-
     def shaped(self, outputs: Array) -> Array:
         return outputs[..., 0] if self.single else outputs
 
     def read_kept(
-        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+        self, P: Array, unit: Array, evidence: Evidence | None, definite: bool
     ) -> tuple[Array, Array]:
         return (P[:, :, 0, :], unit[:, :, 0]) if self.single else (P, unit)
-
-    def class_scores(self, P: Array, rule: Rule | None) -> None:
-        return None
 
 
 @dataclass(frozen=True)
@@ -178,15 +220,12 @@ class Signs(Readout):
         Y -= 1.0
         return Y
 
-    def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> None:
-        return None
-
     def read_kept(
-        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+        self, P: Array, unit: Array, evidence: Evidence | None, definite: bool
     ) -> tuple[Array, Array]:
         """The column that was left out follows: all of them sum to 2 - c."""
         if not self.reduces:
-            return super().read_kept(P, unit, E, sizes, definite)
+            return super().read_kept(P, unit, evidence, definite)
         xp = namespace(P)
         first = (2.0 - self.n_classes) - xp.sum(P, axis=-2, keepdims=True)
         first_unit = self.n_classes + xp.sum(unit, axis=-1, keepdims=True)
@@ -195,7 +234,7 @@ class Signs(Readout):
     def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
         return 1.0 - e * targets if self.n_classes == 2 else None  # y (y - e) with y = ±1
 
-    def class_scores(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
+    def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
         """Two classes: (0, value), whose difference is the value; more: the values.
 
         Ideal targets differ by 1 and 2.
@@ -254,60 +293,57 @@ class Indicators(Readout):
         ones = xp.ones_like(sizes)
         return xp.where(present, xp.log(xp.where(present, priors, ones)), -xp.inf * ones)
 
-    def degrees_of_freedom(self, sizes: Array) -> Array:
-        xp = namespace(sizes)
+    def degrees_of_freedom(self, evidence: Evidence) -> Array:
+        """Those given, or the number of rows less that of the classes present."""
+        if evidence.dof is not None:
+            return evidence.dof
+        sizes, xp = evidence.sizes, namespace(evidence.sizes)
         dof = xp.sum(sizes, axis=-1) - xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1)
         return xp.where(dof > 0, dof, xp.zeros_like(dof))
 
-    def axes(self, E: Array, sizes: Array, dof: Array = None) -> Axes:
-        dof = self.degrees_of_freedom(sizes) if dof is None else dof
-        return (axes_of if self.free_bias else axes_without_bias)(E, sizes, dof)
+    def axes(self, evidence: Evidence) -> Axes:
+        """Discriminant axes, by the eigenvectors of the whole scatter."""
+        dof = self.degrees_of_freedom(evidence)
+        return (axes_of if self.free_bias else axes_without_bias)(
+            evidence.scatter, evidence.sizes, dof
+        )
 
-    def rule(self, E: Array, sizes: Array, definite: bool = False, dof: Array = None) -> Rule:
+    def scores_rule(self, evidence: Evidence, definite: bool = False) -> Rule:
         """By an inverse where the kernel is definite and all classes are there, else by axes."""
-        xp = namespace(E)
-        dof = self.degrees_of_freedom(sizes) if dof is None else dof
+        E, sizes, xp = evidence.scatter, evidence.sizes, namespace(evidence.scatter)
         if definite and self.free_bias and bool(xp.all(sizes > 0)):
             try:
                 gain, unit = gain_of(E, sizes)
             except np.linalg.LinAlgError:  # a scatter that rounding has made singular
-                return self.rule(E, sizes, False, dof)
+                return self.scores_rule(evidence)
             if self.n_classes == 2:  # the only axis may be none: a² = 1 - Θ/Γ
                 kept = (gain - unit)[..., :1, :1] > NEGLIGIBLE * gain[..., :1, :1]
                 gain = xp.where(kept, gain, xp.zeros_like(gain))
                 unit = xp.where(kept, unit, xp.zeros_like(unit))
         else:
             E = completed_scatter(E, self.n_classes) if self.free_bias else E
-            solved = self.axes(E, sizes, dof)
+            solved = self.axes(Evidence(E, sizes, evidence.dof))
             gain, unit = solved.gain, solved.unit
+        dof = self.degrees_of_freedom(evidence)
         return lda_rule(gain, unit, sizes, dof, self.log_priors(sizes))
 
-    def explained(self, E: Array, sizes: Array) -> float:
+    def explained(self, evidence: Evidence) -> float:
         """The largest share of the variance of a class's indicator that the fit explains,
         1 - E_jj n/(n_j (n - n_j)): a Rayleigh quotient of a², and no larger than the first one.
         """
-        xp = namespace(E)
+        sizes, xp = evidence.sizes, namespace(evidence.sizes)
         total = xp.sum(sizes)
         variance = sizes * (total - sizes) / total
-        residual = xp.linalg.diagonal(completed_scatter(E, self.n_classes))
+        residual = xp.linalg.diagonal(completed_scatter(evidence.scatter, self.n_classes))
         present = variance > 0
         share = 1.0 - residual / xp.where(present, variance, xp.ones_like(variance))
         return float(xp.max(xp.where(present, share, xp.zeros_like(share))))
 
-    def read(self, P: Array, rule: Rule | None) -> Array:
-        assert rule is not None
-        return (rule.difference() if self.n_classes == 2 else rule).decide(P)
-
-    def size(self, unit: Array, rule: Rule | None) -> Array:
-        assert rule is not None
-        return (rule.difference() if self.n_classes == 2 else rule).size(unit)
-
     def read_kept(
-        self, P: Array, unit: Array, E: Array, sizes: Array, definite: bool
+        self, P: Array, unit: Array, evidence: Evidence | None, definite: bool
     ) -> tuple[Array, Array]:
-        rule = self.rule(E, sizes, definite)
-        rule = rule.reduced() if self.reduces else rule
-        rule = rule.difference() if self.n_classes == 2 else rule
+        rule = self.rule(evidence, definite)
+        assert rule is not None
         if self.n_kept == 1:
             decision = rule.weights[..., 0, :] * P[:, :, 0, :] + rule.offsets
             return decision, rule.size(unit)[..., 0]
@@ -327,17 +363,9 @@ class Indicators(Readout):
         decision, separation = two_class_margins(P, own, sizes, log_odds)
         return decision * (targets[:, 1:] - targets[:, :1]) / separation
 
-    def class_scores(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
+    def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
         assert rule is not None
         return rule.decide(P), rule.separation
-
-
-def size_of_scores(P: Array, rule: Rule | None) -> np.ndarray:
-    """The size (m, c), or (m, 1), of what `Readout.class_scores` are summed from."""
-    xp = namespace(P)
-    unit = xp.max(xp.abs(P), axis=-2)
-    unit = xp.maximum(unit, xp.ones_like(unit))
-    return to_numpy(unit if rule is None else rule.size(unit))
 
 
 def indicators(codes: np.ndarray, n_classes: int) -> np.ndarray:

@@ -20,6 +20,7 @@ from ..tuning.outputs import (
     outputs_without_each,
     predict_without,
     projections_without,
+    read_window,
     read_without,
 )
 from ..tuning.problem import Problem, Without
@@ -101,8 +102,9 @@ class Decomposed:
 
     def _output_of_window(self, model: WindowModel, rows: np.ndarray, method: str) -> np.ndarray:
         if method == "transform":
-            return to_numpy(model.projections(self.readout, rows, self.n_axes))
-        return to_numpy(self.readout.shaped(model.outputs(self.readout, rows)))
+            values = model.values(rows)
+            return to_numpy(projections_without(model, self.readout, values, self.n_axes))
+        return to_numpy(self.readout.shaped(read_window(model, self.readout, rows)))
 
     def _identical(self, train: np.ndarray) -> bool:
         """Whether all training rows are equal, which a fit warns about.

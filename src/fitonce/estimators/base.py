@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.holdout import Fitted, Path
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel
 from ..landmarks.choice import METHODS
@@ -86,11 +86,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """How y of the active rows is read; raises errors if it is invalid."""
         raise NotImplementedError
 
-    def _set_model(
-        self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
-    ) -> None:
-        """Set the attributes of a model of targets, given their residual scatter, class sizes and
-        degrees of freedom (None for the usual ones).
+    def _set_model(self, solution: Solution, readout: Readout, evidence: Evidence | None) -> None:
+        """Set the attributes of a model of targets, given what the rows say of the classes, where
+        the readout needs it.
         """
         self._set_solution(solution, readout)
 
@@ -216,9 +214,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         fitted: Fitted = record.fitted(path)
         self.leverage_ = problem.leverage(path)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))
-        E, sizes = problem.scatter(fitted), problem.sizes
-        dof = problem.degrees_of_freedom(sizes)
-        self._set_model(problem.solution(fitted, mu), record.readout, E, sizes, dof)
+        evidence = problem.evidence(fitted) if record.readout.needs_scatter else None
+        self._set_model(problem.solution(fitted, mu), record.readout, evidence)
         self._set_held_out(record.held_out(path))
 
     # ---- predict -------------------------------------------------------------------------------

@@ -110,7 +110,7 @@ def _share(problem: Problem, mu: float, path: Path | None) -> float:
 
 def _explained(problem: Problem, mu: float, path: Path | None, readout: Readout | None) -> float:
     """The share of the targets that a readout works with; at least the rounding of one."""
-    if readout is None or not problem.reads_path:
+    if readout is None or not (readout.needs_scatter and problem.reads_path):
         return 1.0
     fitted = problem.fit(mu) if path is None else problem.smoother.fitted(problem.projected, path)
-    return max(readout.explained(problem.scatter(fitted), problem.sizes), EPSILON)
+    return max(readout.explained(problem.evidence(fitted)), EPSILON)

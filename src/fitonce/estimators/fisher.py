@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.lda import Axes
-from ..core.readout import Indicators, Readout
+from ..core.readout import Evidence, Indicators, Readout
 from ..core.softmax import LinearScores
 from ..tuning.solution import Solution
 from .base import fitted_kernel
@@ -327,17 +327,15 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
                 f"{limit + 1} class centroids span {limit} axes."
             )
 
-    def _set_model(
-        self, solution: Solution, readout: Readout, E: Array, sizes: Array, dof: Array
-    ) -> None:
+    def _set_model(self, solution: Solution, readout: Readout, evidence: Evidence | None) -> None:
         """The LDA rule on the axes of all rows, merged into the coefficients."""
-        _check_degrees_of_freedom(to_numpy(sizes), weighted=True)
-        indicators = cast(Indicators, readout)
-        rule = indicators.rule(E, sizes, dof=dof)
-        rule = rule.difference() if readout.n_classes == 2 else rule
+        assert evidence is not None
+        _check_degrees_of_freedom(to_numpy(evidence.sizes), weighted=True)
+        indicators, rule = cast(Indicators, readout), readout.rule(evidence)
+        assert rule is not None
         self._set_solution(solution.readout(rule.weights, rule.offsets), readout)
-        self.priors_ = namespace(E).exp(indicators.log_priors(sizes))
-        self._set_axes(solution, indicators.axes(E, sizes, dof))
+        self.priors_ = namespace(evidence.sizes).exp(indicators.log_priors(evidence.sizes))
+        self._set_axes(solution, indicators.axes(evidence))
 
     def _set_axes(self, solution: Solution, solved: Axes) -> None:
         xp = namespace(solved.axes)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import to_numpy
 from ..tuning.criterion import resolved
-from ..tuning.outputs import axes_of_fit
+from ..tuning.outputs import axes_of
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
@@ -176,7 +176,7 @@ def held_out_projection(model: Any) -> np.ndarray:
     record = record_of(model, "a held-out projection")
     problem = record.problem
     path = problem.path(np.asarray([model.alpha_]))
-    axes = axes_of_fit(problem, record.readout, record.fitted(path)).axes
+    axes = axes_of(problem.evidence(record.fitted(path)), record.readout).axes
     return to_numpy(problem.values_without_each(path) @ axes)[:, : n_axes(model)]
 
 

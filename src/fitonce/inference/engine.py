@@ -33,6 +33,7 @@ from ..core.arrays import (
 )
 from ..core.blocked import spd_solve_stack
 from ..core.holdout import ResidualMap
+from ..core.readout import Evidence
 from ..crossval.decomposed import Decomposed
 from ..crossval.outputs import Outputs, size_of_targets
 from .factors import fold_factors, is_definite, kept_targets, label_maps
@@ -246,17 +247,18 @@ class SharedEngine:
             predicted = predicted / asarray_like(scale[:, None, :], predicted)
         outputs = []
         for run in layouts[0].runs:
-            scatter = run_sizes = None
+            evidence = None
             if total is not None and sizes is not None:
                 scatter = total[:, None, :, :] - _cross(fits[1], held_out[0], run)
                 if len(held_out) > 1:
                     scatter = scatter + _cross(fits[2], held_out[1], run)
                 run_sizes = asarray_like(sizes[:, run.first : run.first + run.count, :], predicted)
+                evidence = Evidence(scatter, run_sizes)
             P = _by_fold(predicted, run)[..., : run.n_test]
             seen = _by_fold(truth if truth.ndim == 3 else truth[:, None, :], run)
             seen = (seen if truth.ndim == 3 else seen[:, :, 0, :])[..., : run.n_test]
             unit = size_of_targets(P, None if self.readout.n_classes else seen)
-            read, size = self.readout.read_kept(P, unit, scatter, run_sizes, self.definite)
+            read, size = self.readout.read_kept(P, unit, evidence, self.definite)
             outputs.append(Outputs(read, seen, self.smoother.accuracy(self.mu) * size))
         return outputs
 

@@ -27,7 +27,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
 from ..core.holdout import ResidualMap
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..core.ties import ROUNDING
 from ..crossval.outputs import Outputs
@@ -334,12 +334,13 @@ class TrainedEngine:
         B, t, n = Y.shape
         flat = xp.reshape(Y, (B * t, n))
         P = xp.reshape(flat @ S.T, (B, 1, t, -1))
-        E = None
+        evidence = None
         if R is not None:
             E = (Y @ xp.matrix_transpose(xp.reshape(flat @ R, (B, t, n))))[:, None, :, :]
+            evidence = Evidence(E, sizes)
         longest = xp.max(xp.sum(xp.abs(S), axis=1))
         unit = (longest * xp.max(xp.abs(Y), axis=-1))[:, None, :]
-        outputs, size = self.readout.read_kept(P, unit, E, sizes, definite)
+        outputs, size = self.readout.read_kept(P, unit, evidence, definite)
         return outputs, ROUNDING * size
 
     def _maps_of(

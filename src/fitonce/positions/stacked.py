@@ -23,7 +23,7 @@ from sklearn.base import clone
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take, to_numpy
 from ..core.moments import Moments
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
@@ -239,10 +239,8 @@ class LinearFolds:
         if not self.readout.needs_scatter:
             return LinearModel(coef, intercept)
         sizes = xp.zeros_like(E[:, 0, :1]) + asarray_like(self.sizes[fold], E)
-        rule = self.readout.rule(E, sizes)
+        rule = self.readout.rule(Evidence(E, sizes))
         assert rule is not None
-        rule = rule.reduced() if self.readout.reduces else rule
-        rule = rule.difference() if self.readout.n_classes == 2 else rule
         bias = (intercept[:, None, :] @ rule.weights)[:, 0, :] + rule.offsets
         size = (xp.abs(intercept)[:, None, :] @ xp.abs(rule.weights))[:, 0, :]
         return LinearModel(coef @ rule.weights, settled_sum(bias, size + xp.abs(rule.offsets)))

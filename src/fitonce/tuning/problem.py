@@ -29,6 +29,7 @@ from ..core.holdout import (
     Targets,
     scatter_without,
 )
+from ..core.readout import Evidence
 from ..core.smoothing import Smoothing
 from ..kernels import Kernel
 from .decompose import FitIntercept
@@ -123,6 +124,22 @@ class Problem:
     def scatter(self, fitted: Fitted) -> Array:
         """E = Yᵀ(I - H)Y (t, t) of a fit."""
         return fitted.Y.T @ fitted.residual
+
+    def evidence(self, fitted: Fitted) -> Evidence:
+        """Scatter and class sizes of all rows."""
+        return Evidence(self.scatter(fitted), self.sizes, self.degrees_of_freedom(self.sizes))
+
+    def evidences(self, mus: np.ndarray) -> Evidence:
+        """The same for every mu (m, …)."""
+        E = self.scatters(mus)
+        sizes = self.sizes + 0.0 * E[:, 0, :]
+        return Evidence(E, sizes, self.degrees_of_freedom(sizes))
+
+    def evidence_without_each(self, path: Path) -> Evidence:
+        """Of the other rows (n, …), where each one is left out, at the mu of a path."""
+        sizes = self.sizes - self.row_weights * self.targets
+        dof = self.degrees_of_freedom(sizes, each=True)
+        return Evidence(self.scatter_without_each(path), sizes, dof)
 
     def residual(self, fitted: Fitted) -> Array:
         """(I - H)Y (n, t) of a fit."""
@@ -235,6 +252,14 @@ class Without:
     def solution(self) -> Solution:
         """The model as coefficients."""
         return self.problem.solution(self.refitted, self.mu)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Scatter and class sizes of the rows that are left."""
+        problem, rows = self.problem, self.removal.rows
+        removed = take(problem.row_weights * problem.targets, rows)
+        sizes = problem.sizes - namespace(removed).sum(removed, axis=0)
+        return Evidence(self.scatter, sizes, problem.degrees_of_freedom(sizes, rows))
 
     @property
     def scatter(self) -> Array:

@@ -17,9 +17,8 @@ from ..core.arrays import NotPositiveDefiniteError, to_numpy
 from ..core.criteria import ANYWHERE, HeldOutScores
 from ..core.doubt import doubts_once
 from ..core.holdout import Deletion, Path
-from ..core.readout import Readout, size_of_scores
+from ..core.readout import Readout
 from ..core.smoothers import KernelSmoother
-from ..core.ties import settled_outputs
 from .averages import averaged_problem
 from .best import Best, Evaluated, Watch
 from .confounded import confounded_problem
@@ -163,7 +162,10 @@ class Tuner:
         """
         data = self.data
         predicted, rows, fold = problem.held_out_targets(alphas, self.deletions, path)
-        classes = self.class_scores(problem, alphas, predicted)
+        evidence = problem.evidences(alphas) if self.readout.needs_scatter else None
+        ranks = self.specification.criterion.ranks
+        accuracy = problem.smoother.accuracy(alphas) if ranks else None
+        classes = self.readout.class_scores(predicted, evidence, accuracy)
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         codes = None if data.codes is None else data.codes[rows]
@@ -179,20 +181,6 @@ class Tuner:
             data.y[rows],
             data.classes,
         )
-
-    def class_scores(self, problem: Problem, alphas: np.ndarray, predicted: Any) -> Any:
-        """Class scores and separations of predicted targets (m, k, t), by the fits of all rows."""
-        rule = None
-        if self.readout.needs_scatter:
-            E = problem.scatters(alphas)
-            sizes = problem.sizes + 0.0 * E[:, 0, :]
-            rule = self.readout.rule(E, sizes, dof=problem.degrees_of_freedom(sizes))
-        classes = self.readout.class_scores(predicted, rule)
-        if classes is None or not self.specification.criterion.ranks:
-            return classes
-        accuracy = problem.smoother.accuracy(alphas)[:, None] * size_of_scores(predicted, rule)
-        accuracy = np.broadcast_to(accuracy, (len(alphas), self.readout.n_classes))
-        return settled_outputs(classes[0], accuracy), classes[1]
 
     # ---- search --------------------------------------------------------------------------------
 

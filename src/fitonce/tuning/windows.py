@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 
 from ..core.arrays import Array, namespace, square_block, take
-from ..core.readout import Indicators, Readout
+from ..core.readout import Evidence
 from ..core.splits import complement
 from ..core.windows import Window, WindowFactor
 from .decompose import prepared_kernel
-from .outputs import settle
 from .problem import Problem
 from .tuner import Tuner
 
@@ -104,23 +102,11 @@ class WindowModel:
             values = take(Y - self.window.residuals(), place)
         return self.problem.unscale(values, rows)
 
-    def _left(self) -> tuple[Array, Array, Array | None]:
-        """Residual scatter, class sizes and degrees of freedom of the window."""
+    @property
+    def evidence(self) -> Evidence:
+        """Scatter and class sizes of the window."""
         first = take(self.problem.row_weights * self.problem.targets, self._first)
         sizes = namespace(first).sum(first, axis=0)
         later = complement(self._first, self.problem.n_samples)
-        return self.window.residual_scatter(), sizes, self.problem.degrees_of_freedom(sizes, later)
-
-    def outputs(self, readout: Readout, rows: np.ndarray) -> Array:
-        """Outputs (k, o) of rows, with the ties of a refit."""
-        values, rule = self.values(rows), None
-        if readout.needs_scatter:
-            E, sizes, dof = self._left()
-            rule = readout.rule(E, sizes, dof=dof)
-        outputs = readout.read(values, rule)
-        return settle(self.problem, readout, self.order.factor.mu, values, outputs, rule)
-
-    def projections(self, readout: Readout, rows: np.ndarray, n_axes: int) -> Array:
-        """Projections of rows on the first axes of the window's model."""
-        axes = cast(Indicators, readout).axes(*self._left()).axes
-        return (self.values(rows) @ axes)[:, :n_axes]
+        dof = self.problem.degrees_of_freedom(sizes, later)
+        return Evidence(self.window.residual_scatter(), sizes, dof)

@@ -17,7 +17,7 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, namespace, replace_rows, take, to_numpy
 from ..core.holdout import HeldOut, Path, scatter_without
 from ..core.lda import Rule
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.smoothing import Smoothing
 from ..tuning.problem import Problem
 
@@ -102,7 +102,7 @@ class LeftOut:
         n, t, _ = change.shape
         xp = namespace(change)
         summed = xp.reshape(self.by_set(xp.reshape(change, (n, t * t))), (-1, t, t))
-        return readout.rule(E + summed, sizes)
+        return readout.rule(Evidence(E + summed, sizes))
 
     def _sizes(self, readout: Readout) -> Array:
         """Class sizes (k, c) outside each set."""

@@ -22,7 +22,7 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Path
 from ..core.lda import Rule
-from ..core.readout import Readout
+from ..core.readout import Evidence, Readout
 from ..core.smoothing import Smoothing, deleted_lines, scatter_with
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
@@ -127,4 +127,4 @@ class FullSets:
         E = joined[:, None, :, :] - r[..., :, None] * scaled[..., None, :]
         joins = asarray_like(self.labels[code], e)
         sizes = problem.sizes + joins - problem.row_weights * problem.targets
-        return self.readout.rule(E, sizes + xp.zeros_like(e))
+        return self.readout.rule(Evidence(E, sizes + xp.zeros_like(e)))
