@@ -28,8 +28,8 @@ from .estimators import (
 from .inference import ValidityWarning, permutation_test_score
 from .io.onnx import to_onnx
 from .io.saving import load, save
+from .kernels import KernelSum
 from .positions.targets import permutation_test_targets
-from .sums import KernelSum
 
 __all__ = [
     "KernelAveraging",

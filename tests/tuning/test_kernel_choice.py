@@ -12,10 +12,8 @@ from sklearn.gaussian_process.kernels import Matern
 
 import fitonce
 from fitonce import KernelAveraging, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
-from fitonce.distances import DistancesTo
-from fitonce.kernels import FAMILIES, Kernel
+from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
-from fitonce.radial import RADIAL
 from fitonce.tuning import sample, walk
 from fitonce.tuning.search import Branch, Trial
 from fitonce.tuning.walk import Stages, search

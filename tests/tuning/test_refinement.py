@@ -17,7 +17,7 @@ from fitonce.core.jets import Jet
 from fitonce.core.smoothers import FunctionNormAt
 from fitonce.datasets import make_torus
 from fitonce.estimators.setup import setup_of
-from fitonce.radial import RADIAL
+from fitonce.kernels import RADIAL
 from fitonce.tuning import Tuner, newton
 from fitonce.tuning.gradient import KernelObjective, kernel_gradient
 from fitonce.tuning.problem import Problem

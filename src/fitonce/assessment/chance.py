@@ -36,8 +36,7 @@ from ..estimators.fitted import (
 from ..inference import PermutationTest, permutation_test_score
 from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
-from ..kernels import PARAMETERS, families
-from ..sums import KernelSum
+from ..kernels import PARAMETERS, KernelSum, families
 from .data import AssessedRows
 from .folds import chooses
 from .words import SCORES

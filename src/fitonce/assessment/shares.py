@@ -37,7 +37,7 @@ from ..estimators.fitted import (
     rows_for,
     solution_of,
 )
-from ..sums import KernelSum, SummedKernel
+from ..kernels import KernelSum, SummedKernel
 
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, their parts (B, m, t) and values (m, t)

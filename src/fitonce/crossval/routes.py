@@ -23,8 +23,7 @@ from ..estimators.fitted import chooses_steps, combined, final_step, is_model
 from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
-from ..kernels import PARAMETERS, asymmetry, families, largest_entry
-from ..sums import KernelSum
+from ..kernels import PARAMETERS, KernelSum, asymmetry, families, largest_entry
 from ..tuning.scorers import SCORER
 from ..tuning.specification import is_option
 from .confounds import dependence_on_confounds, taken

@@ -15,9 +15,8 @@ from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.holdout import Fitted, Path
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
-from ..kernels import Kernel
+from ..kernels import Kernel, KernelSum, SummedKernel
 from ..landmarks.choice import METHODS
-from ..sums import KernelSum, SummedKernel
 from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
 from ..tuning.criterion import AUTO

@@ -15,7 +15,7 @@ from array_api_compat import device
 from ..core.arrays import Array, index_like, namespace, take, to_numpy
 from ..core.columns import column_blocks, columns_at_once
 from ..core.target_losses import BY_TARGET
-from ..sums import KernelSum
+from ..kernels import KernelSum
 from ..tuning.solution import Solution
 from ..tuning.targets import Told
 from .doubts import warn_if_doubtful

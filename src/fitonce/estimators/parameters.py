@@ -9,9 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..core.criteria import LOSSES
-from ..kernels import PARAMETERS, families
-from ..radial import RADIAL
-from ..sums import KernelSum
+from ..kernels import PARAMETERS, RADIAL, KernelSum, families
 from ..tuning.criterion import is_scorer_name
 
 

@@ -21,9 +21,8 @@ from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
-from ..kernels import families
+from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
-from ..sums import KernelSum
 from ..tuning.criterion import Criterion, resolved
 from ..tuning.data import Confounds, Data
 from ..tuning.decompose import row_scale_of

@@ -37,7 +37,7 @@ from ..estimators.confounding import new_confounds
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
-from ..sums import KernelSum
+from ..kernels import KernelSum
 from ..tuning.problem import Problem
 from ..tuning.search import Trial
 from ..tuning.tuner import Parameters, Tuner

@@ -28,8 +28,7 @@ CALLBACKS = (
     "_parent_callback_ctx",
 )
 OWN = tuple(
-    f"fitonce.{layer}"
-    for layer in ("core", "kernels", "sums", "landmarks", "rows", "tuning", "estimators")
+    f"fitonce.{layer}" for layer in ("core", "kernels", "landmarks", "rows", "tuning", "estimators")
 )
 LISTED = (  # plain data and internals of scikit-learn that skops does not list
     "numpy.dtype",

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.atomic import write_atomically
 from ..estimators.fitted import is_committee, is_model
-from ..sums import KernelSum
+from ..kernels import KernelSum
 from .contents import full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 

@@ -23,8 +23,7 @@ from ..core.lazy_norm import LazyNorm
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
 from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
-from ..distances import off_origin
-from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry
+from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry, off_origin
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
 SAFE = 1e-6  # of the norm or the largest entry of a kernel: with a larger mu, a factorization has

@@ -13,8 +13,7 @@ import scipy.optimize
 
 from ..core.arrays import Array, namespace
 from ..core.jets import Jet
-from ..kernels import Kernel
-from ..radial import RADIAL
+from ..kernels import RADIAL, Kernel
 from .data import Data
 from .exact import KernelProblem
 from .fit_criteria import fit_jet

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import PARAMETERS, Kernel, central_gamma, scale_gamma
-from ..radial import EUCLIDEAN, RADIAL
-from ..sums import SumPlan
+from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, scale_gamma
 from .criterion import Criterion
 from .data import Data
 from .decompose import FitIntercept

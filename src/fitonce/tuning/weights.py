@@ -28,8 +28,7 @@ from ..core.confounds import ConfoundRegression
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNormAt
-from ..radial import EUCLIDEAN, RADIAL
-from ..sums import GAMMA, WEIGHTS, Member, SumPlan, variance_of
+from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, Member, SumPlan, variance_of
 from .data import Data
 from .decompose import FitIntercept, bias_basis
 from .gradient import IMPASSABLE, fold_gradient

@@ -20,8 +20,7 @@ from ...estimators.fitted import (
     solution_of,
     trained_columns,
 )
-from ...kernels import Kernel
-from ...sums import MatrixKernel, SummedKernel
+from ...kernels import Kernel, MatrixKernel, SummedKernel
 from .graph import COLUMNS, Value, beside
 
 LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row

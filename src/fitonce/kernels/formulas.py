@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
-from .core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
-from .core.doubt import warn_constant
-from .core.rows import dense_like, is_rows
-from .core.spectrum import row_blocks
+from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
+from ..core.doubt import warn_constant
+from ..core.rows import dense_like, is_rows
+from ..core.spectrum import row_blocks
 from .distances import PointKernel, distance_kernel, log_gamma_slope
 from .radial import MANHATTAN, RADIAL, SQUARED
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial, sqrt
 
-from .core.arrays import Array, namespace
+from ..core.arrays import Array, namespace
 
 SQUARED, EUCLIDEAN, MANHATTAN = "squared", "euclidean", "manhattan"
 TERMS = 26  # of the series below, which reaches eps up to SERIES_UP_TO

@@ -24,8 +24,8 @@ import scipy.sparse as sp
 from array_api_compat import device
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 
-from .core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, take, to_numpy
-from .core.spectrum import row_blocks
+from ..core.arrays import Array, asarray_like, eye_like, is_numpy, namespace, take, to_numpy
+from ..core.spectrum import row_blocks
 from .radial import EUCLIDEAN, MANHATTAN, RADIAL
 
 NEAR_ONE = float(np.log(2.0))  # if all values exceed one half, one is subtracted

@@ -1,0 +1,532 @@
+"""Sums of kernels: as declared, with known columns, and with all parameters decided."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from .distances import PointKernel
+from .formulas import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
+from .radial import RADIAL
+
+WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # names for `set_params` of an estimator
+TUNED_WIDTHS = tuple(RADIAL)  # kernels whose gamma has a gradient
+NAMED = tuple(name for name in PARAMETERS if name != "precomputed")
+DEFAULTS = {"gamma": "tune", "degree": 3, "coef0": 1}  # of kernels that a dictionary leaves out
+Columns = slice | np.ndarray
+
+
+class KernelSum(BaseEstimator):
+    """A weighted sum of several kernels, each on its own columns.
+
+    Pass it as `kernel` to one of the estimators. Their own `gamma`, `degree` and `coef0` are then
+    not used.
+
+    Parameters
+    ----------
+    kernels : list of (name, kernel, columns)
+        As in scikit-learn's ColumnTransformer. The kernel is a name known to the estimators
+        ("linear", "rbf", …), a callable on matrices, or a precomputed matrix. Columns are a slice,
+        indices, a mask, or names of a data frame. A precomputed matrix (N, N) contains the kernel
+        between all rows that will ever be used; its single column of X gives the index of each row
+        in the matrix.
+    weights : "tune", "equal", sequence or dict of numbers, default="tune"
+        Weight θ of each kernel, in order or by name; weights must not be negative. "tune" minimizes
+        the held-out squared error of the targets with its exact gradient, together with alpha and
+        the tuned gammas; the criterion of the estimator chooses among the results of several
+        starting points. "equal" gives every kernel the same share, without using the targets.
+    gamma : "tune", "scale", "auto", float or dict, default="tune"
+        For every kernel that has one, or by name; kernels that are not named are tuned. Tuning
+        works for kernels based on distances, not for "poly" and "sigmoid".
+    degree, coef0 : float or dict, default=3 and 1
+        For every kernel that has one, or by name.
+
+    Notes
+    -----
+    Tuned weights are scaled so that Σ θ_b v_b = 1, where v_b is the mean squared distance of the
+    training rows from their center in the feature space of kernel b. So θ_b v_b is the share of a
+    kernel. If alpha is fixed, weights are not scaled, since alpha is relative to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fitonce import KernelRidge, KernelSum
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((100, 12))
+    >>> Y = X[:, :4] @ rng.standard_normal((4, 3)) + np.sin(2 * X[:, 4:7])
+    >>> Y += 0.5 * rng.standard_normal(Y.shape)
+    >>> kernel = KernelSum([("sound", "linear", slice(0, 4)), ("motion", "rbf", [4, 5, 6]),
+    ...                     ("nothing", "linear", slice(7, 12))])
+    >>> model = KernelRidge(kernel=kernel).fit(X, Y)
+    >>> {name: weight > 0.01 for name, weight in model.kernel_.weights.items()}
+    {'sound': True, 'motion': True, 'nothing': False}
+    """
+
+    def __init__(
+        self,
+        kernels: Any,
+        weights: Any = "tune",
+        *,
+        gamma: Any = "tune",
+        degree: Any = 3,
+        coef0: Any = 1,
+    ) -> None:
+        self.kernels = kernels
+        self.weights = weights
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def __sklearn_clone__(self) -> KernelSum:
+        """The same parameters; matrices are shared, not copied."""
+        return KernelSum(**self.get_params(deep=False))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, KernelSum):
+            return NotImplemented
+        return _equal(self.get_params(deep=False), other.get_params(deep=False))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.kernels]
+
+    @property
+    def functions(self) -> list[Any]:
+        """The kernels that are Python functions."""
+        return [kernel for _, kernel, _ in self.kernels if callable(kernel)]
+
+    @property
+    def tunes(self) -> bool:
+        """Whether weights or widths are tuned."""
+        return _is_word(self.weights, "tune") or "tune" in self._words_of_gamma()
+
+    @property
+    def dependence(self) -> str | None:
+        """A description of what depends on the training rows."""
+        if _is_word(self.weights, "tune"):
+            return "the weights of kernels are chosen on each training set"
+        if _is_word(self.weights, "equal"):
+            return 'weights="equal" depends on the training rows'
+        word = next((word for word in self._words_of_gamma() if word != "auto"), None)
+        return None if word is None else f"gamma={word!r} depends on the training rows"
+
+    def untuned(self) -> KernelSum:
+        """The same sum without using the targets: equal shares, and gamma="scale"."""
+        gammas = {name: gamma for name, gamma in self._gammas().items() if gamma is not None}
+        scaled = {name: "scale" if _is_word(g, "tune") else g for name, g in gammas.items()}
+        weights = "equal" if _is_word(self.weights, "tune") else self.weights
+        return self._with(gamma=scaled, weights=weights)
+
+    def without(self, name: str) -> KernelSum:
+        """The sum without one of its kernels."""
+        if name not in self.names or len(self.names) == 1:
+            raise ValueError(
+                f"name must be one of {self.names}, and two kernels must exist, got {name!r} "
+                "instead."
+            )
+        weights = self.weights if isinstance(self.weights, str) else self._weights()
+        changed: dict[str, Any] = {"kernels": [part for part in self.kernels if part[0] != name]}
+        for option, given in {**self.get_params(deep=False), "weights": weights}.items():
+            if isinstance(given, Mapping):
+                changed[option] = {n: value for n, value in given.items() if n != name}
+        return self._with(**changed)
+
+    def plan(self, n_features: int, feature_names: Any = None) -> SumPlan:
+        """The sum with its columns as indices; raises errors for invalid parameters."""
+        gammas, degrees, coef0s = self._gammas(), self._numbers("degree"), self._numbers("coef0")
+        members = tuple(
+            Member(
+                name,
+                kernel,
+                column_numbers(name, columns, n_features, feature_names),
+                gammas[name],
+                degrees[name],
+                coef0s[name],
+            )
+            for name, kernel, columns in self.kernels
+        )
+        for member in members:
+            member.check()
+        if _is_word(self.weights, "equal"):
+            return SumPlan(members, "equal")
+        tuned = _is_word(self.weights, "tune")
+        return SumPlan(members, None if tuned else tuple(self._weights().values()))
+
+    def decided(self, kernel: SummedKernel) -> KernelSum:
+        """This sum with the columns, weights and widths of a kernel built from it."""
+        parts = list(zip(kernel.members, kernel.kernels, kernel.weights, strict=True))
+        widths = {
+            member.name: float(part.parameters["gamma"])
+            for member, part, _ in parts
+            if "gamma" in part.parameters
+        }
+        return self._with(
+            kernels=[(member.name, member.kernel, member.columns) for member, _, _ in parts],
+            weights={member.name: float(weight) for member, _, weight in parts},
+            gamma=widths,
+        )
+
+    def kernel(self, n_features: int) -> SummedKernel:
+        """The kernel of a sum whose parameters are all decided."""
+        return self.plan(n_features).at(None, None, {})
+
+    def _with(self, **changed: Any) -> KernelSum:
+        return KernelSum(**{**self.get_params(deep=False), **changed})
+
+    # ---- what its parameters may be --------------------------------------------------------------
+
+    def _words_of_gamma(self) -> list[str]:
+        return [gamma for gamma in self._gammas().values() if isinstance(gamma, str)]
+
+    def _option(self, option: str) -> dict[str, Any]:
+        """A parameter of every kernel by name, as given."""
+        given = getattr(self, option)
+        if not isinstance(given, Mapping):
+            return dict.fromkeys(self.names, given)
+        _check_names(option, given, self.names)
+        return {name: given.get(name, DEFAULTS[option]) for name in self.names}
+
+    def _gammas(self) -> dict[str, Any]:
+        """gamma by name as given, None for kernels that have none."""
+        _check_parts(self.kernels)
+        given = self._option("gamma")
+        return {name: _gamma_of(name, kernel, given[name]) for name, kernel, _ in self.kernels}
+
+    def _numbers(self, option: str) -> dict[str, float]:
+        """degree or coef0 by name."""
+        for name, value in (found := self._option(option)).items():
+            if not _is_number(value):
+                raise ValueError(
+                    f"{option} of the kernel {name!r} must be a finite number, got {value!r} "
+                    "instead."
+                )
+        return {name: float(value) for name, value in found.items()}
+
+    def _weights(self) -> dict[str, float]:
+        """The weights by name, where they are numbers."""
+        names, given = self.names, self.weights
+        if isinstance(given, Mapping):
+            _check_names("weights", given, names)
+            given = [given.get(name) for name in names]
+        numeric = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
+        fine = numeric and len(given) == len(names) and all(_is_number(w) and w >= 0 for w in given)
+        if not fine or not any(given):
+            raise ValueError(
+                f'weights must be "tune", "equal" or one number for each kernel of {names}, none '
+                f"negative and not all zero, got {self.weights!r} instead: with a negative weight, "
+                "the sum would not be a kernel."
+            )
+        return dict(zip(names, map(float, given), strict=True))
+
+
+def _check_parts(kernels: Any) -> None:
+    """Refuse what is no list of triples with unique names and kernels that exist."""
+    if isinstance(kernels, (str, Mapping)) or not isinstance(kernels, Sequence) or not kernels:
+        raise ValueError(
+            "kernels must be a list of (name, kernel, columns), at least one of them, got "
+            f"{kernels!r:.100} instead."
+        )
+    for part in kernels:
+        if not isinstance(part, (tuple, list)) or len(part) != 3 or not isinstance(part[0], str):
+            raise ValueError(
+                "each kernel of a sum must be a triple (name, kernel, columns), got "
+                f"{part!r:.100} instead."
+            )
+        _check_kernel(part[0], part[1])
+    names = [name for name, _, _ in kernels]
+    if len(set(names)) != len(names):
+        raise ValueError(f"the kernels of a sum need unique names, got {names} instead.")
+
+
+def _check_kernel(name: str, kernel: Any) -> None:
+    if _is_word(kernel, "precomputed"):
+        raise ValueError(
+            f"pass the kernel {name!r} as a matrix, not as the word 'precomputed', and as columns "
+            "the one column of X with the index of each row in the matrix, so that the rows can be "
+            "split."
+        )
+    known = _is_word(kernel, *NAMED) or callable(kernel) or getattr(kernel, "ndim", 0) == 2
+    if not known or sp.issparse(kernel):
+        raise ValueError(
+            f"the kernel {name!r} must be one of {', '.join(map(repr, NAMED))}, a callable "
+            f"kernel(X, Y) -> matrix or a dense square matrix, got {kernel!r:.100} instead."
+        )
+
+
+def _gamma_of(name: str, kernel: Any, given: Any) -> Any:
+    """The gamma of one kernel as given, None if it has none."""
+    if not isinstance(kernel, str) or "gamma" not in PARAMETERS[kernel]:
+        return None
+    radial = kernel in TUNED_WIDTHS
+    number = _is_number(given) and (given > 0 or not radial)
+    if number or _is_word(given, "scale", "auto") or (radial and _is_word(given, "tune")):
+        return given
+    if _is_word(given, "tune"):
+        raise ValueError(
+            f"gamma of the {kernel} kernel {name!r} cannot be tuned in a sum: pass "
+            f'gamma={{"{name}": a number or "scale"}}. Widths of {", ".join(TUNED_WIDTHS)} '
+            "can be tuned."
+        )
+    raise ValueError(
+        f'gamma of the kernel {name!r} must be a {"positive " * radial}number, "tune", '
+        f'"scale" or "auto", got {given!r} instead.'
+    )
+
+
+def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise ValueError(
+            f"{option} contains {unknown[0]!r}, which is not one of the kernels {list(names)}."
+        )
+
+
+def _is_word(value: Any, *words: str) -> bool:
+    return isinstance(value, str) and value in words
+
+
+def _is_number(value: Any) -> bool:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and bool(np.isfinite(value))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if hasattr(a, "shape") or hasattr(b, "shape"):
+        return a is b or bool(np.array_equal(to_numpy(np.asarray(a)), np.asarray(b)))
+    return bool(a == b)
+
+
+# ---- known columns -------------------------------------------------------------------------------
+
+
+def column_numbers(name: str, given: Any, n_features: int, feature_names: Any) -> Columns:
+    """Columns as indices, or as a slice where they are neighbors: a view, not a copy."""
+    listed = given if isinstance(given, slice) else np.atleast_1d(np.asarray(given))
+    if not isinstance(listed, slice) and listed.dtype.kind in "UO" and _texts(listed):
+        listed = _named_columns(name, listed.tolist(), feature_names)
+    try:
+        found = np.arange(n_features)[listed]
+    except (IndexError, TypeError) as error:
+        raise ValueError(
+            f"columns of the kernel {name!r} must be a slice of integers, indices below "
+            f"{n_features}, a mask with one entry for each of the {n_features} columns of X, or a "
+            f"list of names, got {given!r:.100} instead. Use slice(None) for all columns."
+        ) from error
+    if found.ndim != 1 or found.size == 0:
+        raise ValueError(f"the kernel {name!r} has no columns, got {given!r:.100}.")
+    if np.all(np.diff(found) == 1):
+        return slice(int(found[0]), int(found[-1]) + 1)
+    return np.asarray(found, dtype=np.intp)
+
+
+def _texts(listed: np.ndarray) -> bool:
+    return listed.size > 0 and all(isinstance(column, str) for column in listed.ravel().tolist())
+
+
+def _named_columns(name: str, wanted: list[str], feature_names: Any) -> np.ndarray:
+    if feature_names is None:
+        raise ValueError(
+            f"columns of the kernel {name!r} are names, but X has no column names: fit on a data "
+            "frame, or pass the columns as indices."
+        )
+    position = {column: number for number, column in enumerate(feature_names)}
+    missing = [column for column in wanted if column not in position]
+    if missing:
+        raise ValueError(f"X has no column {missing[0]!r}, which the kernel {name!r} uses.")
+    return np.array([position[column] for column in wanted], dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One kernel of a sum, with its columns as indices and its parameters as given."""
+
+    name: str
+    kernel: Any
+    columns: Columns
+    gamma: Any
+    degree: float
+    coef0: float
+
+    @property
+    def tunes_gamma(self) -> bool:
+        return _is_word(self.gamma, "tune")
+
+    def check(self) -> None:
+        """Refuse a matrix that is no kernel, or whose rows are not given by one column."""
+        if isinstance(self.kernel, str) or callable(self.kernel):
+            return
+        check_square(self.kernel)
+        columns = self.columns
+        n_columns = columns.stop - columns.start if isinstance(columns, slice) else columns.shape[0]
+        if n_columns != 1:
+            raise ValueError(
+                f"the precomputed kernel {self.name!r} needs one column of X with the index of "
+                f"each row in the matrix, got {n_columns} columns instead."
+            )
+
+    def rows(self, X: Any) -> Any:
+        """The columns of this kernel."""
+        if isinstance(self.columns, slice) or sp.issparse(X):
+            return X[:, self.columns]
+        return take(X.T, self.columns).T
+
+    def central_gamma(self, X: Any, weights: np.ndarray | None) -> float:
+        return central_gamma(self.kernel, self.rows(X), weights)
+
+    def gamma_at(self, X: Any, weights: np.ndarray | None) -> float:
+        """gamma as a number, if it is not tuned."""
+        if _is_word(self.gamma, "auto"):
+            return 1.0 / int(self.rows(X).shape[1])
+        if _is_word(self.gamma, "scale"):
+            return scale_gamma(self.rows(X), weights)
+        return float(self.gamma)
+
+    def with_gamma(self, gamma: float | None) -> Kernel:
+        if callable(self.kernel):
+            return Kernel(self.kernel)
+        if not isinstance(self.kernel, str):
+            return MatrixKernel("matrix", matrix=self.kernel)
+        values = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        return Kernel(self.kernel, {name: values[name] for name in PARAMETERS[self.kernel]})
+
+
+@dataclass(frozen=True)
+class SumPlan:
+    """A sum of kernels with known columns; `weights` is None if they are tuned, and "equal" if
+    every kernel has the same share.
+    """
+
+    members: tuple[Member, ...]
+    weights: tuple[float, ...] | str | None
+
+    @property
+    def tunes(self) -> bool:
+        return self.weights is None or any(member.tunes_gamma for member in self.members)
+
+    def gammas(
+        self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, float] | None = None
+    ) -> dict[str, float]:
+        """gamma of every kernel that has one: the chosen value if it is tuned."""
+        found = {}
+        for member in self.members:
+            if member.tunes_gamma:
+                found[member.name] = (chosen or {})[member.name]
+            elif member.gamma is not None:
+                found[member.name] = member.gamma_at(X, weights)
+        return found
+
+    def at(self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, Any]) -> SummedKernel:
+        """The kernel for these training rows, with the chosen weights and widths."""
+        gammas = self.gammas(X, weights, chosen.get(GAMMA))
+        kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
+        if self.weights is None:
+            theta = tuple(chosen[WEIGHTS][member.name] for member in self.members)
+        elif isinstance(self.weights, str):
+            rows = (member.rows(X) for member in self.members)
+            parts = zip(kernels, rows, strict=True)
+            variances = [variance_of(kernel(Z, Z), weights) for kernel, Z in parts]
+            theta = tuple(1.0 / (len(kernels) * variance) for variance in variances)
+        else:
+            theta = self.weights
+        return SummedKernel("sum", {}, self.members, kernels, theta)
+
+
+def variance_of(K: Array, weights: np.ndarray | None) -> float:
+    """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their center in the feature
+    space of a kernel; one if the kernel is constant.
+    """
+    w = np.ones(K.shape[0]) if weights is None else weights
+    w = asarray_like(w / w.sum(), K)
+    variance = float(w @ namespace(K).linalg.diagonal(K) - w @ (K @ w))
+    return variance if variance > 0 else 1.0
+
+
+# ---- decided -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MatrixKernel(Kernel):
+    """k(x, x') = matrix[x, x'] for rows given as indices into a matrix."""
+
+    matrix: Any = None
+
+    @property
+    def foreign(self) -> bool:
+        return True
+
+    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
+        points = self._numbers(Y)
+
+        def kernel(X: Array) -> Array:
+            rows = points if X is Y else self._numbers(X)
+            found = np.asarray(to_numpy(self.matrix), dtype=np.float64)[np.ix_(rows, points)]
+            return found if sp.issparse(X) else asarray_like(found, X)
+
+        return PointKernel(kernel)
+
+    def _numbers(self, X: Array) -> np.ndarray:
+        given = to_numpy(X.toarray() if sp.issparse(X) else X)[:, 0]
+        rows = np.rint(given).astype(np.intp)
+        n = self.matrix.shape[0]
+        if np.any(rows != given) or np.any(rows < 0) or np.any(rows >= n):
+            raise ValueError(
+                "the column of a precomputed kernel must contain row indices of its matrix, 0 to "
+                f"{n - 1}, got {given[(rows != given) | (rows < 0) | (rows >= n)][0]:g} instead. "
+                "Preprocessing must leave this column unchanged."
+            )
+        return np.asarray(rows)
+
+
+@dataclass(frozen=True)
+class SummedKernel(Kernel):
+    """Σ_b θ_b k_b(x, x') with all parameters decided."""
+
+    members: tuple[Member, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    weights: tuple[float, ...] = field(default=())
+
+    @property
+    def definite(self) -> bool:
+        return all(kernel.definite for kernel in self.kernels)
+
+    @property
+    def foreign(self) -> bool:
+        return any(kernel.foreign for kernel in self.kernels)
+
+    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
+        parts = [self.part(b, Y, constant) for b, weight in enumerate(self.weights) if weight > 0]
+        offset = sum(part.offset for part in parts)
+        return PointKernel(lambda X: _added([part(X) for part in parts]), offset)
+
+    def part(self, number: int, Y: Array, constant: bool = False) -> PointKernel:
+        """θ_b k_b with some points."""
+        member, weight = self.members[number], self.weights[number]
+        points = member.rows(Y)
+        of_rows = self.kernels[number].with_points(points, constant)
+
+        def weighted(X: Array) -> Array:
+            K = of_rows(points if X is Y else member.rows(X))
+            K *= weight
+            return K
+
+        return PointKernel(weighted, weight * of_rows.offset)
+
+
+def _added(matrices: list[Array]) -> Array:
+    total = matrices[0]
+    for matrix in matrices[1:]:
+        total += matrix
+    return total
