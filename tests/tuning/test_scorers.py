@@ -274,6 +274,17 @@ def test_a_wrong_criterion_is_refused_with_the_options(estimator: type, criterio
     assert all(word in message for word in ("scikit-learn", "callable", f"got {criterion!r}"))
 
 
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_a_criterion_that_wants_an_estimator_is_refused_in_words(estimator: type) -> None:
+    def scorer(model: Any, X: Any, y: Any) -> float:
+        return float(model.score(X, y))
+
+    with pytest.raises(TypeError, match=r"callable\(y, held_out\).*make_scorer"):
+        estimator(criterion=scorer).fit(*data_for(estimator))
+    kept = estimator(gamma=0.5, criterion=lambda y, held_out, power=2: 0.0)
+    assert kept.fit(*data_for(estimator)).best_score_ == 0.0
+
+
 # ---- arguments as in scikit-learn ----------------------------------------------------------------
 
 

@@ -522,6 +522,44 @@ def test_candidates_are_powers_of_two_finer_near_the_best(estimator: type, penal
     assert np.array_equal(alphas[1:], 2 * alphas[:-1])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+def test_default_alphas_surround_the_mean_eigenvalue_of_the_centred_kernel(
+    penalty: str, weighted: bool
+) -> None:
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(40, 40)) / np.sqrt(40)
+    w = rng.uniform(0.5, 2.0, 40) if weighted else np.ones(40)
+    s, K = np.sqrt(w)[:, None], A @ A.T
+    scaled = s * K * s.T
+    C = np.eye(40) - s @ s.T / w.sum()
+    G = C @ scaled @ C if penalty == "function" else C @ scaled @ scaled @ C
+    model = KernelRidge(kernel="precomputed", penalty=penalty)
+    model.fit(K, rng.normal(size=40), sample_weight=w if weighted else None)
+    alphas = np.unique(model.cv_results_["param_alpha"].data)
+    bound = np.linalg.eigvalsh(G if penalty == "function" else scaled @ scaled)[-1]
+    mean = np.round(np.log2(np.trace(G) / w.sum()))
+    assert np.log2(alphas[0]) == max(mean - 30, np.ceil(np.log2(4e-9 * bound)))
+    assert np.log2(alphas[-1]) == max(mean + 12, np.ceil(np.log2(64.0 * bound)))
+
+
+CENTRES = {  # the size of what gamma multiplies, and powers of two tried to both sides
+    "rbf": (lambda X: 2.0 * X.var(axis=0).sum(), 6),
+    "exponential": (lambda X: np.sqrt(2.0 * X.var(axis=0).sum()), 3),
+    "laplacian": (lambda X: X.std(axis=0).sum(), 6),
+    "poly": (lambda X: np.mean(np.sum(X**2, axis=1)), 4),
+}
+
+
+@pytest.mark.parametrize("kernel", CENTRES)
+def test_default_gammas_surround_one_over_the_size_of_what_they_multiply(kernel: str) -> None:
+    X, y = data_for(KernelRidge)
+    size, steps = CENTRES[kernel]
+    gammas = np.unique(KernelRidge(kernel=kernel).fit(X, y).cv_results_["param_gamma"].data)
+    central = round(np.log2(1.0 / size(X)))
+    assert {central - steps, central - steps + 2, central + steps} <= set(np.log2(gammas))
+
+
 @pytest.mark.pairwise
 @pytest.mark.parametrize(("kernel", "power"), [("rbf", 2), ("laplacian", 1), ("poly", 2)])
 @pytest.mark.parametrize("k", [-7, 3])

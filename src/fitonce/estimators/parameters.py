@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from ..core.criteria import LOSSES
 from ..kernels import PARAMETERS, RADIAL, KernelSum, families
-from ..tuning.criterion import is_scorer_name
+from ..tuning.criterion import is_scorer_name, wants_an_estimator
 
 
 def check_alpha(alpha: Any) -> np.ndarray | None:
@@ -68,6 +68,12 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
         raise ValueError(
             f"criterion must be one of {listed}, a scikit-learn scorer by name or as an object, or "
             f"a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+        )
+    if callable(criterion) and wants_an_estimator(criterion):
+        raise TypeError(
+            "criterion must be a callable(y, held_out) -> score, got one that takes an estimator "
+            "and rows as well: there is no refitted estimator to pass to it. Make a scorer of its "
+            "metric with sklearn.metrics.make_scorer, or use it as scoring= of cross_val_score."
         )
     compression = getattr(estimator, "compression", 1.0)
     if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:

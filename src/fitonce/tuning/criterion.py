@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,6 +108,21 @@ def resolved(given: Any, n_classes: int) -> Any:
 
 def is_scorer_name(name: Any) -> bool:
     return isinstance(name, str) and name in get_scorer_names()
+
+
+def wants_an_estimator(criterion: Callable[..., Any]) -> bool:
+    """Whether a callable takes (estimator, X, y), as `scoring` does, and is no scorer of
+    scikit-learn's, which looks at outputs only.
+    """
+    if isinstance(criterion, SCORER):
+        return False
+    try:
+        inspect.signature(criterion).bind("y", "held out")
+    except TypeError:
+        return True
+    except ValueError:  # a built-in function that does not say what it takes
+        return False
+    return False
 
 
 def _called(function: Callable[[Any, Any], float], scores: HeldOutScores, j: int) -> float:
