@@ -247,7 +247,7 @@ def _splits(
     rows, found = np.arange(len(data.y)), []
     for splitter in splitters(cv, data, repeats, random_state):
         pairs = (
-            splitter.split(rows[:, None], data.y, data.groups)
+            splitter.split(rows[:, None], data.y, groups=data.groups)
             if hasattr(splitter, "split")
             else splitter
         )

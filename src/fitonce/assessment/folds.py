@@ -129,7 +129,7 @@ def chooses(estimator: Any, X: Any) -> bool:
 def _splits(splitter: Any, data: AssessedRows) -> Splits:
     X = np.empty((len(data.y), 1)) if is_rows(data.X) or is_dask(data.X) else data.X
     cv = check_cv(splitter, data.y, classifier=data.classes is not None)
-    splits = list(cv.split(X, data.y, data.groups))
+    splits = list(cv.split(X, data.y, groups=data.groups))
     tested = np.concatenate([np.arange(len(data.y))[test] for _, test in splits])
     again = len(tested) - len(np.unique(tested))
     if again:

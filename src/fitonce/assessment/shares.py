@@ -157,7 +157,7 @@ def kernel_shares(
         splits = record.folds or [(np.delete(rows, i), rows[i : i + 1]) for i in range(len(rows))]
     else:
         y, options = np.asarray(to_numpy(y), dtype=np.float64), dict(params or {})
-        splits = list(check_cv(cv, y, classifier=False).split(X, y, groups))
+        splits = list(check_cv(cv, y, classifier=False).split(X, y, groups=groups))
         weights = next((v for n, v in options.items() if n.endswith("sample_weight")), None)
         found = _gathered(_nested_parts(estimator, X, y, splits, options), len(y))
         base = estimator

@@ -17,9 +17,8 @@ import numpy as np
 from ..core.readout import labels_of
 from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Scored
 from .outputs import Outputs
-from .stand_in import Shared
+from .stand_in import Shared, Split
 
-Split = tuple[np.ndarray, np.ndarray]
 LABEL_SCORES = ("accuracy", "balanced_accuracy")
 NUMBER_SCORES = (
     "r2",

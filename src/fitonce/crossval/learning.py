@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from ..core.splits import row_numbers
 from .plan import Plan
-from .stand_in import n_rows
+from .stand_in import Shared, Split, n_rows
 
 TRAIN_SIZES = np.linspace(0.1, 1.0, 5)
 
@@ -53,9 +54,8 @@ def learning_curve(
     """
     plan = Plan(estimator, X, y, cv, params, scoring)
     if plan.shared is not None and plan.shared.decomposed is not None:
-        splits = _ordered(plan, groups, check_random_state(random_state) if shuffle else None)
-        plan.cv.drawn, shuffle = splits, False
-        plan.shared.follow([train for train, _ in splits])
+        random = check_random_state(random_state) if shuffle else None
+        plan.cv.arranged, shuffle = partial(_followed, plan.shared, random), False
     curve: tuple[np.ndarray, ...] = sklearn.model_selection.learning_curve(
         **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
         train_sizes=train_sizes,
@@ -70,17 +70,15 @@ def learning_curve(
     return curve
 
 
-def _ordered(
-    plan: Plan, groups: Any, random: np.random.RandomState | None
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """All splits, with their training rows in the order in which they join: shuffled one fold
-    after the other, as in scikit-learn.
+def _followed(
+    shared: Shared, random: np.random.RandomState | None, splits: Iterable[Split]
+) -> list[Split]:
+    """All splits, announced, with their training rows in the order in which they join: shuffled
+    one fold after the other, as in scikit-learn.
     """
-    n = n_rows(plan.X)
-    splits = [
-        (row_numbers(train, n), row_numbers(test, n))
-        for train, test in plan.cv.split(None, plan.y, groups)
-    ]
-    if random is None:
-        return splits
-    return [(random.permutation(train), test) for train, test in splits]
+    n = n_rows(shared.X)
+    pairs = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
+    if random is not None:
+        pairs = [(random.permutation(train), test) for train, test in pairs]
+    shared.follow([train for train, _ in pairs])
+    return pairs

@@ -137,7 +137,7 @@ class Plan:
         n = n_rows(self.X)
         splits = [
             (row_numbers(train, n), row_numbers(test, n))
-            for train, test in self.cv.split(None, self.y, groups)
+            for train, test in self.cv.split(None, self.y, groups=groups)
         ]
         self.cv.drawn = splits
         return HeldOutBatch.of(self.shared, splits)

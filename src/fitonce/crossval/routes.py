@@ -144,25 +144,23 @@ def _dependence_on_order(estimator: Any, X: Any) -> str | None:
     return None
 
 
+def passed_to_fit(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The parameters that reach `fit`, by the names that they have there."""
+    given = dict(params or {})
+    if not sklearn.get_config()["enable_metadata_routing"]:
+        return given
+    asked = estimator.get_metadata_routing().fit.requests
+    names = {name: name if request is True else request for name, request in asked.items()}
+    return {name: given[other] for name, other in names.items() if other and other in given}
+
+
 def fit_weights(estimator: Any, params: Mapping[str, Any] | None) -> Any:
     """The sample weights of all rows, of which `fit` gets a part."""
-    weights = (params or {}).get("sample_weight")
-    if weights is None or not sklearn.get_config()["enable_metadata_routing"]:
-        return weights
-    return weights if _requests(estimator).get("sample_weight") is True else None
-
-
-def _requests(estimator: Any) -> Mapping[str, Any]:
-    requests: Mapping[str, Any] = estimator.get_metadata_routing().fit.requests
-    return requests
+    return passed_to_fit(estimator, params).get("sample_weight")
 
 
 def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
-    if sklearn.get_config()["enable_metadata_routing"] and isinstance(
-        _requests(estimator).get("sample_weight"), str
-    ):
-        return "sample_weight is routed under another name"
-    if set(params or ()) - {"sample_weight", "groups"}:
+    if set(passed_to_fit(estimator, params)) - {"sample_weight", "groups"}:
         return "fit receives parameters that have no closed form"
     weights = fit_weights(estimator, params)
     if weights is None:

@@ -9,6 +9,7 @@ give.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from .confounds import call, fit_parameters
 from .decomposed import Decomposed, Model
+
+Split = tuple[np.ndarray, np.ndarray]
 
 
 class Shared:
@@ -257,22 +260,24 @@ def _on_host(output: Any) -> Any:
 class CheckedSplitter:
     """A splitter that sees the real X and refuses test rows inside their own training set.
 
-    It returns the splits that it has `drawn` again, since some splitters never draw the same twice.
+    It returns the splits that it has `drawn` again, since some splitters never draw the same twice,
+    and new ones as `arranged`.
     """
 
     def __init__(self, cv: Any, X: Any) -> None:
         self.cv, self.X = cv, X
-        self.drawn: list[tuple[np.ndarray, np.ndarray]] | None = None
+        self.drawn: list[Split] | None = None
+        self.arranged: Callable[[Iterator[Split]], Iterable[Split]] = iter
 
-    def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Any:
+    def split(self, X: Any = None, y: Any = None, **metadata: Any) -> Iterable[Split]:
+        """The splits; groups and other metadata are passed on by keyword."""
         if self.drawn is not None:
             return iter(self.drawn)
         X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
-        return checked_splits(self.cv.split(X, y, groups), n_rows(self.X))
+        return self.arranged(checked_splits(self.cv.split(X, y, **metadata), n_rows(self.X)))
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
-        n_splits: int = self.cv.get_n_splits(X, y, groups)
+    def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
+        n_splits: int = self.cv.get_n_splits(X, y, **metadata)
         return n_splits
 
     def get_metadata_routing(self) -> Any:

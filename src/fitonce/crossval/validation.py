@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import sklearn
 import sklearn.model_selection
-from sklearn.base import clone
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from ..core.arrays import asarray_like, namespace, to_numpy
+from ..core.arrays import asarray_like, namespace
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import is_dask
 from .plan import Plan
 from .routes import Route
-from .stand_in import CheckedSplitter, Shared, StandIn, n_rows, stand_in
+from .stand_in import Shared, StandIn, n_rows, stand_in
 
 
 class CrossValidation(dict[str, Any]):
@@ -184,45 +181,28 @@ def cross_val_predict(
 
 
 def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndarray, Any]]:
-    """The test rows of each split and their outputs.
+    """The test rows of each split and their outputs, collected in place of a score.
 
     scikit-learn's function does not offer this.
     """
+    outputs = []
+
+    def collected(fold: StandIn, rows: np.ndarray, _: Any = None) -> float:
+        outputs.append((rows[:, 0], getattr(fold, method)(rows)))
+        return 0.0
+
     shared = plan.shared or Shared(plan.estimator, plan.X, plan.y)
-    model = stand_in(shared)
-    fit_params, split_params = _routed(model, plan.cv, groups, dict(plan.params or {}))
-    n = n_rows(shared.X)
-    rows = np.arange(n)[:, None]
-    y = None if plan.y is None else np.asarray(plan.y)
-    per_row = {
-        name: np.asarray(to_numpy(value))
-        for name, value in fit_params.items()
-        if _n_values(value) == n
-    }
-    pairs = []
-    for train, test in plan.cv.split(None, plan.y, **split_params):
-        train, test = rows[train, 0], rows[test, 0]
-        part = {**fit_params, **{name: value[train] for name, value in per_row.items()}}
-        fold = clone(model).fit(rows[train], None if y is None else y[train], **part)
-        pairs.append((test, getattr(fold, method)(rows[test])))
-    return pairs
-
-
-def _routed(
-    model: StandIn, cv: CheckedSplitter, groups: Any, params: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is passed to fit and what to the splitter, as in scikit-learn's function."""
-    if not sklearn.get_config()["enable_metadata_routing"]:
-        return params, {"groups": groups}
-    router = MetadataRouter(owner="cross_val_predict")
-    router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-    router.add(estimator=model, method_mapping=MethodMapping().add(caller="fit", callee="fit"))
-    routed = process_routing(router, "fit", **params)
-    return routed.estimator.fit, routed.splitter.split
-
-
-def _n_values(value: Any) -> int:
-    return n_rows(value) if hasattr(value, "__len__") and not isinstance(value, str) else -1
+    sklearn.model_selection.cross_validate(
+        stand_in(shared),
+        np.arange(n_rows(shared.X))[:, None],
+        plan.y,
+        groups=groups,
+        cv=plan.cv,
+        params=plan.params,
+        scoring=collected,
+        error_score="raise",
+    )
+    return outputs
 
 
 def is_error_score(given: Any) -> bool:

@@ -309,7 +309,7 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
     n = training.n_samples
     X = training.X if isinstance(training.X, np.ndarray) else np.empty((n, 1))
     cv = LeaveOneGroupOut() if cv is None else check_cv(cv, training.y, classifier=classifier)
-    splits = checked_splits(cv.split(X, training.y, training.groups), n)
+    splits = checked_splits(cv.split(X, training.y, groups=training.groups), n)
     folds = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
     if any(len(np.unique(train)) != len(train) for train, _ in folds):
         raise ValueError(

@@ -247,7 +247,7 @@ def prepared(
                 "instead."
             )
     splitter = check_cv(cv, y, classifier=is_classifier(estimator))
-    splits = split_rows(splitter.split(X, y, groups), slices.n_samples)
+    splits = split_rows(splitter.split(X, y, groups=groups), slices.n_samples)
     if not splits:
         raise ValueError("cv must give at least one split into training and test rows, got none.")
     return slices, y, splits

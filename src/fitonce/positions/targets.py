@@ -167,7 +167,7 @@ def permutation_test_targets(
         raise ValueError(f"groups must have one entry per row ({n}), got {len(groups)} instead.")
     splitter = check_cv(cv)
     check_free(splitter, [], None, groups)
-    splits = split_rows(splitter.split(np.empty((n, 1)), None, groups), n)
+    splits = split_rows(splitter.split(np.empty((n, 1)), None, groups=groups), n)
     _check_sizes(splits, scoring, pooled)
     exchanged = make_exchange(exchange, np.arange(n), groups, None, False, 0)
     enumerated = is_enumerated(exchanged.count, n_permutations, exact)

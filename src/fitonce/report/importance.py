@@ -151,7 +151,7 @@ def _splits(subject: Subject, rows: np.ndarray) -> list[tuple[np.ndarray, np.nda
         cv = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
     else:
         cv = KFold(min(FOLDS, len(rows)), shuffle=True, random_state=0)
-    return list(cv.split(y, y, groups))
+    return list(cv.split(y, y, groups=groups))
 
 
 def _shufflable(X: Any) -> bool:
