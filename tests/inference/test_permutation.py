@@ -209,6 +209,93 @@ def test_groups(cv: Any, permute: str) -> None:
     assert result.exchange == "within"
 
 
+class Weeks(GroupKFold):
+    """A splitter that asks for metadata of its own, by keyword."""
+
+    def split(self, X: Any, y: Any = None, *, weeks: Any = None, groups: Any = None) -> Any:
+        return super().split(X, y, groups if weeks is None else weeks)
+
+
+@pytest.mark.parametrize("permute", ["resplit", "cosets"])
+def test_groups_of_a_splitter_are_passed_by_keyword(permute: str) -> None:
+    X, y = shifted_classes(2)
+    given: dict[str, Any] = {"groups": np.arange(N) % 5, "n_permutations": 6, "permute": permute}
+    weeks, plain = (
+        quietly(permutation_test_score, MODELS["fisher"], X, y, cv=cv, **given)
+        for cv in (Weeks(3), GroupKFold(3))
+    )
+    assert weeks.score == plain.score
+    if permute == "resplit":
+        compare(MODELS["fisher"], X, y, cv=Weeks(3), **given)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scoring", [None, "scorer", "auc"])
+@pytest.mark.parametrize(
+    "cv",
+    [GroupKFold(3), Weeks(3), StratifiedKFold(3)],
+    ids=["groups", "weeks", "rows"],
+)
+def test_metadata_routing(cv: Any, scoring: str | None, weighted: bool) -> None:
+    X, y = shifted_classes(2)
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
+    names = ["sample_weight"] if weighted else []
+    names += ["weeks"] * isinstance(cv, Weeks) + ["groups"] * (type(cv) is GroupKFold)
+    given = {"sample_weight": weights, "weeks": np.arange(N) % 5, "groups": np.arange(N) % 7}
+    with sklearn.config_context(enable_metadata_routing=True):
+        if isinstance(cv, Weeks):
+            cv = Weeks(3).set_split_request(weeks=True, groups=False)
+        weigh = make_scorer(accuracy_score).set_score_request(sample_weight=weighted)
+        auc = get_scorer("roc_auc").set_score_request(sample_weight=False)
+        model = clone(MODELS["fisher"]).set_fit_request(sample_weight=True)
+        model.set_score_request(sample_weight=weighted)
+        result = compare(
+            model,
+            X,
+            y,
+            cv=cv,
+            permute="resplit",
+            scoring={None: None, "scorer": weigh, "auc": auc}[scoring],
+            params={name: given[name] for name in names},
+        )
+    assert (result.exchange, result.route.name) == ("rows", "one")
+
+
+def test_metadata_routing_refuses_what_scikit_learn_refuses() -> None:
+    X, y = shifted_classes(2)
+    weights, groups = np.ones(N), np.arange(N) % 5
+    with sklearn.config_context(enable_metadata_routing=True):
+        for options in (
+            {"groups": groups},
+            {"params": {"sample_weight": weights}},
+            {"params": {"sample_weight": weights}, "scoring": "accuracy"},
+            {"params": {"weeks": groups}},
+        ):
+            errors = []
+            for function in (
+                sklearn.model_selection.permutation_test_score,
+                permutation_test_score,
+            ):
+                with pytest.raises((ValueError, TypeError)) as error:
+                    function(MODELS["fisher"], X, y, **options)
+                errors.append(error)
+            assert errors[0].type is errors[1].type
+            assert str(errors[0].value)[:40] == str(errors[1].value)[:40]
+        whole = permutation_test_score(
+            MODELS["fisher"],
+            X,
+            y,
+            cv=GroupKFold(3),
+            params={"groups": groups},
+            exchange="within",
+            n_permutations=3,
+        )
+    plain = permutation_test_score(
+        MODELS["fisher"], X, y, cv=GroupKFold(3), groups=groups, n_permutations=3
+    )
+    np.testing.assert_array_equal(whole.permutation_scores, plain.permutation_scores)
+
+
 def test_shared_generator() -> None:
     """A RandomState in the splitter is consumed as scikit-learn consumes it."""
     X, y = shifted_classes()

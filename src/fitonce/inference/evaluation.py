@@ -159,9 +159,6 @@ class Evaluation:
         question = self.question
         if self._route.name != "one" or self.layout is None or not self._free:
             return None
-        if set(params or {}) - {"sample_weight"}:
-            self._route = Route("per-fold", "fit receives parameters of its own")
-            return None
         shared = Shared(question.estimator, question.X, question.y)
         try:
             shared.decompose(fit_weights(question.estimator, params))
@@ -346,4 +343,5 @@ def _fitted_scores(
     fitter: Fitter, scoring: Scoring, y: Any, splits: list[Split], which: list[Measure]
 ) -> dict[str, np.ndarray]:
     real = not all(measure.plain for measure in which)
-    return scoring.of_fits(fitter.folds(y, splits, real=real), which)
+    tests = [test for _, test in splits]
+    return scoring.of_fits(fitter.folds(y, splits, real=real), tests, len(y), which)

@@ -4,7 +4,7 @@ one array.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -40,9 +40,14 @@ class Resplitter:
     """
 
     def __init__(
-        self, cv: Any, X: Any, groups: Any, observed: np.ndarray, splits: list[Split]
+        self,
+        cv: Any,
+        X: Any,
+        metadata: Mapping[str, Any],
+        observed: np.ndarray,
+        splits: list[Split],
     ) -> None:
-        self.cv, self.X, self.groups, self.n_samples = cv, X, groups, len(observed)
+        self.cv, self.X, self.metadata, self.n_samples = cv, X, metadata, len(observed)
         seeded = type(cv) is StratifiedKFold and (
             not cv.shuffle or isinstance(cv.random_state, (int, np.integer))
         )
@@ -51,7 +56,7 @@ class Resplitter:
     def __call__(self, y: Any) -> list[Split]:
         if self.own:
             return self._stratified(np.asarray(y))
-        return split_rows(self.cv.split(self.X, y, self.groups), self.n_samples)
+        return split_rows(self.cv.split(self.X, y, **self.metadata), self.n_samples)
 
     def _stratified(self, y: np.ndarray) -> list[Split]:
         k = self.cv.n_splits

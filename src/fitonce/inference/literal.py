@@ -69,11 +69,15 @@ class Fitter:
         return model, self.plain.rows(test, train), subset(y, test)
 
     def _params_of(self, train: np.ndarray) -> dict[str, Any]:
-        """Fit parameters with one entry per row are cut to the training rows."""
-        return {
-            name: subset(value, train) if _per_row(value, n_rows(self.X)) else value
-            for name, value in (self.params or {}).items()
-        }
+        return of_rows(self.params or {}, train, n_rows(self.X))
+
+
+def of_rows(params: Mapping[str, Any], rows: np.ndarray, n_samples: int) -> dict[str, Any]:
+    """Parameters, those with one entry per row cut to some of the rows."""
+    return {
+        name: subset(value, rows) if _per_row(value, n_samples) else value
+        for name, value in params.items()
+    }
 
 
 def _per_row(value: Any, n_samples: int) -> bool:

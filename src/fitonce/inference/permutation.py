@@ -7,11 +7,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import sklearn
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
 
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
@@ -28,7 +31,7 @@ from .fingerprint import fingerprint
 from .question import Question
 from .result import PermutationTest
 from .run import Draws
-from .scoring import Scoring, measures
+from .scoring import Routed, Scoring, measures
 from .validity import draws_anew
 
 logger = logging.getLogger("fitonce")
@@ -73,7 +76,9 @@ def permutation_test_score(
     y : array-like of shape (n_samples,) or (n_samples, n_targets)
         Labels or targets.
     groups : array-like of shape (n_samples,), default=None
-        Groups for the splitter and for `exchange`.
+        Groups for the splitter and for `exchange`. With metadata routing they are given in
+        `params`, as everything that a splitter or scorer asks for, and then count for `exchange`
+        only where it is named: scikit-learn permutes over all rows there.
     cv : int, splitter, iterable of splits or None, default=None
         As in scikit-learn: an integer means stratified folds for a classifier.
     n_permutations : int, default=100
@@ -162,11 +167,12 @@ def permutation_test_score(
     >>> print(f"{score:.3f} {null.max():.3f} {pvalue:.3f}")
     0.980 0.493 0.005
     """
-    if sklearn.get_config()["enable_metadata_routing"] and params:
+    routing = sklearn.get_config()["enable_metadata_routing"]
+    if routing and groups is not None:
         raise ValueError(
-            "params are not supported here with metadata routing enabled: their meaning depends on "
-            "who requests them. Disable routing, or use "
-            "sklearn.model_selection.permutation_test_score with fitonce's estimator."
+            "`groups` can only be passed if metadata routing is not enabled via "
+            "`sklearn.set_config(enable_metadata_routing=True)`. When routing is enabled, pass "
+            "`groups` alongside other metadata via the `params` argument instead."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
     checkpoints.check_place(checkpoint)
@@ -175,18 +181,22 @@ def permutation_test_score(
             "permutation_test_score needs the rows in memory, since it uses them many times. "
             "Gather them (X.compute() for a Dask collection), or test a random subset."
         )
-    estimator = with_shared_landmarks(estimator, X, y, params)
     confounds, params = taken(estimator, params)
-    problem = Question.of(estimator, X, y, groups, cv, permute, exchange, confounds)
-    scoring_ = Scoring(
-        estimator,
-        measures(
-            final_step(estimator), scoring, classifier=problem.classifier, classes=problem.classes
-        ),
-        problem.classes,
-        problem.y.ndim == 1,
-        pooled,
+    classifier, routed = is_classifier(estimator), None
+    if routing:
+        groups = (params or {}).get("groups") if exchange not in (None, "rows") else None
+        cv = check_cv(cv, y, classifier=classifier)
+        routed = Routed.of(estimator, cv, scoring, params or {})
+        params = routed.fit
+    estimator = with_shared_landmarks(estimator, X, y, params)
+    split_metadata = None if routed is None else routed.split
+    problem = Question.of(estimator, X, y, groups, cv, permute, exchange, confounds, split_metadata)
+    measured = measures(
+        final_step(estimator), scoring, classifier=classifier, classes=problem.classes
     )
+    if routed is not None:
+        measured = [replace(measure, params=routed.score[measure.name]) for measure in measured]
+    scoring_ = Scoring(estimator, measured, problem.classes, problem.y.ndim == 1, pooled)
     test = Evaluation(problem, scoring_, params, n_jobs, max_bytes)
     enumerated = is_enumerated(problem.n_labellings, n_permutations, exact, stop_after)
     total = problem.n_labellings - 1 if enumerated else n_permutations
@@ -312,6 +322,7 @@ def asked(
         "X": X,
         "y": question.y,
         "groups": groups,
+        "split_metadata": question.split_metadata,
         "splits": question.splits,
         "cv": question.cv if question.mode == "resplit" else None,
         "permutations": [

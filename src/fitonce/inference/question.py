@@ -5,6 +5,7 @@ Rows, labels, folds, and what can be exchanged under the null hypothesis.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -37,7 +38,7 @@ class Question:
     """What is tested: rows, labels, observed folds, and what may be exchanged.
 
     `atoms`, if folds are permuted with the labels: the sets of rows within which labels may be
-    permuted while the folds stay.
+    permuted while the folds stay. `split_metadata` is what the splitter takes beside X and y.
     """
 
     estimator: Any
@@ -48,6 +49,7 @@ class Question:
     classes: np.ndarray | None
     labels: np.ndarray
     groups: np.ndarray | None
+    split_metadata: Mapping[str, Any]
     cv: Any
     splits: list[Split]
     mode: str
@@ -68,7 +70,9 @@ class Question:
         permute: str | None,
         exchange: str | None,
         confounds: Any = None,
+        split_metadata: Mapping[str, Any] | None = None,
     ) -> Question:
+        """The splitter takes `groups`, or other metadata where these are given."""
         given_y = to_numpy(y) if is_foreign_array(y) else y
         host = np.asarray(given_y)
         classifier = bool(is_classifier(estimator))
@@ -82,8 +86,9 @@ class Question:
         classes, labels = np.unique(host, return_inverse=True, axis=None if host.ndim == 1 else 0)
         labels = labels.reshape(-1)
         cv = check_cv(cv, given_y, classifier=classifier)
-        splits = split_rows(cv.split(X, given_y, groups), len(host))
-        split = partial(_split, X, given_y, groups)
+        split_metadata = {"groups": groups} if split_metadata is None else split_metadata
+        splits = split_rows(cv.split(X, given_y, **split_metadata), len(host))
+        split = partial(_split, X, given_y, split_metadata)
         given, held = None, groups  # what confounds make of it, and what labels move within
         if confounds is not None:
             given = Confounded.of(confounds, host, labels, classifier)
@@ -111,6 +116,7 @@ class Question:
             classes if classifier else None,
             labels,
             groups,
+            split_metadata,
             cv,
             splits,
             mode,
@@ -191,7 +197,7 @@ def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray 
     return np.unique(both, axis=1, return_inverse=True)[1].reshape(-1)
 
 
-def _split(X: Any, y: Any, groups: Any, cv: Any, reverse: bool) -> list[Split]:
+def _split(X: Any, y: Any, metadata: Mapping[str, Any], cv: Any, reverse: bool) -> list[Split]:
     """The splits of the rows, or of the rows of X in reverse with the same labels."""
     rows = subset(X, np.arange(n_rows(X))[::-1]) if reverse else X
-    return split_rows(cv.split(rows, y, groups), n_rows(X))
+    return split_rows(cv.split(rows, y, **metadata), n_rows(X))

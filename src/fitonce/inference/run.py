@@ -62,7 +62,9 @@ def _split_again(
     question: Question, rearrangements: Iterable[Rearrangement]
 ) -> Iterator[Labelling]:
     """Drawn, then split, as scikit-learn does: the two may share a generator."""
-    resplit = Resplitter(question.cv, question.X, question.groups, question.y, question.splits)
+    resplit = Resplitter(
+        question.cv, question.X, question.split_metadata, question.y, question.splits
+    )
     for number, rearrangement in enumerate(rearrangements, start=1):
         splits = resplit(question.permuted(rearrangement))
         same = same_splits(splits, question.splits)

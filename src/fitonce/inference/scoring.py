@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.metrics import check_scoring, confusion_matrix, get_scorer, make_scorer
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import class_scores
@@ -22,6 +23,7 @@ from ..crossval.metrics import Metric, Scored, correlation, neg_log_loss, vector
 from ..crossval.outputs import Outputs, pooled
 from ..estimators.fitted import final_step, is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
+from .literal import of_rows
 
 
 class NeedsFitError(Exception):
@@ -36,6 +38,7 @@ class Measure:
     metric: Metric | None
     scorer: Callable[..., Any]
     plain: bool  # whether the scorer only calls the estimator's methods
+    params: Mapping[str, Any] = field(default_factory=dict)  # metadata that the scorer asks for
 
     @property
     def adds_up(self) -> bool:
@@ -53,18 +56,8 @@ def measures(
     known, uncalibrated = is_model(estimator), getattr(estimator, "calibration", "") is None
     # whether probabilities are the softmax of decisions, with nothing calibrated in between
     posterior = uncalibrated and getattr(estimator, "default_temperature", None) == 1.0
-    if isinstance(scoring, Mapping):
-        named = dict(scoring)
-    elif isinstance(scoring, (list, tuple, set)):
-        named = {str(name): name for name in scoring}
-    elif scoring is None and known:
-        named = {"accuracy": "accuracy"} if classifier else {"r2": "r2"}
-    else:
-        named = {scoring if isinstance(scoring, str) else "score": scoring}
-    if not named:
-        raise ValueError("scoring must name at least one score, got an empty collection instead.")
     result = []
-    for name, given in named.items():
+    for name, given in named_scores(estimator, scoring).items():
         metric = vectorised(given, classes, has_posterior=posterior) if known else None
         scorer = NamedScorer(estimator, given, classes)
         plain = given is None or isinstance(given, (str, SCORER))
@@ -78,6 +71,48 @@ def measures(
     return result
 
 
+def named_scores(estimator: Any, scoring: Any) -> dict[str, Any]:
+    """What was given for each score, by its name."""
+    if isinstance(scoring, Mapping):
+        named = dict(scoring)
+    elif isinstance(scoring, (list, tuple, set)):
+        named = {str(name): name for name in scoring}
+    elif scoring is None and is_model(estimator):
+        name = "accuracy" if is_classifier(estimator) else "r2"
+        named = {name: name}
+    else:
+        named = {scoring if isinstance(scoring, str) else "score": scoring}
+    if not named:
+        raise ValueError("scoring must name at least one score, got an empty collection instead.")
+    return named
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Metadata by what takes it: `fit`, the splitter, and each score by its name."""
+
+    fit: dict[str, Any]
+    split: dict[str, Any]
+    score: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(cls, estimator: Any, cv: Any, scoring: Any, params: Mapping[str, Any]) -> Routed:
+        """What each asks for, as in scikit-learn's function."""
+        router = MetadataRouter(owner="permutation_test_score")
+        router.add(
+            estimator=estimator, method_mapping=MethodMapping().add(caller="fit", callee="fit")
+        )
+        router.add(splitter=cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+        mapping = MethodMapping().add(caller="fit", callee="score")
+        named = named_scores(final_step(estimator), scoring)
+        for name, given in named.items():
+            found = NamedScorer(estimator, None if scoring is None else given, None).found()
+            router.add(**{f"score {name}": found}, method_mapping=mapping)
+        routed = process_routing(router, "fit", **params)
+        scores = {name: routed[f"score {name}"]["score"] for name in named}
+        return cls(routed["estimator"]["fit"], routed["splitter"]["split"], scores)
+
+
 @dataclass(frozen=True)
 class NamedScorer:
     """A scorer by name, looked up only where the batched metric does not do."""
@@ -86,8 +121,8 @@ class NamedScorer:
     name: Any
     classes: np.ndarray | None
 
-    def __call__(self, model: Any, X: Any, y: Any) -> Any:
-        return self.found()(model, X, y)
+    def __call__(self, model: Any, X: Any, y: Any, **params: Any) -> Any:
+        return self.found()(model, X, y, **params)
 
     def found(self) -> Any:
         """scikit-learn's scorer, or one for the names that it does not have."""
@@ -130,7 +165,7 @@ class Scoring:
 
     def _needs_fit(self, measure: Measure) -> bool:
         seen = measure.metric is None and not measure.plain  # by a function of the user's own
-        return seen or measure.name in self.literal
+        return seen or bool(measure.params) or measure.name in self.literal
 
     def of_outputs(self, runs: list[Outputs]) -> dict[str, np.ndarray]:
         """Scores (B, …) of every measure that can be had from outputs alone."""
@@ -178,18 +213,26 @@ class Scoring:
         return probabilities
 
     def of_fits(
-        self, folds: Sequence[tuple[Any, Any, Any]], which: list[Measure]
+        self,
+        folds: Sequence[tuple[Any, Any, Any]],
+        tests: Sequence[np.ndarray],
+        n_samples: int,
+        which: list[Measure],
     ) -> dict[str, np.ndarray]:
-        """Scores (1, …) of one labeling from fitted models with their test rows and labels."""
+        """Scores (1, …) of one labeling from fitted models with their test rows and labels, and the
+        numbers of these rows among all.
+        """
         if self.pooled:
-            y = np.concatenate([np.asarray(y) for _, _, y in folds])
+            y, tests = np.concatenate([np.asarray(y) for _, _, y in folds]), [np.concatenate(tests)]
             folds = [(Pooled(folds), np.zeros((len(y), 1)), y)]
-        return {
-            measure.name: _combined(
-                measure, [np.array([[measure.scorer(model, X, y) for model, X, y in folds]])]
-            )
-            for measure in which
-        }
+        scores = {}
+        for measure in which:
+            by_fold = [
+                measure.scorer(model, X, y, **of_rows(measure.params, test, n_samples))
+                for (model, X, y), test in zip(folds, tests, strict=True)
+            ]
+            scores[measure.name] = _combined(measure, [np.array([by_fold])])
+        return scores
 
 
 def _combined(measure: Measure, by_run: list[np.ndarray]) -> np.ndarray:
@@ -237,7 +280,7 @@ class Pooled(BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         return self._joined("predict_proba")
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Any, y: Any, **params: Any) -> float:
         """The first model's own score function, on all predictions."""
-        score: float = type(self.folds[0][0]).score(self, X, y)
+        score: float = type(self.folds[0][0]).score(self, X, y, **params)
         return score
