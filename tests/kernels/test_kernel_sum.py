@@ -87,7 +87,16 @@ def test_columns_by_slice_number_mask_and_name() -> None:
     X, y, _ = rows()
     frame = pandas.DataFrame(X, columns=list("pqrstu"))
     mask = np.array([False, False, False, True, True, False])
-    ways = [slice(3, 5), slice(-3, -1), slice(4, 2, -1), [3, 4], [-3, 4], mask, mask.tolist(), ["s", "t"]]
+    ways = [
+        slice(3, 5),
+        slice(-3, -1),
+        slice(4, 2, -1),
+        [3, 4],
+        [-3, 4],
+        mask,
+        mask.tolist(),
+        ["s", "t"],
+    ]
     expected = None
     for way in ways:
         kernel = KernelSum([("a", "rbf", "p"), ("b", "linear", way)], [1, 2], gamma=0.3)
@@ -96,7 +105,9 @@ def test_columns_by_slice_number_mask_and_name() -> None:
         np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
     backwards = KernelSum([("all", "linear", slice(None, None, -1))], [1])
     model = KernelRidge(0.1, kernel=backwards).fit(X, y)
-    np.testing.assert_allclose(model.predict(X), KernelRidge(0.1, "linear").fit(X, y).predict(X))
+    np.testing.assert_allclose(
+        model.predict(X), KernelRidge(0.1, kernel="linear").fit(X, y).predict(X)
+    )
     names = [("a", "rbf", "p"), ("b", "linear", ["s", "t"])]
     nested = cross_val_predict(KernelRidge(kernel=KernelSum(names)), frame, y, cv=3)
     again = refitted_predict(KernelRidge(kernel=KernelSum(names)), frame, y, cv=3)
