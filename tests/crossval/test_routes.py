@@ -35,7 +35,14 @@ from fitonce import (
     RefitWarning,
 )
 from fitonce.crossval import CrossValidation, Route
-from helpers_cv import Case, assert_close, assert_same_value, bootstrap_splits, make_case
+from helpers_cv import (
+    Case,
+    assert_close,
+    assert_same_outcome,
+    assert_same_value,
+    bootstrap_splits,
+    make_case,
+)
 
 
 @pytest.fixture
@@ -438,6 +445,45 @@ def test_a_target_transformer_around_ours_is_refitted():
 def test_what_is_not_an_estimator_is_a_type_error(case, function, thing):
     with pytest.raises(TypeError, match=r"estimator"):
         function(thing, case.X, case.y)
+
+
+# ---- mistakes ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [TypeError, ValueError])
+def test_a_mistake_in_the_closed_form_is_raised(case, kind, monkeypatch):
+    """Only what is refused where it is checked sends a model to another route."""
+
+    def mistaken(*_: Any, **__: Any) -> None:
+        raise kind("a mistake")
+
+    monkeypatch.setattr("fitonce.crossval.decomposed.warn_if_doubtful", mistaken)
+    stacked = np.stack([case.X, case.X], axis=2)
+    for function in (
+        fitonce.cross_validate,
+        fitonce.cross_val_score,
+        fitonce.cross_val_predict,
+        fitonce.learning_curve,
+    ):
+        with pytest.raises(kind, match="a mistake"):
+            function(FIXED, case.X, case.y, cv=2)
+    with pytest.raises(kind, match="a mistake"):
+        fitonce.positions.generalize(FIXED, stacked, case.y, cv=2)
+
+
+def failing_kernel(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """A user's kernel of few rows only."""
+    if len(X) > 60:
+        raise KeyError(len(X))
+    return X @ Y.T
+
+
+def test_a_kernel_function_that_fails_does_so_in_every_fold_or_in_none(case):
+    estimator = LeastSquaresSVC(failing_kernel, alpha=1.0)
+    for n_folds in (2, 10):
+        X, y = np.tile(case.X, (4, 1))[:80], np.tile(case.y, 4)[:80]
+        expected = assert_same_outcome("cross_val_score", estimator, X, y, cv=n_folds)
+        assert (expected.error is None) == (n_folds == 2)
 
 
 # ---- said aloud ----------------------------------------------------------------------------------

@@ -21,6 +21,8 @@ from array_api_compat import (
     is_torch_array,
 )
 
+from .refused import RefusedError
+
 Array = Any  # an array of any namespace that follows the array-API standard
 
 
@@ -167,7 +169,7 @@ def spd_solver(A: Array) -> Callable[[Array], Array]:
     return lambda B: xp.linalg.solve(A, B)
 
 
-class NotPositiveDefiniteError(ValueError):
+class NotPositiveDefiniteError(RefusedError):
     """A kernel matrix plus mu that has no Cholesky factor: mu ≤ -λ_min, or below what rounding
     leaves of zero.
     """

@@ -15,7 +15,7 @@ from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
 from ..estimators.doubts import warn_if_doubtful
-from ..estimators.setup import Setup, setup_of
+from ..estimators.setup import Setup, accepted_setup
 from ..tuning.outputs import (
     outputs_without_each,
     predict_without,
@@ -42,9 +42,11 @@ class Decomposed:
     def of(
         cls, estimator: Any, X: Any, y: Any, sample_weight: Any, confounds: Any = None
     ) -> Decomposed:
-        """The decomposition for an estimator whose parameters are all fixed."""
+        """The decomposition for an estimator whose parameters are all fixed; RefusedError where fit
+        refuses the rows.
+        """
         estimator = clone(estimator)
-        setup = setup_of(estimator, X, y, sample_weight, None, confounds)
+        setup = accepted_setup(estimator, X, y, sample_weight, confounds)
         mu = float(estimator.alpha)
         problem = setup.tuner().problem({}, mu)
         problem.check(np.asarray([mu]))

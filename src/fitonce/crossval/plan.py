@@ -14,6 +14,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import TimeSeriesSplit, check_cv
 
 from ..core.arrays import to_numpy
+from ..core.refused import RefusedError
 from ..core.rows import is_rows
 from ..core.splits import row_numbers
 from ..estimators.fitted import keeping_coefficients
@@ -91,7 +92,7 @@ class Plan:
         if self._route.name == "one":
             try:
                 shared.decompose(fit_weights(self.estimator, params))
-            except (ValueError, TypeError) as error:
+            except RefusedError as error:
                 # each fold raises the same error, or avoids it, and scikit-learn decides how to
                 # handle that
                 self._route = Route("per-fold", f"all rows together are refused: {error}")

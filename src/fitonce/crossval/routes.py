@@ -19,9 +19,10 @@ import sklearn
 from sklearn.base import clone
 
 from ..core.arrays import namespace, to_numpy
+from ..core.refused import RefusedError
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
 from ..estimators.reduced import ReducedTraining
-from ..estimators.setup import setup_of
+from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from ..kernels import PARAMETERS, KernelSum, asymmetry, families, largest_entry
 from ..tuning.scorers import SCORER
@@ -194,8 +195,8 @@ def share_landmarks(
             "use shared_landmarks=False."
         )
     try:
-        setup = setup_of(clone(estimator), X, y, fit_weights(estimator, params))
-    except (ValueError, TypeError):
+        setup = accepted_setup(clone(estimator), X, y, fit_weights(estimator, params))
+    except RefusedError:
         return estimator, None
     landmarks = setup.data.landmarks
     assert landmarks is not None

@@ -19,6 +19,7 @@ from ..core.arrays import Array, asarray_like, take, to_numpy
 from ..core.columns import Columns
 from ..core.holdout import Deletion
 from ..core.readout import Readout
+from ..core.refused import RefusedError
 from ..core.rows import check_magnitude, dense_like, is_rows
 from ..core.splits import checked_splits, complement, row_numbers
 from ..kernels import KernelSum, families
@@ -173,6 +174,25 @@ def setup_of(
     training = training_of(estimator, X, y, sample_weight, groups, by_target)
     if by_target:
         return _setup_by_target(estimator, training)
+    return _with_landmarks(estimator, _validated(estimator, training, confounds))
+
+
+def accepted_setup(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None
+) -> Setup:
+    """The same without groups, for a caller that has another way where fit refuses these rows or
+    parameters: this is then a `RefusedError`.
+    """
+    try:
+        training = training_of(estimator, X, y, sample_weight)
+        setup = _validated(estimator, training, confounds)
+    except (ValueError, TypeError) as error:  # what validation raises, scikit-learn's included
+        raise RefusedError(str(error)) from error
+    return _with_landmarks(estimator, setup)
+
+
+def _validated(estimator: Any, training: Training, confounds: Any) -> Setup:
+    """Labels and specification of validated rows; without landmarks."""
     check_one_alpha(estimator, training.y)
     if confounds is not None:
         training = _with_confounds(estimator, training, confounds)
@@ -194,9 +214,15 @@ def setup_of(
         classes=labels.classes,
         confounds=_confounds(estimator, training, X_active),
     )
-    if estimator.landmarks is not None:
-        data = replace(data, landmarks=_landmarks(estimator, specification, data))
     return Setup(training, labels, data, specification)
+
+
+def _with_landmarks(estimator: Any, setup: Setup) -> Setup:
+    """The same with its landmarks, where it has any."""
+    if estimator.landmarks is None:
+        return setup
+    landmarks = _landmarks(estimator, setup.specification, setup.data)
+    return replace(setup, data=replace(setup.data, landmarks=landmarks))
 
 
 def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:

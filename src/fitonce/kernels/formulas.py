@@ -16,6 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
 from ..core.doubt import warn_constant
+from ..core.refused import RefusedError
 from ..core.rows import dense_like, is_rows
 from ..core.spectrum import row_blocks
 from .distances import PointKernel, distance_kernel, log_gamma_slope
@@ -125,10 +126,13 @@ class Kernel:
 
     def _called(self, X: Array, Y: Array) -> Array:
         assert callable(self.function)
-        K = self.function(X, Y, **self.parameters)
+        try:
+            K = self.function(X, Y, **self.parameters)
+        except Exception as error:  # a user's function may raise anything
+            raise RefusedError(f"the kernel function raised {error!r}.") from error
         expected = (X.shape[0], Y.shape[0])
         if tuple(getattr(K, "shape", ())) != expected:
-            raise ValueError(
+            raise RefusedError(
                 f"a callable kernel must return a matrix of shape {expected} for inputs of "
                 f"{expected[0]} and {expected[1]} rows, "
                 f"got {getattr(K, 'shape', type(K).__name__)} instead: fitonce calls it once on "
@@ -261,14 +265,14 @@ def check_square(K: Array) -> None:
     precision).
     """
     if K.shape[0] != K.shape[1]:
-        raise ValueError(
+        raise RefusedError(
             "Precomputed matrix must be a square kernel matrix of the training rows, got shape "
             f"{tuple(K.shape)} instead; "
             "pass rectangular test×train kernels to predict."
         )
     scale, difference = largest_entry(K), asymmetry(K)
     if difference > SYMMETRY * scale:
-        raise ValueError(
+        raise RefusedError(
             "the precomputed kernel matrix must be symmetric, but K and its transpose differ by "
             f"up to {difference:g} (largest entry "
             f"{scale:g}). A kernel is a similarity k(x, x') = k(x', x); average K and K.T if the "
@@ -284,6 +288,6 @@ def check_kernel_values(K: Array) -> None:
     xp = namespace(K)
     highest, lowest = float(xp.max(K)), float(xp.min(K))
     if not (np.isfinite(highest) and np.isfinite(lowest)):
-        raise ValueError(OVERFLOW)
+        raise RefusedError(OVERFLOW)
     if highest - lowest <= 8 * float(xp.finfo(K.dtype).eps) * max(abs(highest), abs(lowest)):
         warn_constant()

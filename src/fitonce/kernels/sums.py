@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.refused import RefusedError
 from .distances import PointKernel
 from .formulas import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
 from .radial import RADIAL
@@ -372,7 +373,7 @@ class Member:
         columns = self.columns
         n_columns = columns.stop - columns.start if isinstance(columns, slice) else columns.shape[0]
         if n_columns != 1:
-            raise ValueError(
+            raise RefusedError(
                 f"the precomputed kernel {self.name!r} needs one column of X with the index of "
                 f"each row in the matrix, got {n_columns} columns instead."
             )
@@ -482,7 +483,7 @@ class MatrixKernel(Kernel):
         rows = np.rint(given).astype(np.intp)
         n = self.matrix.shape[0]
         if np.any(rows != given) or np.any(rows < 0) or np.any(rows >= n):
-            raise ValueError(
+            raise RefusedError(
                 "the column of a precomputed kernel must contain row indices of its matrix, 0 to "
                 f"{n - 1}, got {given[(rows != given) | (rows < 0) | (rows >= n)][0]:g} instead. "
                 "Preprocessing must leave this column unchanged."

@@ -25,6 +25,7 @@ from ..core.arrays import (
     take,
     to_numpy,
 )
+from ..core.refused import RefusedError
 from ..core.rows import on_host
 from ..kernels import Kernel
 
@@ -108,7 +109,7 @@ def landmark_map(
     shifted, offset = of_points(landmarks), of_points.offset
     xp, K = namespace(shifted), shifted + offset
     if not bool(xp.all(xp.isfinite(K))):
-        raise ValueError(
+        raise RefusedError(
             "the kernel of the landmarks contains NaN or infinite values: the kernel overflows on "
             "these data. Scale the features "
             "(StandardScaler), or lower degree or gamma."
@@ -135,7 +136,7 @@ def _whitener(K: Array) -> tuple[Array, float]:
     eigenvalues, U = eigh_overwriting(0.5 * (K + K.T))
     largest, smallest = float(xp.max(xp.abs(eigenvalues))), float(xp.min(eigenvalues))
     if smallest < -INDEFINITE * largest:
-        raise ValueError(
+        raise RefusedError(
             "landmarks with penalty='function' need a positive semi-definite kernel, but the "
             "kernel of the landmarks has an eigenvalue "
             f"of {smallest:.3g} and a largest of {largest:.3g}. Use penalty='dual', which "

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import Array, namespace, to_numpy
+from ..core.refused import RefusedError
 from ..crossval.decomposed import Decomposed
 from ..crossval.outputs import Outputs
 from ..crossval.routes import RefitWarning, choose_route, fit_weights
@@ -118,7 +119,7 @@ class TrainedHere:
                 stacklevel=2,
             )
         if route.name == "one":
-            with suppress(ValueError, TypeError):  # all rows are refused, but a subset may be valid
+            with suppress(RefusedError):  # all rows are refused, but a subset may be valid
                 shared.decompose(fit_weights(self.estimator, self.params))
         return shared
 

@@ -24,13 +24,14 @@ from sklearn.base import clone
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take, to_numpy
 from ..core.moments import Moments
 from ..core.readout import Evidence, Readout
+from ..core.refused import RefusedError
 from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
 from ..crossval.outputs import Outputs
 from ..crossval.routes import choose_route, fit_weights
 from ..estimators.doubts import DOUBTFUL
-from ..estimators.setup import setup_of
+from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.folds import Layout
 from ..inference.validity import Split
@@ -119,9 +120,9 @@ class LinearFolds:
         if layout is None or not _is_linear(estimator, X, params, scoring):
             return None
         try:
-            setup = setup_of(clone(estimator), X, y, fit_weights(estimator, params))
+            setup = accepted_setup(clone(estimator), X, y, fit_weights(estimator, params))
         # the error is raised where the position is processed on its own
-        except (ValueError, TypeError):
+        except RefusedError:
             return None
         readout, codes, weights = setup.readout, setup.labels.codes, setup.labels.weights
         sizes = np.zeros((len(splits), 0))

@@ -13,6 +13,7 @@ import numpy as np
 from ..core.arrays import Array, asarray_like
 from ..core.doubt import warn_constant
 from ..core.holdout import Deletion, Fitted, Path
+from ..core.refused import RefusedError
 from ..kernels import OVERFLOW, Kernel
 from ..landmarks.features import LandmarkMap, landmark_map
 from .confounded import ConfoundedProblem, confounded_problem
@@ -91,7 +92,7 @@ def confounded_landmarks(
     features = landmark_map(kernel, data.landmarks.points, penalty, True)
     Z = features(data.X)
     if not np.isfinite(float((Z**2).sum())):
-        raise ValueError(OVERFLOW)
+        raise RefusedError(OVERFLOW)
     inner = confounded_problem(replace(data, X=Z, landmarks=None), LINEAR, "function", mu)
     if inner.smoother.trace == 0.0:
         warn_constant()

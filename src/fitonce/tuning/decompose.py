@@ -20,6 +20,7 @@ from ..core.band_norm import BandNorm
 from ..core.doubt import warn_constant
 from ..core.dual import DualNorm, DualNormWithBias
 from ..core.lazy_norm import LazyNorm
+from ..core.refused import RefusedError
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
 from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
@@ -61,7 +62,7 @@ def decompose(
     bias = _bias_column(K, row_scale) if fit_intercept == "coefficient" else ()
     spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
-        raise ValueError(OVERFLOW)
+        raise RefusedError(OVERFLOW)
     if fit_intercept == "coefficient":
         return DualNormWithBias(spectrum, Q0, KQ0, offset, *bias)
     return DualNorm(spectrum, Q0, KQ0, offset)
@@ -233,7 +234,7 @@ def _decompose_features(
     Z = Z if row_scale is None else row_scale * Z
     Q0 = bias_basis(Z, row_scale, fit_intercept) if free is None else free
     if not np.isfinite(float(xp.sum(Z**2))):
-        raise ValueError(OVERFLOW)
+        raise RefusedError(OVERFLOW)
     spectrum = spectrum_of_features(Z, Q0)
     if spectrum.rank == 0:
         warn_constant()

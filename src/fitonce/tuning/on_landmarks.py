@@ -16,6 +16,7 @@ from ..core.features import FeatureNorm
 from ..core.holdout import (
     Fitted,
 )
+from ..core.refused import RefusedError
 from ..core.rows import block_rows, is_rows, on_host
 from ..core.smoothing import Smoothing
 from ..kernels import OVERFLOW, Kernel
@@ -81,7 +82,7 @@ def landmark_problem(
         rows, features, data.row_scale, fit_intercept is True, scaled, dropped
     )
     if not np.isfinite(smoother.trace):
-        raise ValueError(OVERFLOW)
+        raise RefusedError(OVERFLOW)
     if smoother.trace == 0.0:
         warn_constant()
     common = data.row_scale, fit_intercept, Y, projected, features

@@ -30,6 +30,7 @@ from ..core.holdout import (
     scatter_without,
 )
 from ..core.readout import Evidence
+from ..core.refused import RefusedError
 from ..core.smoothing import Smoothing
 from ..kernels import Kernel
 from .decompose import FitIntercept
@@ -99,7 +100,7 @@ class Problem:
         """Refuse an alpha at which the model does not exist."""
         if not self.smoother.admits(alphas):
             bound = self.smoother.lower_bound
-            raise ValueError(
+            raise RefusedError(
                 f"alpha must be greater than {bound:.6g} for this kernel, got "
                 f"{float(np.min(alphas)):.6g} instead: the centered kernel matrix is indefinite "
                 f"(its smallest eigenvalue is {-bound:.6g}), and below that value the penalized "

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import Array, is_numpy, namespace
+from ..core.refused import RefusedError
 from ..core.spectrum import row_blocks
 from ..core.ties import settled_decisions, settled_sum
 from ..kernels import OVERFLOW, Kernel, largest_entry
@@ -106,5 +107,5 @@ class Solution:
             assert confounds is not None, "a model with confounds needs those of the rows"
             values = values + in_whole_tiles(lambda C: C @ self.confound_coef, confounds)
         if not np.isfinite(float(xp.sum(values))) and not bool(xp.all(xp.isfinite(values))):
-            raise ValueError(OVERFLOW)
+            raise RefusedError(OVERFLOW)
         return values

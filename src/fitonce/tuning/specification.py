@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.refused import RefusedError
 from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, scale_gamma
 from .criterion import Criterion
 from .data import Data
@@ -150,7 +151,7 @@ def _gamma(gamma: Any, data: Data) -> Any:
     n_features = data.X.shape[1]
     if np.ndim(gamma) == 1:
         if len(gamma) != n_features:
-            raise ValueError(
+            raise RefusedError(
                 f"gamma must be one number, or one width per feature ({n_features}), got "
                 f"{len(gamma)} of them instead. It is not a list of candidates: use "
                 '"tune" for that.'
