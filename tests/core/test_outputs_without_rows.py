@@ -9,7 +9,6 @@ import reference
 from fitonce.core.readout import Indicators, Numbers, Readout, Signs
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import Landmarks
-from fitonce.tuning.averages import averaged_problem
 from fitonce.tuning.data import Data
 from fitonce.tuning.exact import exact_problem
 from fitonce.tuning.on_landmarks import landmark_problem
@@ -30,18 +29,8 @@ READOUTS = [
 ]
 
 
-def pairs_within(codes: np.ndarray) -> np.ndarray:
-    """Blocks of two rows of a class, the last of a class of one where need be."""
-    block, count = np.empty(len(codes), dtype=int), 0
-    for code in np.unique(codes):
-        members = np.flatnonzero(codes == code)
-        block[members] = count + np.arange(len(members)) // 2
-        count = block.max(initial=0, where=codes <= code) + 1
-    return block
-
-
 def data_of(readout: Readout, weighted: bool, sizes: tuple[int, ...] = (9, 7, 6)) -> Data:
-    """Overlapping classes, or numbers; landmarks that are rows, pairs of rows to average."""
+    """Overlapping classes, or numbers; landmarks that are rows."""
     rng = np.random.default_rng(7)
     codes = rng.permutation(np.repeat(np.arange(len(sizes)), sizes)) % max(readout.n_classes, 2)
     n = len(codes)
@@ -57,7 +46,6 @@ def data_of(readout: Readout, weighted: bool, sizes: tuple[int, ...] = (9, 7, 6)
         weights,
         None if weights is None else np.sqrt(weights)[:, None],
         Landmarks(X[rows], rows),
-        pairs_within(codes),
     )
 
 
@@ -66,7 +54,6 @@ PROBLEMS = {
     "one mu": lambda data, norm, bias: exact_problem(data, KERNEL, norm, bias, MU),
     "landmarks": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, False),
     "dropped": lambda data, norm, bias: landmark_problem(data, KERNEL, norm, bias, True),
-    "averages": lambda data, norm, bias: averaged_problem(data, KERNEL, norm, bias),
 }
 
 

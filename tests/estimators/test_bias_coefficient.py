@@ -11,7 +11,6 @@ from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import rbf_kernel
 
 from fitonce import (
-    KernelAveraging,
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
@@ -221,9 +220,7 @@ def test_what_is_not_offered(settings, match, estimator):
         estimator(**{**BIAS, **settings}).fit(X, y)
 
 
-def test_no_confounds_and_no_averages():
+def test_no_confounds():
     X, y, _ = rows()
     with pytest.raises(ValueError, match="needs fit_intercept=True"):
         KernelRidge(alpha=1.0, gamma=1.0, **BIAS).fit(X, y.astype(float), confounds=X[:, :1])
-    with pytest.raises(ValueError, match="no bias among the coefficients"):
-        KernelAveraging(LeastSquaresSVC(alpha=1.0, gamma=1.0, **BIAS)).fit(X, y)

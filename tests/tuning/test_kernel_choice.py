@@ -11,7 +11,7 @@ import sklearn.model_selection
 from sklearn.gaussian_process.kernels import Matern
 
 import fitonce
-from fitonce import KernelAveraging, KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
 from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
 from fitonce.tuning import sample, walk
@@ -143,10 +143,8 @@ def test_landmarks_refinement_and_files(estimator, tmp_path):
     assert again.kernel_ == refined.kernel_
 
 
-def test_averages_and_displays_of_a_chosen_kernel():
+def test_displays_of_a_chosen_kernel():
     X, y = rows_for(LeastSquaresSVC, 40)
-    averaged = KernelAveraging(LeastSquaresSVC(kernel=list(SOME)), n_average=2).fit(X, y)
-    assert averaged.estimator_.kernel_ in SOME
     model = LeastSquaresSVC(kernel=["linear", "rbf", "matern52"]).fit(X, y)
     shown = RegularizationPathDisplay.from_estimator(model)
     of_kernel = [p for p in model.cv_results_["params"] if p["kernel"] == model.kernel_]

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneGroupOut, ShuffleSplit
 
-from fitonce import KernelAveraging, KernelRidge, LeastSquaresSVC
-from problems import labelled_rows, numbered_rows, row_weights
+from fitonce import KernelRidge
+from problems import numbered_rows, row_weights
 from reference import assert_close
 
 FIXED = {"alpha": 0.3, "gamma": 0.4}
@@ -271,10 +271,6 @@ def test_what_cannot_be_asked_for():
     grouped = KernelRidge(**FIXED).fit(X, y, groups=np.arange(len(X)) // 2)
     with pytest.raises(ValueError, match="compares single rows"):
         grouped.predict_interval(X_new, method="full")
-    X, y = labelled_rows(30, 2)
-    averaged = KernelAveraging(LeastSquaresSVC(**FIXED), n_average=3, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="model of single rows"):
-        averaged.estimator_.predict_set(X)
 
 
 def test_arrays_of_another_namespace():

@@ -31,13 +31,11 @@ from .ties import settled_outputs
 @dataclass(frozen=True)
 class Evidence:
     """What is known of the classes of training sets, with any leading axes: the residual scatter
-    E = Yᵀ(I - H)Y (…, t, t), the class sizes (…, c), and the degrees of freedom (…) of the scatter
-    within classes, where these are not n - c.
+    E = Yᵀ(I - H)Y (…, t, t), and the class sizes (…, c).
     """
 
     scatter: Array
     sizes: Array
-    dof: Array | None = None
 
 
 class Readout(ABC):
@@ -294,9 +292,7 @@ class Indicators(Readout):
         return xp.where(present, xp.log(xp.where(present, priors, ones)), -xp.inf * ones)
 
     def degrees_of_freedom(self, evidence: Evidence) -> Array:
-        """Those given, or the number of rows less that of the classes present."""
-        if evidence.dof is not None:
-            return evidence.dof
+        """Of the scatter within classes: the number of rows less that of the classes present."""
         sizes, xp = evidence.sizes, namespace(evidence.sizes)
         dof = xp.sum(sizes, axis=-1) - xp.sum(xp.astype(sizes > 0, sizes.dtype), axis=-1)
         return xp.where(dof > 0, dof, xp.zeros_like(dof))
@@ -322,7 +318,7 @@ class Indicators(Readout):
                 unit = xp.where(kept, unit, xp.zeros_like(unit))
         else:
             E = completed_scatter(E, self.n_classes) if self.free_bias else E
-            solved = self.axes(Evidence(E, sizes, evidence.dof))
+            solved = self.axes(Evidence(E, sizes))
             gain, unit = solved.gain, solved.unit
         dof = self.degrees_of_freedom(evidence)
         return lda_rule(gain, unit, sizes, dof, self.log_priors(sizes))

@@ -4,8 +4,8 @@
 - `per-fold`: one decomposition per training set, if something depends on the training rows:
   pipelines, tuning, balanced class weights. Everything inside a training set still has a closed
   form.
-- `refit`: the estimator is from another library; it is refitted, as in scikit-learn, with a
-warning.
+- `refit`: the estimator is from another library, or trains on averages or a part of the rows; it is
+  refitted, as in scikit-learn, with a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from sklearn.base import clone
 from ..core.arrays import namespace, to_numpy
 from ..core.refused import RefusedError
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
-from ..estimators.reduced import ReducedTraining
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from ..kernels import PARAMETERS, KernelSum, asymmetry, families, largest_entry
@@ -71,15 +70,13 @@ def choose_route(
     confounds, params = taken(estimator, params)
     if not is_model(estimator):
         last = final_step(estimator)
-        ours = is_model(last) or combined(last) or isinstance(last, ReducedTraining)
+        ours = is_model(last) or combined(last)
         if last is not estimator and ours:
             how = "chosen" if chooses_steps(estimator) else "refitted"
             return Route("per-fold", f"preprocessing is {how} on each training set")
         reason = combined(estimator)
         if reason is not None:
             return Route("per-fold", reason)
-        if isinstance(estimator, ReducedTraining):
-            return Route("per-fold", "rows are averaged or drawn on each training set")
         return Route("refit", f"{type(estimator).__name__} has no closed form")
     reason = (
         _dependence_on_rows(estimator)

@@ -2,11 +2,10 @@
 
 from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
-from .averaging import KernelAveraging
 from .choosing import TunedPipeline
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
+from .fewer_rows import KernelAveraging, Subsampling
 from .fisher import KernelFisherDiscriminant
-from .reduced import Subsampling
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
 from .verification import Verification

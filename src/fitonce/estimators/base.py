@@ -39,7 +39,7 @@ from .parameters import (
 )
 from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, kept_of
-from .setup import Folds, Labels, Setup, folds_of, setup_of
+from .setup import Labels, Setup, folds_of, setup_of
 from .uncertain import influences
 from .validation import check_new_data, namespace_name
 from .verification import Verification, compare_with_refits
@@ -116,10 +116,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
     # ---- fit -----------------------------------------------------------------------------------
 
-    def _prepare(self, setup: Setup, folds: Folds | None) -> Setup:
-        """Process validated rows before tuning; by default, nothing."""
-        return setup
-
     def _fit(self, X: Any, y: Any, *given: Any) -> None:
         """Validate, tune and solve on a copy, whose attributes are copied back at the end. `given`
         are the weights, groups and confounds of the rows.
@@ -140,7 +136,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
         setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
-        setup = self._prepare(setup, folds)
         tuner = setup.tuner(folds)
         watch = Watch(tasks.task, SearchProgress(self.verbose, tuner).tried)
         tuned = tuner.search(self.n_jobs, watch)

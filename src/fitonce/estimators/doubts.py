@@ -97,7 +97,7 @@ def warn_of_weighted_landmarks(penalty: str | None, data: Data) -> None:
 
 def _share(problem: Problem, mu: float, path: Path | None) -> float:
     """The largest held-out value relative to the largest target; one if there is a bias."""
-    if problem.fit_intercept is not False or not problem.reads_path:
+    if problem.fit_intercept is not False:
         return 1.0
     xp = namespace(problem.targets)
     path = problem.path(np.asarray([mu])) if path is None else path
@@ -110,7 +110,7 @@ def _share(problem: Problem, mu: float, path: Path | None) -> float:
 
 def _explained(problem: Problem, mu: float, path: Path | None, readout: Readout | None) -> float:
     """The share of the targets that a readout works with; at least the rounding of one."""
-    if readout is None or not (readout.needs_scatter and problem.reads_path):
+    if readout is None or not readout.needs_scatter:
         return 1.0
     fitted = problem.fit(mu) if path is None else problem.smoother.fitted(problem.projected, path)
     return max(readout.explained(problem.evidence(fitted)), EPSILON)

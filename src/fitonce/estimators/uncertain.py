@@ -37,17 +37,6 @@ def check_request(confidence: float, method: str) -> None:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r} instead.")
 
 
-def usable_record(model: Any, what: str) -> FitRecord:
-    """The record of a model of single rows, not of averages."""
-    record = record_of(model, what)
-    if record.tuner.data.block is not None:
-        raise ValueError(
-            f"{what} needs a model of single rows, got one of averages: rows inside an average "
-            "cannot be left out one by one. Fit the estimator itself, or use landmarks."
-        )
-    return record
-
-
 def full_path(model: Any, record: FitRecord) -> Path:
     """The path of the model, if a new row can join its fit."""
     if model.penalty_ != "function":
@@ -140,7 +129,7 @@ def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union
     """See `KernelRidge.predict_interval`."""
     check_request(confidence, method)
     X, *_ = model._new_rows(X, "predict_interval")
-    record = usable_record(model, "predict_interval")
+    record = record_of(model, "predict_interval")
     if union and method != "full":
         raise ValueError(f'union is only for method="full", got method={method!r}.')
     single = record.readout.shaped(record.problem.targets).ndim == 1
@@ -186,7 +175,7 @@ def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> n
     """See `KernelClassifier.predict_set`."""
     check_request(confidence, method)
     X, *_ = model._new_rows(X, "predict_set")
-    record = usable_record(model, "predict_set")
+    record = record_of(model, "predict_set")
     codes = _codes(record)
     if method == "full":
         full = FullSets(record.problem, full_path(model, record), record.readout, codes)
@@ -204,6 +193,6 @@ def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> n
 
 def influences(model: Any) -> np.ndarray:
     """See `KernelModel.influence`."""
-    record = usable_record(model, "influence")
+    record = record_of(model, "influence")
     changes = influence(left_out_of(model, record, "jackknife+", None), record.readout)
     return np.asarray(changes[..., 0] if record.readout.shaped(changes).ndim == 2 else changes)

@@ -129,7 +129,7 @@ def dependence(subject: Subject) -> list[dict[str, str]]:
         return []
     try:
         change = subject.model.influence()
-    except ValueError:  # averages of rows, or a class with one row
+    except ValueError:  # a class with one row
         return []
     change = change.reshape(*change.shape[:2], -1)
     size = np.max(np.abs(change), axis=2)

@@ -43,7 +43,6 @@ class Data:
     weights: np.ndarray | None
     row_scale: Array | None
     landmarks: Landmarks | None = None
-    block: np.ndarray | None = None  # of rows that are averaged, where they are
     classes: np.ndarray | None = None
     confounds: Confounds | None = None
     columns: Columns | None = None

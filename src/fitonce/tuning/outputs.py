@@ -28,7 +28,7 @@ def outputs_without_each(problem: Problem, readout: Readout, path: Path) -> Arra
     """Outputs (n, o) of every row from the model without it, at the mu of a path: one batch."""
     rules = None
     if readout.needs_scatter:
-        rules = problem.of_rows(readout.rule(problem.evidence_without_each(path)))
+        rules = readout.rule(problem.evidence_without_each(path))
     return _settled(problem, readout, problem.values_without_each(path), rules, float(path.mus[0]))
 
 

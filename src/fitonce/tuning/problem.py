@@ -65,11 +65,6 @@ class Problem:
         return None
 
     @property
-    def reads_path(self) -> bool:
-        """Whether leave-one-out values of the rows follow from a path alone."""
-        return True
-
-    @property
     def n_samples(self) -> int:
         return int(self.targets.shape[0])
 
@@ -108,14 +103,6 @@ class Problem:
                 "need a definite kernel."
             )
 
-    def degrees_of_freedom(
-        self, sizes: Array, deleted: np.ndarray | None = None, each: bool = False
-    ) -> Array | None:
-        """Of the within-class scatter, where these are not n - c: of all rows, without those
-        deleted, or without each one.
-        """
-        return None
-
     def path(self, alphas: np.ndarray) -> Path:
         return self.smoother.path(self.projected, alphas)
 
@@ -128,19 +115,17 @@ class Problem:
 
     def evidence(self, fitted: Fitted) -> Evidence:
         """Scatter and class sizes of all rows."""
-        return Evidence(self.scatter(fitted), self.sizes, self.degrees_of_freedom(self.sizes))
+        return Evidence(self.scatter(fitted), self.sizes)
 
     def evidences(self, mus: np.ndarray) -> Evidence:
         """The same for every mu (m, …)."""
         E = self.scatters(mus)
-        sizes = self.sizes + 0.0 * E[:, 0, :]
-        return Evidence(E, sizes, self.degrees_of_freedom(sizes))
+        return Evidence(E, self.sizes + 0.0 * E[:, 0, :])
 
     def evidence_without_each(self, path: Path) -> Evidence:
         """Of the other rows (n, …), where each one is left out, at the mu of a path."""
         sizes = self.sizes - self.row_weights * self.targets
-        dof = self.degrees_of_freedom(sizes, each=True)
-        return Evidence(self.scatter_without_each(path), sizes, dof)
+        return Evidence(self.scatter_without_each(path), sizes)
 
     def residual(self, fitted: Fitted) -> Array:
         """(I - H)Y (n, t) of a fit."""
@@ -201,10 +186,6 @@ class Problem:
         """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
         return self.unscale(self.projected.Y - path.leave_one_out().residual[0, ...])
 
-    def of_rows(self, per_sample: Array) -> Array:
-        """Arrays with one entry for each thing that trains, one for each row."""
-        return per_sample
-
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None if they are not kept."""
         return None if self.X is None else take(self.X, rows)
@@ -260,7 +241,7 @@ class Without:
         problem, rows = self.problem, self.removal.rows
         removed = take(problem.row_weights * problem.targets, rows)
         sizes = problem.sizes - namespace(removed).sum(removed, axis=0)
-        return Evidence(self.scatter, sizes, problem.degrees_of_freedom(sizes, rows))
+        return Evidence(self.scatter, sizes)
 
     @property
     def scatter(self) -> Array:

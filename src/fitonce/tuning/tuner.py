@@ -19,7 +19,6 @@ from ..core.doubt import doubts_once
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout
 from ..core.smoothers import KernelSmoother
-from .averages import averaged_problem
 from .best import Best, Evaluated, Watch
 from .confounded import confounded_problem
 from .confounded_landmarks import confounded_landmarks
@@ -91,8 +90,6 @@ class Tuner:
             return confounded_landmarks(data, kernel, penalty, mu)
         if data.landmarks is not None:
             return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
-        if data.block is not None:
-            return averaged_problem(data, kernel, penalty, spec.fit_intercept)
         with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
             if kernel.precomputed and (whole is not None or len(self.branches()) > 1):
@@ -131,7 +128,7 @@ class Tuner:
         parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
         losses, path = [], None
         for part in parts:
-            path = problem.path(part) if self.deletions is None and problem.reads_path else None
+            path = problem.path(part) if self.deletions is None else None
             losses.append(self._judge(problem, part, path))
         result = np.concatenate(losses)
         if not np.isfinite(result).any():
@@ -204,7 +201,7 @@ class Tuner:
         are seldom asked for: in regression with many rows.
         """
         given, data = self.specification.alphas, self.data
-        exact = data.landmarks is None and data.block is None and data.confounds is None
+        exact = data.landmarks is None and data.confounds is None
         many = data.classes is None and data.X.shape[0] >= FACTORED_FROM
         if given is None or len(np.unique(given)) > 1:
             return None
@@ -260,7 +257,7 @@ class Tuner:
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
         data = self.data
-        exact = data.landmarks is None and data.block is None
+        exact = data.landmarks is None
         many = data.X.shape[0] >= SAMPLED_FROM and self.specification.search != "full"
         tuned = self.specification.tunes_gamma or self.specification.tunes_sum
         if not (exact and many and tuned):

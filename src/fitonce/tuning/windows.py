@@ -107,6 +107,4 @@ class WindowModel:
         """Scatter and class sizes of the window."""
         first = take(self.problem.row_weights * self.problem.targets, self._first)
         sizes = namespace(first).sum(first, axis=0)
-        later = complement(self._first, self.problem.n_samples)
-        dof = self.problem.degrees_of_freedom(sizes, later)
-        return Evidence(self.window.residual_scatter(), sizes, dof)
+        return Evidence(self.window.residual_scatter(), sizes)

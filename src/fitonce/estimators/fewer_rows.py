@@ -1,0 +1,294 @@
+"""Training on fewer rows: on means of rows in kernel space, or on a random subset of the rows."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state, check_scalar, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..core.arrays import Array
+from ..core.readout import labels_of
+from ..kernels import Kernel
+from .fisher import KernelFisherDiscriminant
+from .fitted import is_model
+from .probability import by_output
+from .setup import Setup, setup_of
+from .svc import LeastSquaresSVC
+
+WIDTHS = 4.0 ** np.arange(-3, 4)  # times the central gamma, where gamma is tuned
+
+
+class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Train a classifier on averages of rows in kernel space (Treder 2018).
+
+    Random blocks of `n_average` rows of one class are replaced by their mean in the feature space
+    of the kernel; for the linear kernel, this is the mean of the rows. With A the matrix that makes
+    means of rows, the estimator is fitted to the kernel A K Aᵀ of the averages, each weighted by
+    its number of rows (or sum of weights). Its decomposition has size n/`n_average` instead of n,
+    and averages have less noise than rows. Predictions are for single rows, which are never
+    averaged.
+
+    Parameters
+    ----------
+    estimator : KernelFisherDiscriminant or LeastSquaresSVC
+        With one kernel of rows, and any penalty. Its tuning and its `cv` leave out averages. With
+        ``gamma="tune"``, seven powers of four are tried. `calibration` is not used.
+    n_average : int, default=5
+        Smallest number of rows in a block. A class of k rows becomes max(1, k // n_average) blocks
+        whose sizes differ by at most one, so that no row is discarded.
+    random_state : int, RandomState instance or None, default=None
+        Seed for drawing the blocks.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The classifier fitted to the averages, with ``kernel="precomputed"``. Its held-out values,
+        leverages and axes are those of averages.
+    kernel_ : Kernel
+        The kernel of the rows, with the chosen parameters.
+    averages_ : sparse matrix of shape (n_averages, n_samples)
+        The matrix A, which makes means of rows.
+    X_fit_ : array of shape (n_samples, n_features)
+        The training rows.
+    classes_ : array of shape (n_classes,)
+
+    Notes
+    -----
+    Cross-validation and permutation tests refit (route "refit"), and every training set averages
+    its own rows. There are no probabilities, since averages are less noisy than rows;
+    scikit-learn's CalibratedClassifierCV adds them. Averages of g rows have a g-th of the scatter
+    of the rows: the decision values of a discriminant are those of its rule with the scatter of
+    single rows.
+
+    The kernel of all rows is computed for every gamma, and prediction needs all training rows. For
+    regression, use `landmarks` or `Subsampling`.
+
+    References
+    ----------
+    M. S. Treder (2018). Improving SNR and Reducing Training Time of Classifiers in Large Datasets
+    via Kernel Averaging. Lecture Notes in Computer Science 11309, 239-248.
+
+    Examples
+    --------
+    >>> from fitonce import KernelAveraging, KernelFisherDiscriminant
+    >>> from fitonce.datasets import make_twonorm
+    >>> X, y = make_twonorm(600, random_state=0)
+    >>> model = KernelAveraging(KernelFisherDiscriminant("linear"), n_average=6, random_state=0)
+    >>> model = model.fit(X[:300], y[:300])
+    >>> model.averages_.shape
+    (49, 300)
+    >>> print(f"{model.score(X[300:], y[300:]):.2f}")
+    0.96
+    """
+
+    def __init__(self, estimator: Any, *, n_average: int = 5, random_state: Any = None) -> None:
+        self.estimator = estimator
+        self.n_average = n_average
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Draw blocks, average them and fit the estimator to the averages.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,)
+            Labels of any type.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Averages are weighted, and the weight of an average is the sum of its weights; rows with
+            zero weight are not used for training.
+
+        Returns
+        -------
+        self
+        """
+        check_scalar(self.n_average, "n_average", numbers.Integral, min_val=1)
+        if type(self.estimator) not in (KernelFisherDiscriminant, LeastSquaresSVC):
+            raise TypeError(
+                "estimator must be a KernelFisherDiscriminant or a LeastSquaresSVC, got "
+                f"{type(self.estimator).__name__} instead: averages are formed within classes. "
+                "For regression, use landmarks= or Subsampling."
+            )
+        setup = setup_of(clone(self.estimator), X, y, sample_weight)
+        training, rows = setup.training, setup.training.active
+        block = self._blocks(training.y[rows])
+        weights = np.ones(len(rows)) if training.weights is None else training.weights[rows]
+        totals = np.bincount(block, weights)
+        shape = len(totals), training.n_samples
+        A = sp.csr_matrix((weights / totals[block], (block, rows)), shape)
+        labels = training.y[rows[np.unique(block, return_index=True)[1]]]
+        best: Any = None
+        for kernel in candidates(self.estimator, setup):
+            K = A @ (kernel(training.X, training.X) @ A.T)
+            model = clone(self.estimator).set_params(kernel="precomputed", calibration=None)
+            model.fit(0.5 * (K + K.T), labels, sample_weight=totals)
+            if best is None or model.best_score_ > best[1].best_score_:
+                best = kernel, model
+        validate_data(self, X, skip_check_array=True)  # sets the number and names of the features
+        self.kernel_, self.estimator_ = best
+        self.X_fit_, self.averages_, self.classes_ = training.X, A, np.unique(labels)
+        self._log_priors, self._scatter = np.zeros(()), 1.0
+        if isinstance(self.estimator_, KernelFisherDiscriminant):
+            self._log_priors = by_output(np.log(self.estimator_.priors_))
+            total, c = totals.sum(), len(self.classes_)
+            self._scatter = (total * len(totals) / len(rows) - c) / (total - c)
+        return self
+
+    def _blocks(self, y: np.ndarray) -> np.ndarray:
+        """The block of each row (n,): each class divided evenly at random."""
+        random, block = check_random_state(self.random_state), np.full(len(y), -1)
+        for label in np.unique(y):
+            rows = random.permutation(np.flatnonzero(y == label))
+            count = max(1, len(rows) // self.n_average)
+            block[rows] = block.max() + 1 + np.arange(len(rows)) % count
+        if block.max() < len(np.unique(y)):
+            raise ValueError(
+                f"n_average={self.n_average} gives {block.max() + 1} averages of "
+                f"{len(np.unique(y))} classes: there must be more averages than classes. Use a "
+                "smaller n_average."
+            )
+        return block
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values of single rows: (n,) for two classes, (n, n_classes) for more."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        cross = self.kernel_(X, self.X_fit_) @ self.averages_.T
+        decision = self.estimator_.decision_function(cross)
+        return np.asarray(self._log_priors + self._scatter * (decision - self._log_priors))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each single row."""
+        return labels_of(self.decision_function(X), self.classes_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = get_tags(self.estimator)
+        tags.array_api_support = False
+        return tags
+
+
+def candidates(estimator: Any, setup: Setup) -> list[Kernel]:
+    """The kernel of an estimator, or one for each gamma."""
+    tuned = setup.specification
+    several = tuned.chooses_kernel or tuned.tunes_sum or "tune" in (tuned.degree, tuned.coef0)
+    precomputed = setup.training.precomputed or setup.data.landmarks is not None
+    if several or precomputed or getattr(estimator, "readout", "lda") == "softmax":
+        raise ValueError(
+            "averages need landmarks=None, a readout of the scatter, and one kernel of rows, of "
+            "which only gamma is tuned: pass degree, coef0 and the parameters of a KernelSum as "
+            "numbers. GridSearchCV chooses among such estimators."
+        )
+    kernel = tuned.central_kernel(setup.data)
+    if not tuned.tunes_gamma:
+        return [kernel]
+    gammas = kernel.parameters["gamma"] * WIDTHS
+    return [replace(kernel, parameters={**kernel.parameters, "gamma": gamma}) for gamma in gammas]
+
+
+class Subsampling(MetaEstimatorMixin, BaseEstimator):
+    """Train on a random subset of the rows: the simplest way to a smaller problem, as a reference
+    for other methods.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of fitonce: `KernelFisherDiscriminant`, `LeastSquaresSVC` or `KernelRidge`.
+    max_samples : int or float, default=1000
+        Largest number of rows to draw; as a float, the share of the rows. Classes keep their
+        shares, as in scikit-learn's ``train_test_split(..., stratify=y)``.
+    random_state : int, RandomState instance or None, default=None
+        Seed for drawing the rows.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted estimator; rows that were not drawn have zero weight in its fit. Its held-out
+        outputs are for all rows: leave-one-out (or `cv`) for the drawn rows; for the others, those
+        of the fitted model, which was not trained on them.
+    sample_indices_ : array
+        Indices of the drawn rows.
+
+    Notes
+    -----
+    In cross-validation, every training set draws its own rows (route "refit"). Methods and
+    attributes that are not listed here are those of `estimator_`.
+
+    Examples
+    --------
+    >>> from fitonce import LeastSquaresSVC, Subsampling
+    >>> from fitonce.datasets import make_ringnorm
+    >>> X, y = make_ringnorm(2000, random_state=0)
+    >>> model = Subsampling(LeastSquaresSVC(), max_samples=200, random_state=0)
+    >>> model = model.fit(X[:1000], y[:1000])
+    >>> print(f"{model.score(X[1000:], y[1000:]):.2f}")
+    0.98
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True}
+
+    def __init__(
+        self, estimator: Any, *, max_samples: Any = 1000, random_state: Any = None
+    ) -> None:
+        self.estimator = estimator
+        self.max_samples = max_samples
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Draw rows and fit the estimator to them.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Training rows, or the square kernel matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            Labels or targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the rows; rows with zero weight are not drawn.
+        groups : array-like of shape (n_samples,), default=None
+            For the estimator's `cv`.
+
+        Returns
+        -------
+        self
+        """
+        if not is_model(self.estimator):
+            raise TypeError(
+                "estimator must be one of fitonce's estimators, got "
+                f"{type(self.estimator).__name__} instead."
+            )
+        model = clone(self.estimator)
+        training = setup_of(model, X, y, sample_weight, groups).training  # or errors of the data
+        rows, size = training.active, self.max_samples
+        labels = training.y[rows] if is_classifier(model) else None
+        if not (isinstance(size, (int, np.integer)) and size >= len(rows)):
+            rows = train_test_split(
+                rows, train_size=size, stratify=labels, random_state=self.random_state
+            )[0]
+        weights = np.zeros(training.n_samples)
+        weights[rows] = 1.0 if training.weights is None else training.weights[rows]
+        model.fit(X, y, sample_weight=weights, groups=groups)
+        self.estimator_, self.sample_indices_ = model, np.sort(rows)
+        return self
+
+    @available_if(lambda self: hasattr(self, "transform"))
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> Array:
+        """Fit, then project the training rows."""
+        return self.fit(X, y, **params).transform(X)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the estimator has, fitted or not: its methods and attributes."""
+        if name.startswith(("_", "fit")) or "estimator" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(vars(self).get("estimator_", self.estimator), name)
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
