@@ -16,6 +16,7 @@ from fitonce import (
     LeastSquaresSVC,
     Subsampling,
 )
+from fitonce.core.refused import RefusedError
 from fitonce.estimators import base
 
 RNG = np.random.default_rng(0)
@@ -93,6 +94,8 @@ def test_rows_that_cannot_be_fitted(name, case):
     make, message = BAD_FITS[case]
     model = MODELS[name]()
     rows, y, options = make(targets(inner(model), OTHER))
+    if name == "averaging" and "groups" in options:
+        pytest.skip("averages of rows are in no group, so that fit takes none")
     with pytest.raises(ValueError, match=message):
         model.fit(rows, y, **options)
     with pytest.raises(NotFittedError):
@@ -114,7 +117,7 @@ def test_a_kernel_that_stops_the_fit(name, n, error):
     model = MODELS[name]()
     inner(model).set_params(kernel=kernel, landmarks=None if name == "averaging" else 10)
     kernel.n, kernel.error = 1, error
-    with pytest.raises(error, match="stopped here"):
+    with pytest.raises((error, RefusedError), match="stopped here"):
         model.fit(X, targets(inner(model), Y))
     with pytest.raises(NotFittedError):
         check_is_fitted(model)
@@ -122,7 +125,7 @@ def test_a_kernel_that_stops_the_fit(name, n, error):
     model.fit(X, targets(inner(model), Y))
     attributes, before = dict(vars(model)), outputs(model)
     kernel.n = 1 if name == "averaging" else n
-    with pytest.raises(error, match="stopped here"):
+    with pytest.raises((error, RefusedError), match="stopped here"):
         model.fit(RENAMED, targets(inner(model), OTHER))
     kernel.n = None
     assert_unchanged(model, attributes, before)

@@ -86,7 +86,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> model.averages_.shape
     (49, 300)
     >>> print(f"{model.score(X[300:], y[300:]):.2f}")
-    0.96
+    0.97
     """
 
     def __init__(self, estimator: Any, *, n_average: int = 5, random_state: Any = None) -> None:
