@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from fitonce import (
-    KernelFisherDiscriminant,
-    KernelRidge,
-    LeastSquaresSVC,
-    RefitWarning,
-    leave_pair_out,
-)
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, leave_pair_out
+from fitonce.core.refused import RefusedError
 from problems import labelled_rows, row_weights
 
 FIXED = {"gamma": 0.4, "alpha": 0.3, "calibration": None}
@@ -41,15 +32,14 @@ def rows(n: int = 11) -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-def by_refits(model, X, y, weights=None, groups=None):
+def by_refits(model, X, y, weights=None):
     """AUC and shares of meetings won, by definition."""
     n = len(y)
     w = np.ones(n) if weights is None else weights
-    groups = np.arange(n) if groups is None else groups
     above = np.zeros((n, n))
     for i in range(n):
         for j in range(i):
-            left = (groups != groups[i]) & (groups != groups[j])
+            left = np.setdiff1d(np.arange(n), [i, j])
             given = {} if weights is None else {"sample_weight": weights[left]}
             d = clone(model).fit(X[left], y[left], **given).decision_function(X[[i, j]])
             tie = abs(d[0] - d[1]) <= 1e-9 * np.abs(d).max()
@@ -73,23 +63,10 @@ def test_every_pair_equals_a_refit(estimator, setting, weighted):
     model = estimator(**settings)
     auc, wins = by_refits(model, X, y, weights)
     result = leave_pair_out(model, X, y, sample_weight=weights)
-    assert result.route.name == "one"
     np.testing.assert_allclose(result.wins, wins, atol=1e-12)
     assert result.auc == pytest.approx(auc, abs=1e-12)
     expected = roc_auc_score(y, wins.round(12), sample_weight=weights)
     assert result.tournament_auc == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("penalty", ["function", "dual"])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_groups_leave_whole(estimator, penalty):
-    X, y = rows(13)
-    groups = np.random.default_rng(1).integers(6, size=len(X))
-    model = estimator(**FIXED, penalty=penalty)
-    auc, wins = by_refits(model, X, y, groups=groups)
-    result = leave_pair_out(model, X, y, groups=groups)
-    np.testing.assert_allclose(result.wins, wins, atol=1e-12)
-    assert result.auc == pytest.approx(auc, abs=1e-12)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -110,28 +87,6 @@ def test_noise_gives_one_half_on_average():
         X, y = rng.normal(size=(20, 3)), rng.permutation(np.arange(20) % 2)
         found.append(leave_pair_out(model, X, y).auc)
     assert abs(np.mean(found) - 0.5) < 3 * np.std(found) / np.sqrt(60)
-
-
-def test_others_are_fitted_for_every_pair():
-    X, y = rows(12)
-    for model in (LogisticRegression(), make_pipeline(StandardScaler(), LeastSquaresSVC(**FIXED))):
-        auc, wins = by_refits(model, X, y)
-        with pytest.warns(RefitWarning, match="for every pair"):
-            result = leave_pair_out(model, X, y)
-        assert (result.route.name, result.n_pairs) == ("refit", int(np.sum(y) * np.sum(1 - y)))
-        np.testing.assert_allclose(result.wins, wins, atol=1e-12)
-        assert result.auc == pytest.approx(auc, abs=1e-12)
-
-
-def test_refits_of_our_own_estimator_agree():
-    X, y = rows(14)
-    model = LeastSquaresSVC(**FIXED)
-    tuned = clone(model).set_params(alpha=[0.3])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RefitWarning)
-        literal = leave_pair_out(tuned, X, y, sample_weight=row_weights(len(X)))
-    closed = leave_pair_out(model, X, y, sample_weight=row_weights(len(X)))
-    assert literal.auc == pytest.approx(closed.auc, abs=1e-12) and literal.route.name == "refit"
 
 
 def test_precomputed_kernels_and_named_labels():
@@ -173,9 +128,10 @@ def test_what_cannot_be_asked_for():
         leave_pair_out(model, *labelled_rows(20, 3))
     with pytest.raises(ValueError, match="three rows"):
         leave_pair_out(model, X, np.arange(len(y)) < 2)
-    with pytest.raises(ValueError, match="three rows"):
-        leave_pair_out(model, X, y, groups=np.arange(len(y)) % 2)
+    for other in (LogisticRegression(), clone(model).set_params(alpha=[0.3])):
+        with pytest.raises(RefusedError, match="a fit for every pair of rows"):
+            leave_pair_out(other, X, y)
     with pytest.raises(ValueError, match="positive numbers"):
         leave_pair_out(model, X, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="one entry per row"):
-        leave_pair_out(model, X, y, groups=[1, 2])
+        leave_pair_out(model, X, y[:2])

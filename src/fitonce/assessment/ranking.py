@@ -6,7 +6,8 @@ their own labels. So, with few rows, two rows are compared only by a model that 
 neither:
 
     any two rows, left out together (`leave_pair_out`), if parameters are fixed
-    any two rows of the same fold, if each training set chooses its own parameters
+    any two rows of the same fold, if each training set chooses its own parameters, or rows belong
+    to groups
 
 With many rows this bias is negligible, and all held-out rows are ranked together.
 """
@@ -14,6 +15,7 @@ With many rows this bias is negligible, and all held-out rows are ranked togethe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -37,14 +39,9 @@ def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple
     assert data.classes is not None
     if len(data.y) <= FEW:
         if _in_closed_form(data, rounds[0]):
-            groups, weights = data.groups, data.weights
-            try:
-                found = leave_pair_out(
-                    estimator, data.X, data.y, groups=groups, sample_weight=weights
-                )
+            with suppress(ValueError):  # a class with fewer than three rows
+                found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)
                 return found.auc, PAIRS
-            except ValueError:  # a class with a single row or group
-                pass
         areas = [_within_folds(data, round_) for round_ in rounds]
         if np.all(np.isfinite(areas)):
             return float(np.mean(areas)), WITHIN
@@ -56,7 +53,8 @@ def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
     tested = len(round_.tested) == len(data.y)
     two = data.classes is not None and len(data.classes) == 2
     confounded = any(name.endswith("confounds") for name in data.params)
-    return round_.route.name == "one" and two and tested and not weighted and not confounded
+    single = data.groups is None and not weighted and not confounded
+    return round_.route.name == "one" and two and tested and single
 
 
 def _columns(data: AssessedRows, round_: Round) -> tuple[np.ndarray, np.ndarray] | None:
