@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -56,4 +58,71 @@ def says(result, *words, code=1):
     assert all(word in result.stderr for word in words), result.stderr
 
 
-__all__ = ["FAST", "N", "names_of", "pl", "read_metadata", "run", "says", "table"]
+TYPES = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+
+
+def write_sheets(path, **sheets):
+    """A spreadsheet of text and numbers, as plain as the format allows."""
+
+    def cell(value):
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
+        return f"<c><v>{value!r}</v></c>"
+
+    def sheet(frame):
+        lines = [frame.columns, *frame.iter_rows()]
+        data = "".join(f"<row>{''.join(map(cell, line))}</row>" for line in lines)
+        main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+        return f'<worksheet xmlns="{main}"><sheetData>{data}</sheetData></worksheet>'
+
+    numbers = range(1, len(sheets) + 1)
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{i}" r:id="r{i}"/>'
+        for i, name in zip(numbers, sheets, strict=True)
+    )
+    links = "".join(
+        f'<Relationship Id="r{i}" Type="{OFFICE}/worksheet" Target="worksheets/s{i}.xml"/>'
+        for i in numbers
+    )
+    kinds = "".join(
+        f'<Override PartName="/xl/worksheets/s{i}.xml" ContentType="{TYPES}.worksheet+xml"/>'
+        for i in numbers
+    )
+    package = "http://schemas.openxmlformats.org/package/2006"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "[Content_Types].xml",
+            f'<Types xmlns="{package}/content-types"><Default Extension="rels" ContentType='
+            '"application/vnd.openxmlformats-package.relationships+xml"/><Override '
+            f'PartName="/xl/workbook.xml" ContentType="{TYPES}.sheet.main+xml"/>{kinds}</Types>',
+        )
+        archive.writestr(
+            "_rels/.rels",
+            f'<Relationships xmlns="{package}/relationships"><Relationship Id="r" '
+            f'Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        )
+        archive.writestr(
+            "xl/workbook.xml",
+            '<workbook xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main" '
+            f'xmlns:r="{OFFICE}"><sheets>{listed}</sheets></workbook>',
+        )
+        archive.writestr(
+            "xl/_rels/workbook.xml.rels",
+            f'<Relationships xmlns="{package}/relationships">{links}</Relationships>',
+        )
+        for i, frame in zip(numbers, sheets.values(), strict=True):
+            archive.writestr(f"xl/worksheets/s{i}.xml", sheet(frame))
+
+
+__all__ = [
+    "FAST",
+    "N",
+    "names_of",
+    "pl",
+    "read_metadata",
+    "run",
+    "says",
+    "table",
+    "write_sheets",
+]

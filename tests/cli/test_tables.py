@@ -52,7 +52,7 @@ REFUSED = {
     "ragged.csv": "row 3 has 4 fields, but the first row has 3",
     "binary.csv": "binary data",
     "broken.parquet": "cannot be read as a table",
-    "sheet.xlsx": "cannot be read as a spreadsheet",
+    "sheet.xlsx": "cannot be read as a table",
 }
 
 

@@ -8,12 +8,16 @@ character encoding and the presence of a header are detected, and reported if th
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import os
 import re
 import sys
-from collections.abc import Collection
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -26,8 +30,17 @@ from .errors import UserError
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
-EXCEL = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
-FOREIGN = {".json": "JSON", ".sav": "SPSS", ".dta": "Stata", ".sas7bdat": "SAS", ".rds": "R"}
+EXCEL = (".xlsx", ".xlsm")
+FOREIGN = {
+    ".json": "JSON",
+    ".sav": "SPSS",
+    ".dta": "Stata",
+    ".sas7bdat": "SAS",
+    ".rds": "R",
+    ".ods": "OpenDocument",
+    ".xls": "old Excel versions",
+    ".xlsb": "binary Excel",
+}
 MISSING = (
     "",
     "NA",
@@ -45,7 +58,12 @@ MISSING = (
     "#N/A",
 )
 NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
-SAMPLE_LINES, SAMPLE_BYTES = 50, 200_000  # of a text file, from which its format is detected
+SAMPLE_LINES = 50  # of a text file, from which its format is detected
+MOST_BYTES = 2**32  # of a file that is unpacked; a table of 100 million numbers takes about 1 GB
+MOST_CELLS = 100_000_000  # of a sheet, each of which takes about 30 bytes while it is read
+REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]*)(\d+)["']""")  # of a row or cell in a workbook
+ROW, CELL = re.compile(rb"<(?:\w+:)?row[\s/>]"), re.compile(rb"<(?:\w+:)?c[\s/>]")
+LARGEST_WHOLE = 2.0**63  # floats from here on do not fit into integers
 STDIN = "-"
 
 
@@ -81,14 +99,12 @@ def read_table(
     if ending in FOREIGN:
         raise UserError(
             f"{path} is a file of {FOREIGN[ending]}, which fitonce cannot read: save the table as "
-            "CSV, Excel or Parquet."
+            "CSV, Excel (.xlsx) or Parquet."
         )
     content = _bytes(path)
     if content[:2] == b"\x1f\x8b":
-        content = _unzipped(content, path)
-    if not content.strip():
-        raise UserError(f"{path} is empty.")
-    try:
+        content = unzipped(content, path)
+    with damage_told(path):
         if ending in PARQUET or content[:4] == b"PAR1":
             table = Table(pl.read_parquet(io.BytesIO(content)), path)
         elif ending in ARROW or content[:6] == b"ARROW1":
@@ -98,12 +114,40 @@ def read_table(
             table = _spreadsheet(content, path, sheet)
         else:
             table = _text(content, path, separator, header, expected)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as a table: {why}.") from error
     if 0 in table.frame.shape:
         raise UserError(f"{path} has a header but no rows.")
     return table
+
+
+@contextmanager
+def damage_told(path: str) -> Iterator[None]:
+    """Whatever a parser raises for a damaged file becomes one sentence.
+
+    A panic in Rust is no Exception, and it writes to the standard error stream by itself.
+    """
+    try:
+        with _without_stderr():
+            yield
+    except UserError:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        why = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        raise UserError(f"{path} cannot be read as a table: {why}.") from error
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """The standard error stream of the process leads nowhere inside."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _bytes(path: str) -> bytes:
@@ -124,11 +168,17 @@ def _bytes(path: str) -> bytes:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _unzipped(content: bytes, path: str) -> bytes:
+def unzipped(content: bytes, path: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a gzip file, which must not have more than `most` bytes."""
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError) as error:
+        result = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}.") from error
+    if len(result) > most:
+        raise UserError(
+            f"{path} has more than {most:,} bytes when it is unpacked: give fewer rows or columns."
+        )
+    return result
 
 
 # ---- text ----------------------------------------------------------------------------------------
@@ -142,9 +192,12 @@ def _text(
     expected: Collection[str | None],
 ) -> Table:
     content, notes = _utf8(content, path)
-    text = content[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
+    if not content.strip():
+        raise UserError(f"{path} is empty.")
+    text = b"\n".join(content.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]).decode()
+    csv.field_size_limit(2**31 - 1)  # a line of another separator is one long field
     mark = separator or _separator(text)
-    rows = csv.reader(io.StringIO(text), delimiter=mark)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
     lines = [line for line in islice(rows, SAMPLE_LINES) if line]
     usual = separator is not None or mark == "," or Path(path).suffix.lower() in (".tsv", ".tab")
     if not usual and len(lines[0]) > 1:
@@ -168,20 +221,27 @@ def _text(
 
 
 def _utf8(content: bytes, path: str) -> tuple[bytes, list[str]]:
-    """The text in UTF-8 without byte-order mark, and notes on its encoding."""
+    """The text in UTF-8 without byte-order mark, lines ended by a line feed; and notes on its
+    encoding.
+    """
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16").encode("utf-8"), ["the file is UTF-16"]
-    if b"\x00" in content[:10_000]:
+        try:
+            text, notes = content.decode("utf-16").encode("utf-8"), ["the file is UTF-16"]
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is damaged UTF-16 text: {error.reason}.") from error
+    elif b"\x00" in content[:10_000]:
         raise UserError(
             f"{path} is not a text table: it contains binary data. fitonce reads CSV, TSV, Excel, "
             "Parquet and Arrow files."
         )
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError:
-        latin = content.decode("latin-1").encode("utf-8")
-        return latin, ["the file is not UTF-8: it was read as Latin-1"]
-    return content.removeprefix(b"\xef\xbb\xbf"), []
+    else:
+        try:
+            content.decode("utf-8")
+            text, notes = content.removeprefix(b"\xef\xbb\xbf"), []
+        except UnicodeDecodeError:
+            text = content.decode("latin-1").encode("utf-8")
+            notes = ["the file is not UTF-8: it was read as Latin-1"]
+    return text if b"\n" in text else text.replace(b"\r", b"\n"), notes
 
 
 def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
@@ -193,11 +253,8 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
             f"{path} is a spreadsheet, and reading it needs fastexcel: pip install 'fitonce[cli]', "
             "or save the table as CSV."
         ) from None
-    try:
-        book = fastexcel.read_excel(content)
-    except Exception as error:  # whatever the parser raises for a broken file
-        why = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no reason"
-        raise UserError(f"{path} cannot be read as a spreadsheet: {why}.") from error
+    check_size(content)
+    book = fastexcel.read_excel(content)
     names = list(book.sheet_names)
     if sheet is not None and sheet not in names:
         raise UserError(f"{path} has no sheet {sheet!r} (--sheet). It has {_first(names, 12)}.")
@@ -214,6 +271,40 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
 
 
+def check_size(content: bytes, most_bytes: int = MOST_BYTES, most: int = MOST_CELLS) -> None:
+    """Refuse a workbook of more bytes or cells than can be read, from the references of its cells.
+
+    The parser makes room for every cell between the first and the last, and a process that asks for
+    more memory than there is ends at once.
+    """
+    with zipfile.ZipFile(io.BytesIO(content)) as book:
+        if sum(part.file_size for part in book.infolist()) > most_bytes:
+            raise ValueError(f"it has more than {most_bytes:,} bytes when it is unpacked")
+        for part in book.namelist():  # any of them may be a sheet
+            rows, columns = _extent(book.read(part))
+            if rows * columns > most:
+                raise ValueError(
+                    f"its cells lie in {rows:,} rows and {columns:,} columns, too many to read: "
+                    "delete the cells far away from the table"
+                )
+
+
+def _extent(sheet: bytes) -> tuple[int, int]:
+    """The last row and the last column of a sheet in XML; without references, cells are counted."""
+    lines = ROW.split(sheet)
+    letters, rows = set(), len(lines) - 1
+    for found in REFERENCE.finditer(sheet):
+        letters.add(found[1])
+        rows = max(rows, int(found[2]))
+    widest = max(len(CELL.findall(row)) for row in lines)
+    return rows, max([widest, *map(_column_number, letters)])
+
+
+def _column_number(letters: bytes) -> int:
+    """A column of a spreadsheet as a number: 1 for A, 16384 for XFD, 0 without letters."""
+    return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
+
+
 def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
     """The cells of a sheet below its header, without empty columns that have no name.
 
@@ -227,11 +318,15 @@ def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
 
 def _plainest(column: pl.Series) -> pl.Series:
     """Convert whole floats to integers and midnight timestamps to dates, if all values allow it."""
-    if column.dtype.is_float() and (column.is_finite() & (column.floor() == column)).all():
+    if column.dtype.is_float() and _fit_integers(column):
         return column.cast(pl.Int64)
     if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
         return column.cast(pl.Date)
     return column
+
+
+def _fit_integers(column: pl.Series) -> bool:
+    return bool(((column.floor() == column) & (column.abs() < LARGEST_WHOLE)).all())
 
 
 def _separator(text: str) -> str:
@@ -239,7 +334,7 @@ def _separator(text: str) -> str:
 
     A comma if none does.
     """
-    sample = text[:SAMPLE_BYTES].splitlines()[:SAMPLE_LINES]
+    sample = text.splitlines()[:SAMPLE_LINES]
 
     def width(mark: str) -> int:
         widths = {len(line) for line in csv.reader(sample, delimiter=mark) if line}
@@ -281,12 +376,12 @@ def _first(names: list[str], most: int) -> str:
 
 def _named(names: list[str], notes: list[str]) -> list[str]:
     """Column names without gaps and duplicates."""
-    result: list[str] = []
+    result: dict[str, None] = {}
     for number, name in enumerate(names, start=1):
         unique = f"column_{number}" if re.fullmatch(r"(_duplicated_\d+)?", name) else name
         while unique in result:
             unique = f"{unique}_{number}"
-        result.append(unique)
+        result[unique] = None
     changed = [
         repr(new)
         for old, new in zip(names, result, strict=True)
@@ -294,7 +389,7 @@ def _named(names: list[str], notes: list[str]) -> list[str]:
     ]
     if changed:
         notes.append(f"empty or repeated column names were changed: {_first(changed, 5)}")
-    return result
+    return list(result)
 
 
 def column_names(path: str) -> list[str]:
