@@ -425,8 +425,9 @@ def test_an_assessment_can_be_read():
     assert len(lines) < 14 and max(map(len, lines)) <= 100
     row = next(line for line in lines if line.startswith("accuracy"))
     assert re.split(r"  +", row) == ["accuracy", str(answer.score), str(answer.baseline)]
-    assert "baseline (majority class)" in lines[2] and "5 stratified folds" in lines[0]
-    assert f"p = {answer.permutation.pvalue:g} (permutation test, 19 permutations" in str(answer)
+    assert "baseline (majority class)" in lines[1] and "5 stratified folds" in lines[0]
+    assert f"Better than chance? accuracy: p = {answer.permutation.pvalue:g}" in str(answer)
+    assert "19 permutations" in str(answer)
     assert answer.score.method in str(answer)
     assert len(repr(answer)) < 120 and str(answer.score) in repr(answer)
     page = answer._repr_html_()

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import fitonce
 import fitonce._public
-from fitonce.assessment.words import spread
+from fitonce.assessment.render import spread
 from fitonce.cli.app import UNTESTED, app
 from fitonce.cli.options import Check, Request, unfolded
 from fitonce.cli.screen import Bars

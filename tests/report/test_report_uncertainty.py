@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce.assessment import beside
-from fitonce.assessment.words import score_text
+from fitonce.assessment.render import score_text
 from fitonce.plotting.style import rounded
 from fitonce.report.subject import Subject
 from fitonce.report.tables import class_sets, dependence

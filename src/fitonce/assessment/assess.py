@@ -21,8 +21,8 @@ from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
 from .folds import Round, baselines_of, rounds_of
 from .ranking import auc_of
+from .render import joined
 from .result import Assessment
-from .words import listed
 
 SPLITTERS = {
     StratifiedKFold: "{} stratified folds",
@@ -303,7 +303,7 @@ def _about_rows(data: AssessedRows, round_: Round) -> list[Doubt]:
     splits = round_.splits if data.classes is not None else []
     lost = [row for train, test in splits for row in test[~np.isin(data.y[test], data.y[train])]]
     if lost:
-        labels = listed(np.unique(data.y[lost]).tolist(), 3)
+        labels = joined(np.unique(data.y[lost]).tolist(), 3)
         doubts.append(
             f"rows of a class ({labels}) that is missing from their training rows: {len(lost)} of "
             f"{len(data.y)}. They count as wrong, with probability 0, which has a large effect on "

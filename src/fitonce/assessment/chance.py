@@ -39,7 +39,7 @@ from ..inference.validity import ignores_y
 from ..kernels import PARAMETERS, KernelSum, families
 from .data import AssessedRows
 from .folds import chooses
-from .words import SCORES
+from .render import SCORES
 
 PERMUTATIONS = 999  # default: p is a multiple of 1/1000
 MOST_ROWS = 1000  # for two classes, see `most_rows`

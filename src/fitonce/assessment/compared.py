@@ -1,16 +1,15 @@
-"""The result of a comparison of models, `ModelComparison`: as text, as HTML, as plain objects."""
+"""The result of a comparison of models, `ModelComparison`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
 
+from . import render
 from .result import Estimate, plain
-from .words import joined, p_value, score_name
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Difference:
         return Difference(self.second, self.first, *ends, self.pvalue, self.pvalue_permutation)
 
     def __str__(self) -> str:
-        return f"{self.first} - {self.second}: {self.estimate}, p = {p_value(self.pvalue)}"
+        return f"{self.first} - {self.second}: {self.estimate}, p = {render.p_value(self.pvalue)}"
 
     @property
     def estimate(self) -> str:
@@ -118,84 +117,11 @@ class ModelComparison:
         return dict(plain(vars(self)))
 
     def __str__(self) -> str:
-        parts = [self._heading, "", *_aligned(self._score_table), ""]
-        return "\n".join([*parts, *_aligned(self._difference_table), "", *self.notes])
+        return render.as_text(render.comparison(self))
 
     def __repr__(self) -> str:
-        return f"<ModelComparison: {score_name(self.score_name)}; {joined(self._said)}>"
+        said = render.joined([str(one) for one in self.differences])
+        return f"<ModelComparison: {render.score_name(self.score_name)}; {said}>"
 
     def _repr_html_(self) -> str:
-        notes = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
-        tables = _html_table(self._score_table) + _html_table(self._difference_table)
-        return f"<div><div><strong>{escape(self._heading)}</strong></div>{tables}{notes}</div>"
-
-    @property
-    def _said(self) -> list[str]:
-        return [str(one) for one in self.differences]
-
-    @property
-    def _heading(self) -> str:
-        return (
-            f"{len(self.scores)} models on the same held-out rows of {self.n_samples:,}: " + self.cv
-        )
-
-    @property
-    def _score_table(self) -> list[tuple[str, ...]]:
-        rows = [(name, str(score)) for name, score in self.scores.items()]
-        return [("model", score_name(self.score_name)), *rows]
-
-    @property
-    def _difference_table(self) -> list[tuple[str, ...]]:
-        tested = bool(self.units)
-        head = ("difference", score_name(self.score_name), "p (corrected t)", "p (sign flips)")
-        rows = [
-            (
-                f"{one.first} - {one.second}",
-                one.estimate,
-                p_value(one.pvalue),
-                p_value(one.pvalue_permutation) if tested else "",
-            )
-            for one in self.differences
-        ]
-        return [row if tested else row[:3] for row in (head, *rows)]
-
-    @property
-    def notes(self) -> list[str]:
-        """Explanations of the intervals and p-values, one sentence each."""
-        notes = [f"[low, high]: {100 * self.level:g} % interval, {self._method}"]
-        if self.units:
-            notes.append(
-                f"p (sign flips): up to {self.n_permutations:,} flips of {self.units}, for the "
-                "models fitted here; variation of the training rows is not included"
-            )
-        if len(self.differences) > 1:
-            notes.append(
-                f"{len(self.differences)} differences: p-values and intervals are not corrected "
-                "for multiple comparisons"
-            )
-        if self.refitted:
-            notes.append(f"refitted on every training set: {joined(self.refitted)}")
-        return notes
-
-    @property
-    def _method(self) -> str:
-        return f"corrected resampled t over {self.n_splits} splits"
-
-
-def _aligned(table: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
-    ]
-
-
-def _html_table(table: list[tuple[str, ...]]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in table[0])
-    body = "".join(
-        f'<tr><th style="text-align: left">{escape(row[0])}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in table[1:]
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return render.as_html(render.comparison(self))

@@ -38,8 +38,8 @@ from .compared import Difference, ModelComparison
 from .data import AssessedRows, on_host, splitters
 from .folds import Splits
 from .intervals import corrected_t, paired_t
+from .render import joined
 from .result import Estimate
-from .words import joined
 
 REPEATS = 10
 BLOCK_ELEMENTS = 4_000_000  # signs in memory

@@ -10,9 +10,8 @@ import numpy as np
 
 from ..crossval import Route
 from ..inference import PermutationTest
+from . import render
 from .intervals import paired_t
-from .shown import as_html, as_text
-from .words import SCORES, p_value
 
 
 @dataclass(frozen=True)
@@ -187,15 +186,15 @@ class Assessment:
     confounds: str = ""
 
     def __str__(self) -> str:
-        return as_text(self)
+        return render.as_text(render.assessment(self))
 
     def __repr__(self) -> str:
-        said = f"Assessment: {SCORES[self.score_name]} {self.score}, baseline {self.baseline}"
-        p = "" if self.permutation is None else f", p = {p_value(float(self.permutation.pvalue))}"
-        return f"<{said}{p}>"
+        p = "" if self.permutation is None else f", p = {render.p_value(self.permutation.pvalue)}"
+        said = f"{render.SCORES[self.score_name]} {self.score}, baseline {self.baseline}"
+        return f"<Assessment: {said}{p}>"
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return render.as_html(render.assessment(self))
 
     @property
     def accuracy(self) -> Estimate:

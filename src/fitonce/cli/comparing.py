@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.text import Text
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from ..assessment import ModelComparison, compare
 from ..assessment.assess import warned
+from ..assessment.render import Block, comparison
 from ..assessment.result import plain
-from ..assessment.words import p_value, score_name
 from ..core.atomic import write_atomically
 from ..core.doubt import caught_warnings
 from ..crossval import RefitWarning
@@ -70,7 +69,9 @@ def compare_table(
         )
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
-    screen.show("", scores(screen, result), "", differences(screen, result), "")
+    for block in with_drawings(result):
+        screen.show("", screen.block(block))
+    screen.show("")
     if warnings:
         screen.show(answers.warned(warnings))
     files = {} if picture is None else {"picture": draw(result, picture)}
@@ -100,30 +101,16 @@ def model_of(name: str, parts: TableDesign, seed: int) -> Any:
     return pipeline(parts, Settings(kernel=name), seed)[0]
 
 
-def scores(screen: Screen, result: ModelComparison) -> RenderableType:
-    """The score of every model."""
-    rows = [(name, str(score)) for name, score in result.scores.items()]
-    table = screen.table("model", score_name(result.score_name), rows=rows)
-    return answers.titled(f"Held-out scores: nested cross-validation, {result.cv}", table)
-
-
-def differences(screen: Screen, result: ModelComparison) -> RenderableType:
-    """Every difference with its interval, all drawn on the same scale around zero."""
+def with_drawings(result: ModelComparison) -> list[Block]:
+    """The comparison, every difference drawn on the same scale around zero."""
     reach = max(max(abs(one.low), abs(one.high)) for one in result.differences) or 1.0
-    table = screen.table(
-        "first - second", "difference", "worse : better", "p (corrected t)", "p (sign flips)"
-    )
-    for one in result.differences:
-        clear = "bold" if one.low > 0 or one.high < 0 else ""
-        table.add_row(
-            Text(f"{one.first} - {one.second}"),
-            Text(one.estimate, style=clear),
-            Text(drawn(one.low, one.value, one.high, reach)),
-            p_value(one.pvalue),
-            p_value(one.pvalue_permutation),
-        )
-    notes = [Text(note, style="dim") for note in result.notes]
-    return answers.titled("Differences on the same splits", Group(table, *notes))
+    scores, block = comparison(result)
+    pictures = [drawn(one.low, one.value, one.high, reach) for one in result.differences]
+    rows = [
+        (*row[:2], picture, *row[2:]) for row, picture in zip(block.rows, pictures, strict=True)
+    ]
+    head = (*block.head[:2], "worse : better", *block.head[2:])
+    return [scores, replace(block, head=head, rows=rows)]
 
 
 def drawn(low: float, value: float, high: float, reach: float) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -28,6 +29,7 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from ..assessment.render import Block
 from ..core.progress import listening
 
 PIPED_WIDTH = 110
@@ -88,6 +90,18 @@ class Screen:
             table.add_row(*row)
         return table
 
+    def block(self, block: Block) -> RenderableType:
+        """A part of an answer: its title, its table with numbers to the right, its notes."""
+        numbers = [all(map(_is_number, column)) for column in zip(*block.rows, strict=True)]
+        columns = [
+            Column(escape(name), justify="right" if right else "left")
+            for name, right in zip(block.head, numbers, strict=False)
+        ]
+        rows = ([escape(cell) for cell in row] for row in block.rows)
+        parts = [Text(block.title, style="bold")] if block.title else []
+        table = [self.table(*columns, rows=rows)] if block.rows else []
+        return Group(*parts, *table, *(Text(note, style="dim") for note in block.notes))
+
     @contextlib.contextmanager
     def bars(self) -> Iterator[Bars]:
         """Progress bars while the library works, on a terminal."""
@@ -107,6 +121,10 @@ class Screen:
         bars = Bars(progress)
         with progress, listening(bars):
             yield bars
+
+
+def _is_number(cell: str) -> bool:
+    return cell.replace(",", "").replace(".", "").replace("–", "0").isdigit()
 
 
 class Bars:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..assessment import Contest, choice_of, compare_assessments, significance
+from ..assessment import Contest, choice_of, compare_assessments, render, significance
 from ..assessment.assess import warned
+from ..assessment.render import MODELS, joined, kernel_text
 from ..assessment.result import plain, summary_of
-from ..assessment.words import MODELS, kernel_text, listed
 from ..core.doubt import caught_warnings
 from ..estimators.confounding import DONE
 from ..estimators.fitted import is_committee
@@ -188,7 +188,7 @@ def permute_table(
             **vars(permuting),
         )
     warnings = [message for message, _ in warned(caught)] + parts.hints
-    screen.show("", answers.null(test), answers.significance(test, said))
+    screen.show("", answers.null(test), screen.block(render.significance(test, said)))
     if warnings:
         screen.show("", answers.warned(warnings))
     found = {"statistic": said, "warnings": warnings, "permutation": summary_of(test, rows=True)}
@@ -209,7 +209,7 @@ def announce(
         labels, counts = np.unique(parts.y, return_counts=True)
         sizes = [f"{labels[i]} {counts[i]:,}" for i in np.argsort(-counts, kind="stable")]
         few = f"{len(labels)} classes: " if len(labels) > MOST_CLASSES else ""
-        target = f"{few}{listed(sizes, MOST_CLASSES)}"
+        target = f"{few}{joined(sizes, MOST_CLASSES)}"
     else:
         target = f"{parts.y.min():.4g} to {parts.y.max():.4g}"
     name = "standard input" if table.name == STDIN else table.name

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..assessment import KernelShares, ModelComparison
-from ..assessment.words import p_value, score_name
+from ..assessment.render import p_value, score_name
 from ..core.arrays import to_numpy
 from ..estimators.fitted import is_binary, is_regressor, model_of, model_or_committee, n_axes
 from .style import COLORS, QUIET, STRONG, Display, legend, literal, names_of, plain

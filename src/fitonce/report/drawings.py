@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..assessment.data import n_columns
-from ..assessment.words import score_name, shortened
+from ..assessment.render import score_name, shortened
 from ..core.arrays import to_numpy
 from ..plotting import (
     BarDisplay,

@@ -18,7 +18,7 @@ import numpy
 import scipy
 import sklearn
 
-from ..assessment import Contest, shown, words
+from ..assessment import Contest, render
 from ..core.atomic import check_place, write_atomically
 from ..core.version import __version__
 from ..estimators.confounding import confounded_words
@@ -31,7 +31,7 @@ from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_
 from .tables import (
     TABLE_ROWS,
     class_sets,
-    confusion,
+    confusions,
     dependence,
     first_table,
     rows_table,
@@ -41,26 +41,26 @@ from .tables import (
 SIZE = "\ufdd0size\ufdd0"
 FILTERS = (
     rounded,
-    words.count,
-    words.model_name,
-    words.p_value,
-    words.percent,
-    words.score_name,
-    words.setting,
-    words.shortened,
+    render.count,
+    render.model_name,
+    render.p_value,
+    render.percent,
+    render.score_name,
+    render.setting,
+    render.shortened,
 )
 FUNCTIONS = (
     calibrated,
     criterion_of,
     chosen_values,
     own_splits,
-    shown.baseline_name,
-    shown.score_rows,
-    words.interval_text,
-    words.joined,
-    words.relabellings,
-    words.score_text,
-    words.shortened,
+    render.baseline_name,
+    render.scores,
+    render.interval_text,
+    render.joined,
+    render.relabellings,
+    render.score_text,
+    render.shortened,
 )
 FEW = 5  # a class with fewer rows gives unreliable results
 FEW_ROWS = 50  # in the table, if the page must be small
@@ -248,10 +248,11 @@ def _context(
     subject: Subject, title: str | None, include_data: bool, verification: Any
 ) -> dict[str, Any]:
     """The template variables, except for the table of rows and the explorer."""
+    counts = confusions(subject)
     script = _resource("rows.js") + _resource("explorer.js")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return {
-        "title": words.shortened(title or _default_title(subject), 200),
+        "title": render.shortened(title or _default_title(subject), 200),
         "today": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "version": __version__,
         "css": _resource("page.css"),
@@ -265,7 +266,8 @@ def _context(
         "include_data": include_data,
         "own_score": own_score(subject),
         "doubts": _doubts(subject),
-        "confusion": confusion(subject),
+        "confusions": counts,
+        "confusion": render.confusion(counts, subject.class_names),
         "class_sets": class_sets(subject),
         "dependence": dependence(subject) if include_data else [],
         "performance_figures": performance_figures(subject, include_data),
@@ -282,7 +284,7 @@ def _default_title(subject: Subject) -> str:
     named = subject.origin.data or subject.origin.target
     if named:
         return named if subject.origin.data else f"Predicting {named}"
-    name = words.model_name(subject.model)
+    name = render.model_name(subject.model)
     return f"{name[0].upper()}{name[1:]} on {subject.n_samples:,} rows"
 
 
@@ -290,7 +292,7 @@ def _doubts(subject: Subject) -> list[str]:
     """Warnings that a reader needs before interpreting the results."""
     found = [] if subject.assessment is None else list(subject.assessment.warnings)
     sizes = zip(subject.class_names, subject.sizes, strict=True)
-    few = words.joined([name for name, size in sizes if size < FEW])
+    few = render.joined([name for name, size in sizes if size < FEW])
     if few:
         found.append(f"Fewer than five rows of {few}: results for so few rows are unreliable.")
     if subject.n_samples < 20:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..assessment import Assessment
 from ..assessment.data import n_columns
-from ..assessment.words import shortened
+from ..assessment.render import shortened
 from ..core.arrays import to_numpy
 from ..crossval.stand_in import n_rows
 from ..estimators.confounding import new_confounds

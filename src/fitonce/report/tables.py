@@ -11,8 +11,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
 from ..assessment.contest import SAME_FOLDS, Contest
-from ..assessment.shown import baseline_name
-from ..assessment.words import interval_text, score_text, shortened
+from ..assessment.render import baseline_name, interval_text, score_text, shortened
 from ..core.arrays import to_numpy
 from ..plotting.rows import margins
 from ..plotting.style import rounded
@@ -20,8 +19,6 @@ from ..uncertainty.order import upper
 from .subject import Subject, finite_rows
 
 SET_SHARE = 0.9  # share of held-out rows whose set contains the right class
-MATRIX_UP_TO = 12  # classes; above this, the most frequent confusions are listed
-LISTED_CONFUSIONS = 15
 TABLE_ROWS = 500
 DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are examined
 DEPENDENCE_ROWS = 5
@@ -79,34 +76,10 @@ def _set_name(size: int) -> str:
     return {0: "no class (unlike all of them)", 1: "one class"}.get(size, f"{size} classes")
 
 
-def confusion(subject: Subject) -> dict[str, Any] | None:
-    """Observed against predicted classes, as a matrix or, for many classes, as a list of the most
-    frequent confusions.
-    """
+def confusions(subject: Subject) -> np.ndarray | None:
+    """Number of rows by observed and by predicted class; None for regression."""
     if not subject.classification:
         return None
-    counts, names = _counts(subject), subject.class_names
-    if len(names) > MATRIX_UP_TO:
-        off = counts - np.diag(np.diag(counts))
-        kinds = np.count_nonzero(off)
-        order = np.argsort(-off, axis=None)[: min(LISTED_CONFUSIONS, kinds)]
-        pairs = [
-            {"observed": names[i], "predicted": names[j], "count": f"{off[i, j]:g}"}
-            for i, j in zip(*np.unravel_index(order, off.shape), strict=True)
-        ]
-        return {"matrix": [], "pairs": pairs, "kinds": kinds}
-    shades = 0.55 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
-    matrix = [
-        [
-            {"text": f"{count:g}", "shade": f"{shade:.3f}"}
-            for count, shade in zip(*both, strict=True)
-        ]
-        for both in zip(counts, shades, strict=True)
-    ]
-    return {"matrix": matrix}
-
-
-def _counts(subject: Subject) -> np.ndarray:
     if subject.assessment is not None and subject.assessment.confusion is not None:
         return np.asarray(subject.assessment.confusion, dtype=float)
     rows, classes = subject.predicted_rows, subject.classes
