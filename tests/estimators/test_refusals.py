@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
@@ -19,6 +20,7 @@ from fitonce import (
     cross_val_score,
     cross_validate,
 )
+from fitonce.estimators.parameters import PARAMETERS
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
@@ -632,3 +634,51 @@ def test_duplicated_rows_one_feature_and_few_rows(estimator):
     for kernel in ("linear", "rbf"):
         assert estimator(kernel=kernel, alpha=0.1).fit(X[:, :1], y).verify().passed
         assert np.isfinite(output(estimator(kernel=kernel).fit(X[:4], [0, 1, 0, 1]), X)).all()
+
+
+@pytest.mark.parametrize("name", sorted(PARAMETERS))
+def test_every_parameter_has_a_row_in_the_table(name):
+    assert any(name in estimator().get_params() for estimator in ESTIMATORS)
+
+
+@every_estimator
+def test_a_fit_leaves_nothing_of_an_earlier_one(estimator):
+    """Landmarks, a bias, names, refinement and an isotonic calibration, and then none of them."""
+    y = targets(estimator)
+    model = estimator(landmarks=8, random_state=0, refine=True)
+    if estimator is not KernelRidge:
+        model.set_params(calibration="isotonic")
+    if estimator is KernelFisherDiscriminant:
+        model.set_params(readout="softmax")
+    model.fit(pd.DataFrame(X, columns=list("abc")), y)
+    model.set_params(**estimator(kernel="linear", alpha=1.0).get_params()).fit(X, y)
+    fresh = estimator(kernel="linear", alpha=1.0).fit(X, y)
+    assert set(vars(model)) == set(vars(fresh))
+    np.testing.assert_array_equal(output(model, X), output(fresh, X))
+    assert model.verify().passed
+
+
+@every_estimator
+def test_a_model_at_another_alpha_shares_no_rows(estimator):
+    model = estimator(alpha=1.0, gamma=0.3).fit(X, targets(estimator))
+    before, other = output(model, X), model.at(0.1)
+    other.X_fit_[:] = 0.0
+    np.testing.assert_array_equal(output(model, X), before)
+    other, before = model.at(0.1), output(model.at(0.1), X)
+    model.X_fit_[:] = 0.0
+    np.testing.assert_array_equal(output(other, X), before)
+
+
+@pytest.mark.parametrize(
+    ("name", "match"), [("C", "pass alpha, as 1/C"), ("scoring", "pass criterion")]
+)
+@every_estimator
+def test_words_of_other_software(estimator, name, match):
+    refused(
+        TypeError, f"{estimator.__name__} has no parameter {name}: {match}", estimator, **{name: 1}
+    )
+    refused(TypeError, "unexpected keyword argument 'alhpa'", estimator, alhpa=1)
+
+
+def test_probability_of_other_software():
+    refused(TypeError, "pass nothing for it: .* predict_proba", LeastSquaresSVC, probability=True)

@@ -21,11 +21,11 @@ from sklearn.base import clone
 from ..core.arrays import namespace, to_numpy
 from ..core.refused import RefusedError
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
+from ..estimators.parameters import dependence
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
-from ..kernels import PARAMETERS, KernelSum, asymmetry, families, largest_entry
+from ..kernels import asymmetry, largest_entry
 from ..tuning.scorers import SCORER
-from ..tuning.specification import is_option
 from .confounds import dependence_on_confounds, taken
 
 
@@ -79,7 +79,7 @@ def choose_route(
             return Route("per-fold", reason)
         return Route("refit", f"{type(estimator).__name__} has no closed form")
     reason = (
-        _dependence_on_rows(estimator)
+        dependence(estimator)
         or _dependence_on_labels(estimator, method)
         or _dependence_on_order(estimator, X)
         or _dependence_on_parameters(estimator, params)
@@ -87,33 +87,6 @@ def choose_route(
         or (None if confounds is None else dependence_on_confounds(estimator))
     )
     return Route("one", "fixed parameters") if reason is None else Route("per-fold", reason)
-
-
-def _dependence_on_rows(estimator: Any) -> str | None:
-    """Why a refit on fewer rows could use other parameters than this estimator on all rows."""
-    if isinstance(getattr(estimator, "class_weight", None), str):
-        return 'class_weight="balanced" depends on the training rows'
-    if getattr(estimator, "calibration", None) in ("sigmoid", "isotonic"):
-        return f"calibration={estimator.calibration!r} places the threshold on each training set"
-    if getattr(estimator, "readout", "lda") == "softmax":
-        return f"readout={estimator.readout!r} is fitted on each training set"
-    if isinstance(estimator.alpha, str) or np.ndim(estimator.alpha) > 0:
-        return "alpha is chosen on each training set"
-    if estimator.cv is not None:
-        return "cv splits each training set"
-    if isinstance(estimator.landmarks, (int, np.integer)):
-        return "landmarks are chosen on each training set"
-    if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
-        return estimator.kernel.dependence
-    kernel = families(estimator.kernel)
-    if isinstance(kernel, tuple):
-        return "the kernel is chosen on each training set"
-    used = PARAMETERS.get(kernel, ()) if isinstance(kernel, str) else ()
-    for name in (*used, "penalty"):
-        value = getattr(estimator, name)
-        if is_option(value, "tune", "scale"):
-            return f"{name}={value!r} depends on the training rows"
-    return None
 
 
 def _dependence_on_labels(estimator: Any, method: str) -> str | None:

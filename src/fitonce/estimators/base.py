@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.criteria import CLASSIFICATION, REGRESSION
 from ..core.holdout import Fitted, Path
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
-from ..landmarks.choice import METHODS
 from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
-from ..tuning.criterion import AUTO
 from ..tuning.edges import warn_at_edges
 from ..tuning.refinement import refine
 from ..tuning.search import Search, Trial
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuned
-from .confounding import MEANINGS, check_no_confounds, new_confounds
+from .confounding import check_no_confounds, new_confounds
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
-from .parameters import (
-    check_alpha,
-    check_bias,
-    check_criterion,
-    check_kernel_parameters,
-    check_landmark_parameters,
-    check_options,
-    is_precomputed,
-    used,
-)
+from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
 from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, kept_of
 from .setup import Labels, Setup, folds_of, setup_of
 from .uncertain import influences
 from .validation import check_new_data, namespace_name
 from .verification import Verification, compare_with_refits
-
-OPTIONAL_ATTRIBUTES = (  # not set by every fit
-    "feature_names_in_",
-    "refinement_",
-    "isotonic_",
-    "temperature_",
-    "floor_",
-    "coef_",
-    "X_fit_",
-    "gamma_",
-    "kernel_",
-    "degree_",
-    "coef0_",
-    "landmarks_",
-    "landmark_indices_",
-    "_before_readout",
-    "confounds_",
-    "confound_coef_",
-    "dual_coef_",
-    "intercept_",
-    "leverage_",
-    "held_out_prediction_",
-)
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
@@ -78,6 +44,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     _kept: FitRecord | None = None
     _used: Mapping[str, Any] = MappingProxyType({})  # parameters as they were in the fit
     _shift: Any = 0.0  # added to held-out outputs by calibration
+    _before_readout: np.ndarray | None = None  # held-out decisions of the LDA rule
+
+    def __new__(cls, *_: Any, **given: Any) -> Self:
+        """Name our words where those of other software are given; Python refuses all others."""
+        for name in OTHER_WORDS.keys() & given.keys():
+            raise TypeError(f"{cls.__name__} has no parameter {name}: pass {OTHER_WORDS[name]}.")
+        made: Self = super().__new__(cls)
+        return made
 
     # ---- defined by the subclasses -------------------------------------------------------------
 
@@ -95,25 +69,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """Set the held-out outputs, and what follows from them."""
         raise NotImplementedError
 
-    def __fitonce_check__(self) -> None:
-        """Refuse invalid parameters."""
-        check_kernel_parameters(self)
-        check_alpha(self.alpha)
-        check_options(
-            self,
-            penalty=("function", "dual", "tune"),
-            pooled=(True, False),
-            refine=(True, False),
-            search=("auto", "full"),
-            confounding=MEANINGS,
-        )
-        check_criterion(self, REGRESSION if self.multi_output else (AUTO, *CLASSIFICATION))
-        if hasattr(self, "fit_intercept"):
-            check_options(self, fit_intercept=(True, False, "penalized", "coefficient"))
-            check_bias(self)
-        if self.landmarks is not None:
-            check_landmark_parameters(self, METHODS)
-
     # ---- fit -----------------------------------------------------------------------------------
 
     def _fit(self, X: Any, y: Any, *given: Any) -> None:
@@ -124,14 +79,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """
         tasks = FitTasks(self, X, y)
         fresh = object.__new__(type(self))
-        fresh.__dict__.update(self._without_optional_attributes())
+        fresh.__dict__ = self._as_given()
         fresh._fit_here(tasks, X, y, *given)
-        self.__dict__ = self._without_optional_attributes() | vars(fresh)
+        self.__dict__ = self._as_given() | vars(fresh)
         tasks.end()
 
-    def _without_optional_attributes(self) -> dict[str, Any]:
-        """All attributes except those that an earlier fit with other settings may have left."""
-        return {name: v for name, v in vars(self).items() if name not in OPTIONAL_ATTRIBUTES}
+    def _as_given(self) -> dict[str, Any]:
+        """All attributes except those of an earlier fit, whose names end with an underscore."""
+        return {name: v for name, v in vars(self).items() if not name.endswith("_")}
 
     def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
         setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
@@ -305,6 +260,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
         other._record(Search([evaluated.trial]), evaluated.trial, perfect, n)
         other._solve_winner(evaluated.trial, evaluated.path)
+        # the rows among them, so that writing into one model does not change the other
+        fitted = {name: value for name, value in vars(other).items() if name.endswith("_")}
+        vars(other).update(deepcopy(fitted))
         return other
 
     def influence(self) -> np.ndarray:
@@ -400,9 +358,8 @@ def held_out_output(model: Any) -> np.ndarray:
 
 def uncalibrated(model: Any) -> np.ndarray:
     """Held-out outputs before calibration moved their threshold, from the LDA rule."""
-    if hasattr(model, "_before_readout"):
-        return np.asarray(model._before_readout)
-    return np.asarray(held_out_output(model) - model._shift)
+    before = model._before_readout
+    return np.asarray(held_out_output(model) - model._shift if before is None else before)
 
 
 def fitted_kernel(model: Any) -> Kernel:

@@ -15,10 +15,10 @@ from array_api_compat import device
 from ..core.arrays import Array, index_like, namespace, take, to_numpy
 from ..core.columns import column_blocks, columns_at_once
 from ..core.target_losses import BY_TARGET
-from ..kernels import KernelSum
 from ..tuning.solution import Solution
 from ..tuning.targets import Told
 from .doubts import warn_if_doubtful
+from .parameters import TUNED_SUM, word
 from .record import FitRecord
 
 MANY = 64  # targets; from this number on, they are processed in blocks
@@ -41,49 +41,8 @@ def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
     if model.alpha_per_target or confounded:
         return not confounded
     named = isinstance(model.criterion, str) and model.criterion in BY_TARGET
-    plain = model.landmarks is None and not model.refine and not _tunes_sum(model)
+    plain = model.landmarks is None and not model.refine and word(model.kernel) != TUNED_SUM
     return bool(named and plain and int(shape[1]) >= MANY)
-
-
-def _tunes_sum(model: Any) -> bool:
-    """Whether the weights of several kernels are tuned, by the gradient of the error of all
-    targets.
-    """
-    return isinstance(model.kernel, KernelSum) and model.kernel.tunes
-
-
-def check_by_target(model: Any) -> None:
-    """Refuse what cannot be combined with an alpha for each target."""
-    if not model.alpha_per_target:
-        return
-    if model.refine:
-        raise ValueError(
-            "alpha_per_target=True chooses among candidates, and refine=True moves "
-            "one alpha for all targets between them: use one of the two. More candidates are "
-            "cheap: alpha=np.logspace(...)."
-        )
-    if _tunes_sum(model):
-        raise ValueError(
-            "alpha_per_target=True needs a KernelSum whose weights and widths are numbers: tuning "
-            "them uses one alpha for all targets. Fit with alpha_per_target=False first, and pass "
-            "kernel=model.kernel_."
-        )
-    if isinstance(model.criterion, str) and model.criterion in (
-        "gcv",
-        "loo_log_density",
-        "marginal_likelihood",
-    ):
-        raise ValueError(
-            f"alpha_per_target=True needs a criterion of held-out values, got criterion="
-            f"{model.criterion!r}, which uses the fit of all rows: use one of "
-            f"{', '.join(map(repr, BY_TARGET))}, a scorer or a function."
-        )
-    if model.landmarks is not None:
-        raise ValueError(
-            "alpha_per_target=True needs landmarks=None: the sums over rows that landmarks are "
-            "fitted from contain all targets at once. Use alpha_per_target=False, or fit the "
-            "targets one by one."
-        )
 
 
 def keeps(asked: Any, numbers: int) -> bool:

@@ -16,7 +16,7 @@ from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
 from .confounding import check_no_confounds
-from .parameters import check_options, used
+from .parameters import used
 from .probability import Calibration, by_output, calibration_parts, fit_calibration
 from .progress import with_callbacks
 from .record import record_of
@@ -72,10 +72,6 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         self._fit(X, y, sample_weight, groups, confounds)
         return self
-
-    def __fitonce_check__(self) -> None:
-        super().__fitonce_check__()
-        check_options(self, calibration=("temperature", "sigmoid", "isotonic", None))
 
     def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The classes and the class indices of the rows; raises errors if y has no valid labels."""

@@ -15,7 +15,7 @@ from ..tuning.solution import Solution
 from .base import fitted_kernel
 from .blockwise import blockwise
 from .classifier import KernelClassifier
-from .parameters import as_numbers, check_options, used
+from .parameters import as_numbers, store_parameters, used
 from .probability import fit_softmax, of_outputs
 from .record import record_of
 from .setup import Labels
@@ -243,31 +243,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.penalty = penalty
-        self.criterion = criterion
-        self.compression = compression
-        self.pooled = pooled
-        self.refine = refine
-        self.search = search
-        self.cv = cv
-        self.priors = priors
-        self.calibration = calibration
-        self.readout = readout
-        self.fit_intercept = fit_intercept
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.landmark_method = landmark_method
-        self.shared_landmarks = shared_landmarks
-        self.confounding = confounding
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         classes, codes = self._classes(y)
@@ -278,35 +254,14 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         equal, free = self.readout == "centroid", self.fit_intercept is True
         return Labels(Indicators(len(classes), priors, equal, free), classes, codes, weights)
 
-    def __fitonce_check__(self) -> None:
-        super().__fitonce_check__()
-        check_options(self, readout=("lda", "centroid", "softmax"))
-        if self.readout == "softmax" and self.priors is not None:
-            raise ValueError(
-                'priors cannot be combined with readout="softmax", which learns the class '
-                'frequencies of the training rows: use readout="lda".'
-            )
-        if self.readout == "centroid" and self.priors is not None:
-            raise ValueError(
-                'priors cannot be combined with readout="centroid", which treats all classes as '
-                'equally frequent: use readout="lda".'
-            )
-        if self.readout == "softmax" and self.fit_intercept is not True:
-            raise ValueError(
-                f'readout="softmax" needs fit_intercept=True, got {self.fit_intercept!r} instead: '
-                "without a free bias, an axis is left out, and class scores no longer determine "
-                "where a "
-                'row lies. Use readout="lda" or "centroid".'
-            )
-
     def _set_held_out(self, held_out: Array) -> None:
         """With a softmax readout, the LDA decisions are replaced by its scores before calibration;
         held-out ones by a regression without the part of the row.
         """
+        self._before_readout = to_numpy(held_out) if self.readout == "softmax" else None
         if self.readout != "softmax":
             return super()._set_held_out(held_out)
         self.held_out_decision_ = held_out
-        self._before_readout = to_numpy(held_out)
         scores = LinearScores.of(to_numpy(self.means_), to_numpy(self.priors_))
         fitted = fit_softmax(scores, *self._labelled_decisions())
         weights, offsets = of_outputs(*fitted.everything)

@@ -1,73 +1,175 @@
-"""Validation of the parameters of an estimator."""
+"""The parameters of the estimators: what each accepts, what it needs of others, and what of it is
+decided by the training rows. `PARAMETERS` and `NEEDS` are the tables.
+"""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from ..core.criteria import LOSSES
-from ..kernels import PARAMETERS, RADIAL, KernelSum, families
-from ..tuning.criterion import is_scorer_name, wants_an_estimator
+from ..core.criteria import CLASSIFICATION, LOSSES, OF_THE_FIT, REGRESSION
+from ..core.target_losses import BY_TARGET
+from ..kernels import PARAMETERS as KERNEL_PARAMETERS
+from ..kernels import RADIAL, KernelSum, families
+from ..landmarks.choice import METHODS
+from ..tuning.criterion import AUTO, is_scorer_name, wants_an_estimator
+from .confounding import MEANINGS
+
+NUMBER, SEVERAL = "number", "several or given"  # see `word`
+TUNED_SUM, EQUAL_SUM = "sum with tuned numbers", "sum with equal shares"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """`accepts`: the possible values, or a function of the estimator that raises an error.
+
+    `decided`: values (see `word`) for which every training set decides anew, as `description` says.
+    """
+
+    accepts: tuple[Any, ...] | Callable[[Any], object] = ()
+    decided: tuple[str, ...] = ()
+    description: str = "{name}={value!r} depends on the training rows"
+
+    def check(self, estimator: Any, name: str) -> None:
+        """Refuse an invalid value."""
+        if callable(self.accepts):
+            self.accepts(estimator)
+            return
+        given = getattr(estimator, name)
+        if self.accepts and word(given) not in self.accepts:
+            listed = ", ".join(map(repr, self.accepts))
+            raise ValueError(f"{name} must be one of {listed}, got {given!r} instead.")
+
+
+class Need(NamedTuple):
+    """A parameter that, with one of these values, cannot be combined with some of another one's.
+
+    All values are those of `word`. `needed` and `why` make the message.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    other: str
+    refused: tuple[Any, ...]
+    needed: str
+    why: str
+
+
+def check_parameters(estimator: Any) -> None:
+    """Refuse invalid parameters and combinations of them."""
+    for name, parameter in PARAMETERS.items():
+        if hasattr(estimator, name):
+            parameter.check(estimator, name)
+    for need in NEEDS:
+        value, other = (getattr(estimator, name, None) for name in (need.name, need.other))
+        if word(value) in need.values and word(other) in need.refused:
+            given = f'"{value}"' if isinstance(value, str) else f"{value!r:.60}"
+            raise ValueError(
+                f"{need.name}={given} needs {need.needed}, got {need.other}={other!r:.100} "
+                f"instead: {need.why}"
+            )
+
+
+def dependence(estimator: Any) -> str | None:
+    """Why a fit of fewer rows could use other parameters than one of all rows; None if not."""
+    if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
+        return estimator.kernel.dependence
+    family = families(estimator.kernel)
+    of_kernel = KERNEL_PARAMETERS.get(family, ()) if isinstance(family, str) else ()
+    for name, parameter in PARAMETERS.items():
+        value = family if name == "kernel" else getattr(estimator, name, None)
+        unused = name in ("gamma", "degree", "coef0") and name not in of_kernel
+        if not unused and word(value) in parameter.decided:
+            return parameter.description.format(name=name, value=value)
+    return None
+
+
+def store_parameters(estimator: Any, given: dict[str, Any]) -> None:
+    """Set the parameters of a constructor, given its local names, as attributes."""
+    vars(estimator).update((name, value) for name, value in given.items() if name != "self")
+
+
+def word(value: Any) -> Any:
+    """A value as the tables name it: words, booleans and None as they are."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, KernelSum):
+        return TUNED_SUM if value.tunes else EQUAL_SUM if word(value.weights) == "equal" else "sum"
+    number = isinstance(value, numbers.Real) or getattr(value, "ndim", None) == 0
+    return NUMBER if number else SEVERAL
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether X is a kernel matrix."""
+    return bool(word(kernel) == "precomputed")
+
+
+def used(model: Any, name: str) -> Any:
+    """A parameter as it was in the fit, even if it has been changed since; before a fit, as it is.
+
+    So a fitted model can predict until another fit has succeeded.
+    """
+    return model._used[name] if name in model._used else getattr(model, name)
+
+
+def as_numbers(name: str, values: Any) -> np.ndarray:
+    """Values as float64, or an error that names the argument."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be numeric, got {values!r} instead.") from error
+
+
+# ---- what single parameters accept ---------------------------------------------------------------
 
 
 def check_alpha(alpha: Any) -> np.ndarray | None:
     """`alpha` as an array of candidates, or None for "tune"."""
+    accepted = '"tune", a positive number or an array of candidates'
     if isinstance(alpha, str):
         if alpha != "tune":
-            raise ValueError(
-                'alpha must be "tune", a positive number or an array of candidates, got '
-                f"{alpha!r} instead."
-            )
+            raise ValueError(f"alpha must be {accepted}, got {alpha!r} instead.")
         return None
     try:
         candidates = np.atleast_1d(np.asarray(alpha, dtype=np.float64))
         if alpha is None:
             raise TypeError
     except (TypeError, ValueError):
-        raise TypeError(
-            f'alpha must be "tune", a positive number or an array of candidates, got {alpha!r} '
-            "instead."
-        ) from None
+        raise TypeError(f"alpha must be {accepted}, got {alpha!r} instead.") from None
     if candidates.ndim != 1 or candidates.size == 0:
         raise ValueError(
             "alpha must be a number or a one-dimensional array of candidates, got an array of "
             f"shape {candidates.shape} instead. "
             "Candidates are tried one by one; they are not one per target."
         )
-    if not np.all(np.isfinite(candidates)) or np.any(candidates <= 0):
-        bad = candidates[~(np.isfinite(candidates) & (candidates > 0))]
+    positive = np.isfinite(candidates) & (candidates > 0)
+    if not positive.all():
         raise ValueError(
-            f"alpha must be positive and finite, got {bad[0]:g} instead: it is added to the "
-            "eigenvalues of the kernel matrix, "
-            "and without it held-out values do not exist if a row determines its own fit. Use a "
-            "small positive number."
+            f"alpha must be positive and finite, got {candidates[~positive][0]:g} instead: it is "
+            "added to the eigenvalues of the kernel matrix, and without it held-out values do not "
+            "exist if a row determines its own fit. Use a small positive number."
         )
     return candidates
 
 
-def check_options(estimator: BaseEstimator, **options: tuple[Any, ...]) -> None:
-    """Check that each named parameter is one of its options."""
-    for name, allowed in options.items():
-        value = getattr(estimator, name)
-        if not any(
-            value is option or (isinstance(option, str) and value == option) for option in allowed
-        ):
-            listed = ", ".join(repr(option) for option in allowed)
-            raise ValueError(f"{name} must be one of {listed}, got {value!r} instead.")
+def _check_alpha(estimator: Any) -> None:
+    check_alpha(estimator.alpha)
 
 
-def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
+def _check_criterion(estimator: Any) -> None:
     criterion = estimator.criterion
+    names = REGRESSION if estimator.multi_output else (AUTO, *CLASSIFICATION)
     ours = isinstance(criterion, str) and criterion in names
     scorer = is_scorer_name(criterion) and criterion not in LOSSES
     if not (ours or callable(criterion) or scorer):
-        listed = ", ".join(map(repr, names))
         raise ValueError(
-            f"criterion must be one of {listed}, a scikit-learn scorer by name or as an object, or "
-            f"a callable(y, held_out) -> score (higher is better), got {criterion!r} instead."
+            f"criterion must be one of {', '.join(map(repr, names))}, a scikit-learn scorer by "
+            "name or as an object, or a callable(y, held_out) -> score (higher is better), got "
+            f"{criterion!r} instead."
         )
     if callable(criterion) and wants_an_estimator(criterion):
         raise TypeError(
@@ -75,55 +177,42 @@ def check_criterion(estimator: Any, names: tuple[str, ...]) -> None:
             "and rows as well: there is no refitted estimator to pass to it. Make a scorer of its "
             "metric with sklearn.metrics.make_scorer, or use it as scoring= of cross_val_score."
         )
-    compression = getattr(estimator, "compression", 1.0)
-    if not _is_number(compression) or not np.isfinite(compression) or compression <= 0:
-        raise ValueError(f"compression must be a positive number, got {compression!r} instead.")
 
 
-def check_kernel_parameters(estimator: Any) -> None:
+def _check_compression(estimator: Any) -> None:
+    given = estimator.compression
+    if not _is_finite_number(given) or given <= 0:
+        raise ValueError(f"compression must be a positive number, got {given!r} instead.")
+
+
+def _check_class_weight(estimator: Any) -> None:
+    given = estimator.class_weight
+    if not (given is None or isinstance(given, Mapping) or word(given) == "balanced"):
+        raise ValueError(f'class_weight must be a dict, "balanced" or None, got {given!r} instead.')
+
+
+def _check_kernel(estimator: Any) -> None:
+    """The kernel, and the parameters that it has."""
     if isinstance(estimator.kernel, KernelSum):
-        _check_sum(estimator, estimator.kernel)
-        return
+        return  # it is checked when the columns are known
     for kernel in _checked_families(estimator.kernel):
-        used = PARAMETERS[kernel] if isinstance(kernel, str) else ()
-        if "gamma" in used:
+        names = KERNEL_PARAMETERS[kernel] if isinstance(kernel, str) else ()
+        if "gamma" in names:
             _check_gamma(estimator.gamma, kernel)
         for name in ("degree", "coef0"):
             value = getattr(estimator, name)
-            tuned = isinstance(value, str) and value == "tune" and kernel in ("poly", "polynomial")
-            if name in used and not tuned and not (_is_number(value) and np.isfinite(value)):
+            tuned = word(value) == "tune" and kernel in ("poly", "polynomial")
+            if name in names and not tuned and not _is_finite_number(value):
                 raise ValueError(
                     f'{name} must be a finite number, or "tune" for the polynomial kernel, got '
                     f"{value!r} instead."
                 )
-    if estimator.kernel_params is not None and not isinstance(estimator.kernel_params, dict):
-        raise TypeError(
-            f"kernel_params must be a dict or None, got {estimator.kernel_params!r} instead."
-        )
 
 
-def _check_sum(estimator: Any, kernel: KernelSum) -> None:
-    """What a sum of kernels needs from the other parameters of the estimator; its own parameters
-    are checked when the columns are known.
-    """
-    if estimator.landmarks is not None and (kernel.tunes or _is_word(kernel.weights, "equal")):
-        raise ValueError(
-            'tuned or "equal" weights and tuned gammas of a KernelSum need the whole kernel matrix '
-            "and cannot be combined with landmarks: tune them on fewer rows and pass them as "
-            "numbers, or use landmarks=None."
-        )
-    if not kernel.tunes:
-        return
-    if estimator.penalty != "function":
-        raise ValueError(
-            f'tuned weights or gammas of a KernelSum need penalty="function", got '
-            f"penalty={estimator.penalty!r} instead: their gradient exists only for the function "
-            "norm. Pass weights and gamma as numbers."
-        )
-
-
-def _is_word(value: Any, word: str) -> bool:
-    return isinstance(value, str) and value == word
+def _check_kernel_params(estimator: Any) -> None:
+    given = estimator.kernel_params
+    if given is not None and not isinstance(given, dict):
+        raise TypeError(f"kernel_params must be a dict or None, got {given!r} instead.")
 
 
 def _checked_families(kernel: Any) -> tuple[Any, ...]:
@@ -137,33 +226,32 @@ def _checked_families(kernel: Any) -> tuple[Any, ...]:
             "use GridSearchCV or their best_score_."
         )
     found = families(kernel)
-    for name in found if isinstance(found, tuple) else (found,):
-        if not callable(name) and not (isinstance(name, str) and name in PARAMETERS):
+    listed = found if isinstance(found, tuple) else (found,)
+    for name in listed:
+        if not callable(name) and not (isinstance(name, str) and name in KERNEL_PARAMETERS):
             raise ValueError(
-                f"kernel must be one of {', '.join(map(repr, PARAMETERS))}, a callable "
+                f"kernel must be one of {', '.join(map(repr, KERNEL_PARAMETERS))}, a callable "
                 'kernel(X, Y) -> matrix, a KernelSum or, to choose among several kernels, "tune" '
                 f"or a list of names, got {name!r} instead."
             )
-    if not isinstance(found, tuple):
-        return (found,)
-    if "precomputed" in found:
+    if len(listed) > 1 and "precomputed" in listed:
         raise ValueError(
             "a list of kernels cannot contain 'precomputed', for which X is a kernel matrix: fit "
             "it separately and compare best_score_."
         )
-    return found
+    return listed
 
 
 def _check_gamma(gamma: Any, kernel: str) -> None:
     positive = kernel in RADIAL
-    if gamma is None or (isinstance(gamma, str) and gamma in ("tune", "scale", "auto")):
+    if gamma is None or word(gamma) in ("tune", "scale", "auto"):
         return
     if kernel == "rbf" and np.ndim(gamma) == 1:
         widths = np.asarray(gamma, dtype=np.float64)
         if not np.all(np.isfinite(widths)) or np.any(widths < 0):
             raise ValueError("gamma must be finite and not negative for every feature.")
         return
-    if not _is_number(gamma) or not np.isfinite(gamma) or (positive and gamma <= 0):
+    if not _is_finite_number(gamma) or (positive and gamma <= 0):
         kind = "a positive finite number" if positive else "a finite number"
         raise ValueError(
             f'gamma must be {kind}, "tune", "scale", "auto" or None (1/n_features) or, for rbf, '
@@ -171,66 +259,182 @@ def _check_gamma(gamma: Any, kernel: str) -> None:
         )
 
 
-def check_bias(estimator: Any) -> None:
-    """Refuse a bias among the coefficients if these are not penalized."""
-    if estimator.fit_intercept != "coefficient":
-        return
-    if estimator.penalty != "dual":
-        raise ValueError(
-            'fit_intercept="coefficient" needs penalty="dual", got '
-            f"penalty={estimator.penalty!r} instead: only the dual norm penalizes each "
-            'coefficient. For penalty="function" use fit_intercept="penalized", whose penalty is '
-            "alpha (‖f‖² + b²)."
-        )
-    if estimator.landmarks is not None:
-        raise ValueError(
-            'fit_intercept="coefficient" needs landmarks=None: the bias of a model with landmarks '
-            'is free, absent, or the sum of the coefficients. Use True, False or "penalized".'
-        )
-
-
-def check_landmark_parameters(estimator: Any, methods: tuple[str, ...]) -> None:
-    """Validate `landmarks` and related parameters, and their combinations."""
-    check_options(estimator, landmark_method=methods, shared_landmarks=(True, False, "drop"))
+def _check_landmarks(estimator: Any) -> None:
     landmarks = estimator.landmarks
-    if isinstance(landmarks, bool) or (
-        isinstance(landmarks, numbers.Number) and not isinstance(landmarks, numbers.Integral)
-    ):
+    if landmarks is None:
+        return
+    whole = isinstance(landmarks, numbers.Integral)
+    if isinstance(landmarks, bool) or (isinstance(landmarks, numbers.Number) and not whole):
         raise TypeError(
             f"landmarks must be an integer, an array of points or None, got {landmarks!r} instead."
         )
-    if isinstance(landmarks, numbers.Integral) and landmarks < 1:
+    if whole and landmarks < 1:
         raise ValueError(
             f"landmarks must be at least 1, got {landmarks!r} instead: it is the number of kernels "
             "in the model."
         )
-    if is_precomputed(estimator.kernel):
-        raise ValueError(
-            "landmarks cannot be combined with kernel='precomputed', because kernels between rows "
-            "and landmarks have to be computed. Pass the rows and the name of a kernel, or use "
-            "landmarks=None, since the kernel matrix already exists."
-        )
 
 
-def is_precomputed(kernel: Any) -> bool:
-    return isinstance(kernel, str) and kernel == "precomputed"
+def _is_finite_number(value: Any) -> bool:
+    number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return number and bool(np.isfinite(value))
 
 
-def used(model: Any, name: str) -> Any:
-    """A parameter as it was in the fit, even if it has been changed since; before a fit, as it is.
+# ---- the tables ----------------------------------------------------------------------------------
 
-    So a fitted model can predict until another fit has succeeded.
-    """
-    return model._used[name] if name in model._used else getattr(model, name)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
-
-
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """Values as float64, or an error that names the argument."""
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numeric, got {values!r} instead.") from error
+BOOLEANS = (True, False)
+PARAMETERS = {
+    "kernel": Parameter(_check_kernel, (SEVERAL,), "the kernel is chosen on each training set"),
+    "class_weight": Parameter(
+        _check_class_weight,
+        ("balanced",),
+        'class_weight="balanced" depends on the training rows',
+    ),
+    "calibration": Parameter(
+        ("temperature", "sigmoid", "isotonic", None),
+        ("sigmoid", "isotonic"),
+        "calibration={value!r} places the threshold on each training set",
+    ),
+    "readout": Parameter(
+        ("lda", "centroid", "softmax"),
+        ("softmax",),
+        "readout={value!r} is fitted on each training set",
+    ),
+    "alpha": Parameter(_check_alpha, ("tune", SEVERAL), "alpha is chosen on each training set"),
+    "cv": Parameter(decided=(NUMBER, SEVERAL), description="cv splits each training set"),
+    "landmarks": Parameter(
+        _check_landmarks, (NUMBER,), "landmarks are chosen on each training set"
+    ),
+    "gamma": Parameter(decided=("tune", "scale")),
+    "degree": Parameter(decided=("tune",)),
+    "coef0": Parameter(decided=("tune",)),
+    "kernel_params": Parameter(_check_kernel_params),
+    "penalty": Parameter(("function", "dual", "tune"), ("tune",)),
+    "criterion": Parameter(_check_criterion),
+    "compression": Parameter(_check_compression),
+    "pooled": Parameter(BOOLEANS),
+    "refine": Parameter(BOOLEANS),
+    "search": Parameter(("auto", "full")),
+    "confounding": Parameter(MEANINGS),
+    "fit_intercept": Parameter((*BOOLEANS, "penalized", "coefficient")),
+    "landmark_method": Parameter(METHODS),
+    "shared_landmarks": Parameter((*BOOLEANS, "drop")),
+    "alpha_per_target": Parameter(BOOLEANS),
+    "store_dual_coef": Parameter((*BOOLEANS, "auto")),
+    "store_held_out": Parameter((*BOOLEANS, "auto")),
+}
+OTHER_WORDS = {  # of scikit-learn's SVC and searches
+    "C": "alpha, as 1/C",
+    "probability": "nothing for it: classifiers have predict_proba (see calibration)",
+    "scoring": "criterion",
+}
+GIVEN = (NUMBER, SEVERAL)
+NEEDS = (
+    Need(
+        "fit_intercept",
+        ("coefficient",),
+        "penalty",
+        ("function", "tune"),
+        'penalty="dual"',
+        'only the dual norm penalizes each coefficient. For penalty="function" use '
+        'fit_intercept="penalized", whose penalty is alpha (‖f‖² + b²).',
+    ),
+    Need(
+        "fit_intercept",
+        ("coefficient",),
+        "landmarks",
+        GIVEN,
+        "landmarks=None",
+        "the bias of a model with landmarks is free, absent, or the sum of the coefficients. Use "
+        'True, False or "penalized".',
+    ),
+    Need(
+        "readout",
+        ("softmax", "centroid"),
+        "priors",
+        GIVEN,
+        "priors=None",
+        "the first learns the class frequencies of the training rows, and the nearest centroid "
+        'treats all classes as equally frequent. Use readout="lda".',
+    ),
+    Need(
+        "readout",
+        ("softmax",),
+        "fit_intercept",
+        (False, "penalized", "coefficient"),
+        "fit_intercept=True",
+        "without a free bias, an axis is left out, and class scores no longer determine where a "
+        'row lies. Use readout="lda" or "centroid".',
+    ),
+    Need(
+        "landmarks",
+        GIVEN,
+        "kernel",
+        ("precomputed",),
+        "a kernel of rows",
+        "kernels between rows and landmarks have to be computed. Pass the rows and the name of a "
+        "kernel, or use landmarks=None, since the kernel matrix already exists.",
+    ),
+    Need(
+        "landmarks",
+        GIVEN,
+        "kernel",
+        (TUNED_SUM, EQUAL_SUM),
+        "a KernelSum of numbers",
+        'tuned or "equal" weights and tuned gammas need the whole kernel matrix. Tune them on '
+        "fewer rows and pass them as numbers, or use landmarks=None.",
+    ),
+    Need(
+        "kernel",
+        (TUNED_SUM,),
+        "penalty",
+        ("dual", "tune"),
+        'penalty="function"',
+        "the gradient of tuned weights or gammas exists only for the function norm. Pass weights "
+        "and gamma as numbers.",
+    ),
+    Need(
+        "criterion",
+        ("loo_log_density", "marginal_likelihood"),
+        "penalty",
+        ("dual", "tune"),
+        'penalty="function"',
+        "only the function norm corresponds to a Gaussian process prior.",
+    ),
+    Need(
+        "alpha_per_target",
+        (True,),
+        "refine",
+        (True,),
+        "refine=False",
+        "the first chooses among candidates, the second moves one alpha for all targets between "
+        "them. More candidates are cheap: alpha=np.logspace(...).",
+    ),
+    Need(
+        "alpha_per_target",
+        (True,),
+        "kernel",
+        (TUNED_SUM,),
+        "a KernelSum whose weights and widths are numbers",
+        "tuning them uses one alpha for all targets. Fit with alpha_per_target=False first, and "
+        "pass kernel=model.kernel_.",
+    ),
+    Need(
+        "alpha_per_target",
+        (True,),
+        "criterion",
+        OF_THE_FIT,
+        "a criterion of held-out values",
+        "this one uses the fit of all rows. Use one of "
+        f"{', '.join(map(repr, BY_TARGET))}, a scorer or a function.",
+    ),
+    Need(
+        "alpha_per_target",
+        (True,),
+        "landmarks",
+        GIVEN,
+        "landmarks=None",
+        "the sums over rows that landmarks are fitted from contain all targets at once. Use "
+        "alpha_per_target=False, or fit the targets one by one.",
+    ),
+)

@@ -16,9 +16,9 @@ from ..tuning.search import Search, TargetTrial, Trial
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
-from .by_target import check_by_target, check_stored, solve_by_target, works_by_target
+from .by_target import check_stored, solve_by_target, works_by_target
 from .confounding import check_no_confounds
-from .parameters import check_options
+from .parameters import store_parameters
 from .process import predict_with_spread, process_of
 from .progress import with_callbacks
 from .record import kept_of
@@ -208,29 +208,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         store_held_out: bool | str = "auto",
         verbose: int = 0,
     ) -> None:
-        self.alpha = alpha
-        self.alpha_per_target = alpha_per_target
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.penalty = penalty
-        self.criterion = criterion
-        self.pooled = pooled
-        self.refine = refine
-        self.search = search
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.landmarks = landmarks
-        self.landmark_method = landmark_method
-        self.shared_landmarks = shared_landmarks
-        self.confounding = confounding
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.store_dual_coef = store_dual_coef
-        self.store_held_out = store_held_out
-        self.verbose = verbose
+        store_parameters(self, locals())
 
     @with_callbacks
     def fit(
@@ -385,24 +363,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         """
         check_no_confounds(self, "gaussian_process()")
         return process_of(self, signal_variance)
-
-    def __fitonce_check__(self) -> None:
-        super().__fitonce_check__()
-        check_options(
-            self,
-            alpha_per_target=(True, False),
-            store_dual_coef=(True, False, "auto"),
-            store_held_out=(True, False, "auto"),
-        )
-        check_by_target(self)
-        likelihood = ("loo_log_density", "marginal_likelihood")
-        named = isinstance(self.criterion, str) and self.criterion in likelihood
-        if named and self.penalty != "function":
-            raise ValueError(
-                f'criterion={self.criterion!r} needs penalty="function", got '
-                f"penalty={self.penalty!r} instead: only the function norm corresponds to a "
-                "Gaussian process prior."
-            )
 
     def predict_interval(
         self,

@@ -30,7 +30,7 @@ from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
 from .confounding import check_confounded, coding_of
-from .parameters import check_alpha, is_precomputed
+from .parameters import check_alpha, check_parameters, is_precomputed
 from .validation import (
     as_rows,
     check_fit_data,
@@ -295,7 +295,7 @@ def training_of(
     by_target: bool = False,
 ) -> Training:
     """Validated rows, and valid parameters."""
-    estimator.__fitonce_check__()
+    check_parameters(estimator)
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
     came_in = namespace_name(X)
     if by_target:

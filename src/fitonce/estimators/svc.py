@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ..core.readout import Signs
 from .classifier import KernelClassifier
-from .parameters import as_numbers
+from .parameters import as_numbers, store_parameters
 from .setup import Labels
 
 
@@ -211,37 +210,7 @@ class LeastSquaresSVC(KernelClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.penalty = penalty
-        self.criterion = criterion
-        self.compression = compression
-        self.pooled = pooled
-        self.refine = refine
-        self.search = search
-        self.cv = cv
-        self.calibration = calibration
-        self.class_weight = class_weight
-        self.fit_intercept = fit_intercept
-        self.landmarks = landmarks
-        self.landmark_method = landmark_method
-        self.shared_landmarks = shared_landmarks
-        self.confounding = confounding
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    def __fitonce_check__(self) -> None:
-        super().__fitonce_check__()
-        given = self.class_weight
-        if not (given is None or isinstance(given, Mapping) or given == "balanced"):
-            raise ValueError(
-                f'class_weight must be a dict, "balanced" or None, got {given!r} instead.'
-            )
+        store_parameters(self, locals())
 
     def __fitonce_labels__(self, y: np.ndarray, weights: np.ndarray | None) -> Labels:
         classes, codes = self._classes(y)
