@@ -78,8 +78,10 @@ class _Identity:
         if isinstance(thing, types.CodeType):  # without the file and the lines it was written in
             about = (thing.co_varnames, thing.co_freevars, thing.co_argcount, thing.co_flags)
             return platform.python_version(), thing.co_code, thing.co_consts, thing.co_names, about
-        if isinstance(thing, (type, types.FunctionType)):
-            return _published(thing) or (_of_class if isinstance(thing, type) else _used)(thing)
+        if isinstance(thing, type):
+            return _published(thing) or _of_class(thing)
+        if isinstance(thing, types.FunctionType):
+            return _published(thing) or _used(thing)
         if hasattr(thing, "shape") and any(
             hasattr(thing, name) for name in ("dtype", "columns", "iloc", "tocsr")
         ):
