@@ -17,6 +17,7 @@ LAYERS = (  # each may import those before it
     "datasets",
     "encoding",
     "core",
+    "preparation",
     "kernels",
     "landmarks",
     "rows",

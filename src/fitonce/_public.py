@@ -30,8 +30,10 @@ from .io.onnx import to_onnx
 from .io.saving import load, save
 from .kernels import KernelSum
 from .positions.targets import permutation_test_targets
+from .preparation import ClippedScaler
 
 __all__ = [
+    "ClippedScaler",
     "KernelAveraging",
     "KernelCommitteeClassifier",
     "KernelCommitteeRegressor",

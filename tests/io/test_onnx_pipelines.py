@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 )
 
 from fitonce import (
+    ClippedScaler,
     KernelFisherDiscriminant,
     LeastSquaresSVC,
     to_onnx,
@@ -32,6 +33,7 @@ from fitonce.io.onnx import measured_error
 
 STEPS = {
     "standard": [StandardScaler()],
+    "clipped": [ClippedScaler(limit=1.5)],
     "without": [StandardScaler(with_mean=False), StandardScaler(with_std=False)],
     "min max": [MinMaxScaler((-1, 2), clip=True)],
     "max abs": [MaxAbsScaler()],

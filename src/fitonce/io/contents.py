@@ -28,7 +28,8 @@ CALLBACKS = (
     "_parent_callback_ctx",
 )
 OWN = tuple(
-    f"fitonce.{layer}" for layer in ("core", "kernels", "landmarks", "rows", "tuning", "estimators")
+    f"fitonce.{layer}"
+    for layer in ("core", "kernels", "landmarks", "rows", "tuning", "estimators", "preparation")
 )
 LISTED = (  # plain data and internals of scikit-learn that skops does not list
     "numpy.dtype",

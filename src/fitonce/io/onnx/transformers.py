@@ -18,6 +18,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from ...preparation import ClippedScaler
 from .graph import Graph, Value, beside
 from .inputs import ColumnValues, Rows, selections, steps_of
 
@@ -70,6 +71,13 @@ def _clipped(step: Any, x: Value, low: float, high: float) -> Value:
     """Infinities, which the step refuses, become NaN instead of the nearest bound."""
     clipped = getattr(step, "clip", False)
     return x.op("Clip", float(low), float(high)) + x * 0.0 if clipped else x
+
+
+def _clipped_scaler(step: ClippedScaler, rows: Rows) -> Rows:
+    """z/√(1 + (z/limit)²), with |z| at most 10⁹ limits: the square must not overflow."""
+    far = 1e9 * step.limit
+    z = _affine(rows, step.mean_, step.scale_).op("Clip", -far, far)
+    return z / ((z / step.limit) * (z / step.limit) + 1.0).op("Sqrt")
 
 
 def _min_max_scaler(step: MinMaxScaler, rows: Rows) -> Rows:
@@ -213,6 +221,7 @@ def _check_numbers(graph: Graph, values: Sequence[Any], what: str) -> None:
 
 
 CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {
+    ClippedScaler: _clipped_scaler,
     StandardScaler: lambda step, rows: _affine(
         rows, step.mean_ if step.with_mean else None, step.scale_
     ),
