@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,6 +110,7 @@ def test_the_saved_model_predicts_the_same(tmp_path):
 
 
 @pytest.mark.torch
+@pytest.mark.skipif("SCIPY_ARRAY_API" not in os.environ, reason="scikit-learn dispatches by it")
 def test_tensors_stay_tensors():
     torch = pytest.importorskip("torch")
     from sklearn import config_context
