@@ -154,6 +154,45 @@ def test_an_archive_inside_a_member(sparse, monkeypatch):
     assert_refused(rewritten(sparse, change), r"claims to expand to 3\.\de\+07 bytes")
 
 
+def header_of(shape, kind):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": kind, "fortran_order": False, "shape": shape}
+    )
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "shape, kind",
+    [
+        ((2 * 10**10,), "<U0"),
+        ((2 * 10**10, 0), "<f8"),
+        ((10**10,), "V0"),
+        ((10**10,), [("a", "<U0")]),
+    ],
+)
+def test_arrays_of_items_without_size(saved, shape, kind):
+    """Nothing is stored, and going through them never ends."""
+
+    def change(members):
+        name = next(name for name in members if name.endswith(".npy"))
+        members[name] = header_of(shape, kind)
+
+    assert_refused(rewritten(saved, change), r"claims to expand to \d\.\de\+1\d bytes")
+
+
+@pytest.mark.parametrize("kind", ["csc", "coo", "bsr", "dia"])
+def test_sparse_matrices_of_other_kinds(sparse, kind):
+    def change(members):
+        name = next(name for name in members if name.endswith(".npz"))
+        matrix = sp.load_npz(io.BytesIO(members[name])).asformat(kind)
+        buffer = io.BytesIO()
+        sp.save_npz(buffer, matrix)
+        members[name] = buffer.getvalue()
+
+    assert_refused(rewritten(sparse, change), f"a sparse matrix is in format {kind}")
+
+
 @pytest.mark.parametrize("member", ["fitonce.json", "schema.json"])
 def test_a_text_of_brackets(saved, member):
     """Some 16 MB that fold to 16 kB, and would be a gigabyte of empty lists."""

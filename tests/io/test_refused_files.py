@@ -8,16 +8,24 @@ import itertools
 import json
 import os
 import pickle
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from model_files import skops_io, two_classes
+from model_files import assert_same_outputs, round_trip, skops_io, two_classes
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
-from fitonce import load
+from fitonce import KernelRidge, LeastSquaresSVC, Subsampling, load
 from fitonce.io import limits, saving
 
 
@@ -234,13 +242,103 @@ def test_a_pickle_inside_an_array_is_not_read(saved, tmp_path):
     assert not marker.exists()
 
 
-def test_what_is_not_an_estimator_is_not_returned(tmp_path):
-    path = tmp_path / "m.skops"
-    skops_io.dump({"a": 1}, path)
+def as_ours(model, path):
+    """A file that skops wrote, with our header."""
+    skops_io.dump(model, path)
+    header = {"format": 1, "model": "x", "versions": {}, "metadata": {}}
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr(
-            "fitonce.json", json.dumps({"format": 1, "model": "x", "versions": {}, "metadata": {}})
-        )
+        archive.writestr("fitonce.json", json.dumps(header))
+    return path
+
+
+FORGEABLE = {
+    "svc": SVC(),
+    "tree": DecisionTreeClassifier(),
+    "neighbors": KNeighborsClassifier(algorithm="kd_tree"),
+    "boosting": HistGradientBoostingClassifier(max_iter=2),
+    "words": CountVectorizer(vocabulary={"a": 10**8}),
+    "random numbers": Subsampling(KernelRidge(), random_state=np.random.RandomState(0)),
+}
+
+
+@pytest.mark.parametrize("name", FORGEABLE)
+def test_models_that_believe_their_arrays_are_refused(name, tmp_path):
+    """Compiled code uses numbers from the file as addresses: only what checks them is loaded."""
+    X, y = two_classes()
+    model = FORGEABLE[name]
+    path = as_ours(
+        model if name in ("words", "random numbers") else model.fit(X, y), tmp_path / "m"
+    )
+    with pytest.raises(ValueError, match="which fitonce does not trust"):
+        load(path)
+
+
+def test_a_forged_support_vector_machine_is_refused(tmp_path):
+    """Fewer support vectors than coefficients: its own predict reads past the end."""
+    X, y = two_classes()
+    machine = SVC().fit(np.tile(X, (200, 1)), np.tile(y, 200))
+    machine.support_vectors_ = machine.support_vectors_[:1]
+    path = as_ours(machine, tmp_path / "m.skops")
+    with pytest.raises(ValueError, match=r"contains sklearn\.svm\._classes\.SVC, which fitonce"):
+        load(path)
+
+
+def encoded(**options):
+    """A fitted pipeline with a one-hot encoder of three columns with seven categories."""
+    rows = np.arange(60).reshape(20, 3) % 7.0
+    encoder = OneHotEncoder(**options)
+    return make_pipeline(encoder, LeastSquaresSVC("linear", alpha=0.1)).fit(rows, rows[:, 0] > 2)
+
+
+FAR = 10**8
+ENCODERS = {
+    "width": lambda encoder: encoder._n_features_outs.__setitem__(2, 1),
+    "widths": lambda encoder: vars(encoder).update(_n_features_outs=np.array([7, 7, 7])),
+    "group": lambda encoder: encoder._default_to_infrequent_mappings[0].fill(FAR),
+    "not grouped": lambda encoder: vars(encoder).update(_infrequent_enabled=False),
+    "before the first": lambda encoder: encoder._default_to_infrequent_mappings[1].fill(-FAR),
+    "dropped": lambda encoder: vars(encoder).update(
+        _drop_idx_after_grouping=np.array([-1, -1, -1], dtype=object)
+    ),
+    "order": lambda encoder: encoder.categories_.__setitem__(2, np.arange(7.0)[::-1].copy()),
+    "more categories": lambda encoder: encoder.categories_.__setitem__(2, np.arange(9.0)),
+}
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_forged_one_hot_encoders(name, tmp_path):
+    """Their codes are places in memory that compiled code writes to."""
+    grouped = name in ("group", "not grouped", "before the first")
+    model = encoded(handle_unknown="infrequent_if_exist", min_frequency=9 if grouped else None)
+    ENCODERS[name](model[0])
+    with pytest.raises(ValueError, match="a one-hot encoder has categories without a column"):
+        load(as_ours(model, tmp_path / "m.skops"), trusted=[LeastSquaresSVC])
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"drop": "first"}, {"drop": "if_binary"}, {"min_frequency": 9}]
+)
+@pytest.mark.parametrize("labels", ["numbers", "texts", "gaps"])
+def test_honest_one_hot_encoders_are_loaded(options, labels, tmp_path):
+    rows = (np.arange(60).reshape(20, 3) % 7).astype(object if labels == "texts" else float)
+    rows[3, 0] = None if labels == "texts" else np.nan if labels == "gaps" else 1
+    rows = np.where(rows == 2, "two", rows) if labels == "texts" else rows
+    encoder = OneHotEncoder(handle_unknown="ignore", **options)
+    rows = rows.astype(str).astype(object) if labels == "texts" else rows
+    model = make_pipeline(encoder, LeastSquaresSVC("linear", alpha=0.1))
+    model.fit(rows, np.arange(20) % 2)
+    assert_same_outputs(model, round_trip(model, tmp_path), rows)
+
+
+def test_forged_arrays_never_end_the_process():
+    """As many as take a few seconds; the script makes more."""
+    script = Path(__file__).parent / "forged.py"
+    done = subprocess.run([sys.executable, script, "60", "0"], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_what_is_not_an_estimator_is_not_returned(tmp_path):
+    path = as_ours({"a": 1}, tmp_path / "m.skops")
     with pytest.raises(ValueError, match="contains an object of type dict, not an estimator"):
         load(path)
 

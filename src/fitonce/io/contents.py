@@ -9,15 +9,17 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import sklearn.model_selection
 from array_api_compat import is_array_api_obj
 from sklearn.base import BaseEstimator
+from sklearn.preprocessing import OneHotEncoder
 
 from ..core.arrays import to_numpy
 
@@ -31,15 +33,50 @@ OWN = tuple(
     f"fitonce.{layer}"
     for layer in ("core", "kernels", "landmarks", "rows", "tuning", "estimators", "preparation")
 )
-LISTED = (  # plain data and internals of scikit-learn that skops does not list
-    "numpy.dtype",
-    "scipy.sparse._csr.csr_array",
-    "scipy.sparse._csr.csr_matrix",
+COMPANIONS = (  # of scikit-learn, computed by NumPy and SciPy functions that check their arrays
+    "sklearn.calibration.CalibratedClassifierCV",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer.ColumnTransformer",
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._column_transformer.make_column_selector",
+    "sklearn.compose._target.TransformedTargetRegressor",
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.decomposition._truncated_svd.TruncatedSVD",
+    "sklearn.feature_selection._variance_threshold.VarianceThreshold",
+    "sklearn.impute._base.MissingIndicator",
+    "sklearn.impute._base.SimpleImputer",
+    "sklearn.impute._knn.KNNImputer",
+    "sklearn.isotonic.IsotonicRegression",
+    "sklearn.kernel_approximation.Nystroem",
+    "sklearn.kernel_approximation.RBFSampler",
+    "sklearn.linear_model._logistic.LogisticRegression",
+    "sklearn.linear_model._ridge.Ridge",
+    "sklearn.multiclass.OneVsOneClassifier",
+    "sklearn.multiclass.OneVsRestClassifier",
+    "sklearn.multiclass._ConstantPredictor",
+    "sklearn.multioutput.MultiOutputClassifier",
+    "sklearn.multioutput.MultiOutputRegressor",
+    "sklearn.pipeline.FeatureUnion",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.MaxAbsScaler",
+    "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._data.Normalizer",
+    "sklearn.preprocessing._data.PowerTransformer",
+    "sklearn.preprocessing._data.QuantileTransformer",
+    "sklearn.preprocessing._data.RobustScaler",
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._encoders.OrdinalEncoder",
+    "sklearn.preprocessing._function_transformer.FunctionTransformer",
+    "sklearn.preprocessing._label.LabelBinarizer",
+    "sklearn.preprocessing._label.LabelEncoder",
+    "sklearn.preprocessing._polynomial.PolynomialFeatures",
+    "scipy.sparse._csr.csr_array",
+    "scipy.sparse._csr.csr_matrix",
+    "numpy.dtype",
 )
+PLAIN = ("builtins.", "numpy.", "scipy.special.")  # data and functions, if skops trusts them
 VARIABLE = "SCIPY_ARRAY_API"
 
 
@@ -102,14 +139,22 @@ def _key(key: Any, mapping: dict[Any, Any]) -> Any:
 # ---- reading -------------------------------------------------------------------------------------
 
 
-def untrusted(types: Sequence[str], further: Sequence[str | type]) -> list[str]:
-    """The types that are not trusted."""
+def untrusted(
+    named: set[str], distrusted: set[str], further: Sequence[str | type] = ()
+) -> list[str]:
+    """The types that are not trusted, of those that a file names, and skops `distrusted`.
+
+    skops trusts every estimator of scikit-learn. Some of them pass their arrays to compiled code
+    that believes them: a forged one ends the process. So only `COMPANIONS` are accepted.
+    """
     if isinstance(further, (str, type)):
         raise TypeError(
             f"trusted must be a list of classes or of their full names, got {further!r} instead."
         )
-    named = {name if isinstance(name, str) else full_name(name) for name in further}
-    return [name for name in types if name not in named and not _vouched(name)]
+    given = {name if isinstance(name, str) else full_name(name) for name in further}
+    plain = {name for name in named - distrusted if name.startswith(PLAIN)}
+    plain -= {name for name in plain if name.startswith("numpy.random.")}
+    return sorted(name for name in (named | distrusted) - given - plain if not _vouched(name))
 
 
 def _vouched(name: str) -> bool:
@@ -121,8 +166,56 @@ def _vouched(name: str) -> bool:
     home = sys.modules.get(module) if module.startswith(OWN) else sklearn.model_selection
     found = getattr(home, "__dict__", {}).get(attribute)
     if not isinstance(found, type) or full_name(found) != name:
-        return name in LISTED
-    return is_dataclass(found) or issubclass(found, BaseEstimator) or hasattr(found, "split")
+        return name in COMPANIONS
+    ours = module.startswith(OWN) and (is_dataclass(found) or issubclass(found, BaseEstimator))
+    return ours or hasattr(found, "split")
+
+
+def check_encoders(model: Any) -> None:
+    """Refuse one-hot encoders whose codes lie beyond their columns: compiled code writes there."""
+    waiting, seen = [model], dict[int, Any]()
+    while waiting:
+        part = waiting.pop()
+        if id(part) not in seen:
+            seen[id(part)] = part
+            waiting.extend(_inside(part))
+            if isinstance(part, OneHotEncoder) and hasattr(part, "categories_"):
+                _check_encoder(part)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """The items of a container, or the attributes of an object."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(value).ravel().tolist() if value.dtype == object else ()
+    if isinstance(value, (list, tuple, set)):
+        return value
+    attributes = value if isinstance(value, dict) else getattr(value, "__dict__", {})
+    return () if isinstance(value, type) else attributes.values()
+
+
+def _check_encoder(encoder: Any) -> None:
+    """Every category, once grouped and without the dropped one, must have a column."""
+    n = len(encoder.categories_)
+    grouped = encoder._default_to_infrequent_mappings if encoder._infrequent_enabled else [None] * n
+    dropped = encoder._drop_idx_after_grouping
+    dropped = [None] * n if dropped is None else dropped
+    widths = encoder._n_features_outs
+    each = zip(encoder.categories_, widths, grouped, dropped, strict=True)
+    if not isinstance(widths, list) or not all(_has_columns(*feature) for feature in each):
+        raise ValueError("a one-hot encoder has categories without a column")
+
+
+def _has_columns(categories: Any, width: Any, codes: Any, drop: Any) -> bool:
+    """Whether the codes of a feature's categories are columns; those after `drop` move down."""
+    n = len(categories)
+    codes = np.arange(n) if codes is None else np.asarray(codes)
+    drop = n if drop is None else drop
+    ordered = np.asarray([value for value in categories if isinstance(value, Real)])
+    found = np.searchsorted(ordered, ordered)  # as numbers are looked up; the last is in its place
+    whole = all(np.asarray(given).dtype.kind in "iu" for given in (codes, width, drop))
+    kept = codes[codes != drop]
+    column = kept - (kept > drop)
+    return bool(whole and np.all(found < len(ordered)) and np.all((column >= 0) & (column < width)))
 
 
 def full_name(cls: type) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import scipy.sparse as sp
 
 MOST_UNFOLDED = 1 << 30  # bytes that a file may expand to, whatever its size
@@ -23,6 +25,10 @@ MOST_VISITS = 200_000  # visits of parts, however often they are shared; or
 MOST_SHARING = 4  # times the number of parts
 BYTES_PER_CHARACTER, BYTES_PER_BRACKET = 8, 256  # upper bounds for JSON in Python
 SCHEMA = "schema.json"
+READ_HEADER = {  # by version of the format of arrays
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 SPARSE_LOADER = "SparseMatrixNode"
 
 
@@ -42,9 +48,10 @@ def check_text(text: bytes, archive: bytes) -> None:
     _within(BYTES_PER_CHARACTER * len(text) + BYTES_PER_BRACKET * brackets, archive)
 
 
-def check_parts(opened: zipfile.ZipFile, archive: bytes) -> None:
-    """Check everything that is read and visited to build the model: the schema, the members that
-    its parts name, sharing, and every sparse matrix, whose indices compiled code does not check.
+def check_parts(opened: zipfile.ZipFile, archive: bytes) -> set[str]:
+    """The names of the types in a file, once everything that is read and visited to build the
+    model has been checked: the schema, the members that its parts name, sharing, and every sparse
+    matrix, whose indices compiled code does not check.
     """
     text = opened.read(SCHEMA)
     check_text(text, archive)
@@ -54,9 +61,10 @@ def check_parts(opened: zipfile.ZipFile, archive: bytes) -> None:
     for number, part in enumerate(parts):
         if "file" in part:
             named[part.get("__id__", ("unshared", number))] = str(part["file"])
-    _within(sum(_unfolded(opened, name) for name in named.values()), archive)
+    _within(sum(_unfolded(opened, name, archive) for name in named.values()), archive)
     for part in parts:
         _check_sparse(opened, part)
+    return {f"{part['__module__']}.{part['__class__']}" for part in parts if part.get("__module__")}
 
 
 def _within(n_bytes: int, archive: bytes) -> None:
@@ -79,14 +87,27 @@ def _dicts(value: Any) -> Iterator[dict[str, Any]]:
             waiting.extend(item)
 
 
-def _unfolded(opened: zipfile.ZipFile, name: str) -> int:
-    """Size of a member in bytes; for an archive inside it, its expanded size."""
-    size = opened.getinfo(name).file_size
-    with opened.open(name) as member:
-        if member.read(2) != b"PK":
-            return size
-    with zipfile.ZipFile(io.BytesIO(opened.read(name))) as inner:
-        return size + sum(part.file_size for part in inner.infolist())
+def _unfolded(opened: zipfile.ZipFile, name: str, archive: bytes) -> int:
+    """The size of a member in bytes, unpacked; of an archive, with its members."""
+    member = opened.read(name)
+    if not member.startswith(b"PK"):
+        return _size(member)
+    with zipfile.ZipFile(io.BytesIO(member)) as inner:
+        check_unfolding(inner, archive)
+        return len(member) + sum(_size(inner.read(part)) for part in inner.namelist())
+
+
+def _size(member: bytes) -> int:
+    """The size of an array by its header, where an item or an axis of no size counts too: going
+    through it takes time.
+    """
+    if not member.startswith(np.lib.format.MAGIC_PREFIX):
+        return len(member)
+    file = io.BytesIO(member)
+    shape, _, dtype = READ_HEADER[np.lib.format.read_magic(file)](file)
+    items = math.prod(max(length, 1) for length in shape)
+    size = dtype.itemsize if math.prod(shape) else 0
+    return max(len(member), items * (size or BYTES_PER_BRACKET))
 
 
 def _check_visits(parts: list[dict[str, Any]]) -> None:
@@ -127,5 +148,6 @@ def _check_sparse(opened: zipfile.ZipFile, part: dict[str, Any]) -> None:
             raise ValueError(f"a sparse matrix is read by {loader}, which does not check it")
         return
     matrix = sp.load_npz(io.BytesIO(opened.read(str(part["file"]))))
-    if hasattr(matrix, "check_format"):
-        matrix.check_format(full_check=True)
+    if matrix.format != "csr":
+        raise ValueError(f"a sparse matrix is in format {matrix.format}, which models do not have")
+    matrix.check_format(full_check=True)

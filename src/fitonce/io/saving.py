@@ -29,7 +29,7 @@ from sklearn.base import BaseEstimator
 from ..core.atomic import write_atomically
 from ..estimators.fitted import is_committee, is_model
 from ..kernels import KernelSum
-from .contents import full_name, portable, skops_io, untrusted
+from .contents import check_encoders, full_name, portable, skops_io, untrusted
 from .limits import MOST_HEADER, check_parts, check_text, check_unfolding
 
 FORMAT = 1  # of model files; increased if an older fitonce could misread a newer file
@@ -99,8 +99,8 @@ def save(
         Anything that JSON can represent; read it with `read_metadata`. NumPy numbers and arrays
         become numbers and lists.
     trusted : list of str or type, default=()
-        Further classes that the model may contain, such as your own transformer. Pass the same list
-        to `load`.
+        Further classes that the model may contain, such as your own transformer, or a tree of
+        scikit-learn. Pass the same list to `load`.
 
     Returns
     -------
@@ -137,7 +137,8 @@ def save(
             if is_model(one):
                 _check_no_functions(one)
     archive = _archive(model, _plain_metadata(metadata))
-    unknown = untrusted(_types(archive, Path(path)), trusted)
+    named, distrusted = _types(archive, Path(path))
+    unknown = untrusted(named, distrusted, trusted)
     if unknown:
         raise ValueError(
             f"{type(model).__name__} cannot be saved: it contains {_listed(unknown)}, which "
@@ -230,16 +231,16 @@ def _plain(value: Any) -> Any:
 def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) -> Any:
     """Load a model that was written by `save`.
 
-    Only data, fitonce's classes, and the classes of scikit-learn, NumPy and SciPy that make up
-    estimators are accepted. If a file contains anything else, `load` names it and refuses the file
-    before anything in it is imported or run. Pickle files are never read.
+    Only data, fitonce's classes, and a fixed list of scikit-learn's are accepted: those that check
+    their arrays before compiled code uses them. If a file contains anything else, `load` names it
+    and refuses the file before anything in it is imported or run. Pickle files are never read.
 
     Parameters
     ----------
     path : str or path
     trusted : list of str or type, default=()
-        Further classes to accept. Name only classes whose code you know: anyone can write names
-        into a file.
+        Further classes to accept. Name only classes whose code you know, and of scikit-learn only
+        in files that you trust: anyone can write names and numbers into a file.
 
     Returns
     -------
@@ -257,18 +258,44 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str | type] = ()) ->
     path = Path(path)
     archive = _read(path)
     header = _header(archive, path)
-    types = _types(archive, path)
-    unknown = untrusted(types, trusted)
+    named, distrusted = _types(archive, path)
+    unknown = untrusted(named, distrusted, trusted)
     if unknown:
         raise ValueError(_refusal(path, header, unknown))
     with _damage(path, f"the model, of fitonce {header.versions.get('fitonce')}, cannot be built"):
-        model = skops_io().loads(archive, trusted=types)
+        model = skops_io().loads(archive, trusted=sorted(distrusted))
+        check_encoders(model)
     if not isinstance(model, BaseEstimator):
         raise ValueError(
             f"{path} contains {_described(model)}, not an estimator: it was not written by "
             "fitonce.save()."
         )
     return model
+
+
+def trusted_types(model: Any) -> list[str]:
+    """Names of the types in a model that skops must be told to trust, for programs that keep
+    models with skops themselves: mlflow, or `skops.io.load`.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Returns
+    -------
+    list of str
+        Types that `load` accepts and skops does not.
+
+    Examples
+    --------
+    >>> from fitonce import LeastSquaresSVC
+    >>> from fitonce.io.saving import trusted_types
+    >>> trusted_types(LeastSquaresSVC())
+    ['fitonce.estimators.svc.LeastSquaresSVC']
+    """
+    skops = skops_io()
+    distrusted = set(skops.get_untrusted_types(data=skops.dumps(model)))
+    return sorted(distrusted.difference(untrusted(set(), distrusted)))
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -360,15 +387,16 @@ def _damage(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def _types(archive: bytes, path: Path) -> list[str]:
-    """Names of the types in the archive that skops does not trust; only names are read.
+def _types(archive: bytes, path: Path) -> tuple[set[str], set[str]]:
+    """Names of all types in the archive, and of those that skops does not trust; only names are
+    read.
 
     The cost of building it is checked first.
     """
     skops = skops_io()
     with _opened(archive, path) as opened, _damage(path, "its parts cannot be read"):
-        check_parts(opened, archive)
-        return list(skops.get_untrusted_types(data=archive))
+        named = check_parts(opened, archive)
+        return named, set(skops.get_untrusted_types(data=archive))
 
 
 def _refusal(path: Path, header: Header, unknown: Sequence[str]) -> str:
