@@ -5,7 +5,7 @@ Everything is for 21 values of alpha, an rbf kernel of 10 features and a free bi
 the kernel matrix on the device:
 
 - `path`: leave-one-out residuals of every row for every alpha through the block band form
-  (`BandNorm`), beside one bare `torch.linalg.eigh` of the same matrix and beside the same path
+  (`Banded`), beside one bare `torch.linalg.eigh` of the same matrix and beside the same path
   through eigenvectors (`FunctionNorm`); how far the two differ, over all alpha and over those of at
   least 1e-4 of the largest eigenvalue. No eigh above 40,000 rows;
 - `refit`: the path's value for the last row, and the k-fold values of the last tenth, beside models
@@ -35,8 +35,9 @@ import torch
 
 from fitonce import KernelRidge, LeastSquaresSVC
 from fitonce.core.band import WIDTH
-from fitonce.core.band_norm import BandNorm
+from fitonce.core.banded import Banded
 from fitonce.core.smoothers import FunctionNorm
+from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import spectrum_of_kernel
 
 SIZES = {
@@ -105,24 +106,34 @@ def bias(n: int, device: Device) -> torch.Tensor:
     return torch.full((n, 1), n**-0.5, dtype=torch.float64, device=device.name)
 
 
-def check(smoother: BandNorm | FunctionNorm) -> None:
+def band_form(K: torch.Tensor, Q0: torch.Tensor) -> FunctionNorm:
+    KQ0 = K @ Q0
+    return FunctionNorm(Banded.of(K, Q0), KQ0)
+
+
+def eigen_form(K: torch.Tensor, Q0: torch.Tensor) -> FunctionNorm:
+    KQ0 = K @ Q0
+    return FunctionNorm(Spectral(spectrum_of_kernel(K, Q0)), KQ0)
+
+
+def check(smoother: FunctionNorm) -> None:
     """As a fit does it: the band form makes its factors here."""
     if not smoother.admits(ALPHAS):
         raise ValueError(f"there is no model at an alpha of {ALPHAS[0]:g}")
 
 
-def leave_one_out(smoother: BandNorm | FunctionNorm, Y: torch.Tensor) -> torch.Tensor:
+def leave_one_out(smoother: FunctionNorm, Y: torch.Tensor) -> torch.Tensor:
     """Held-out residuals at every alpha."""
     check(smoother)
     return smoother.leave_one_out(smoother.project(Y), ALPHAS).residual
 
 
 def band_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> torch.Tensor:
-    return leave_one_out(BandNorm.of_kernel(K, Q0), Y)
+    return leave_one_out(band_form(K, Q0), Y)
 
 
 def eigen_path(K: torch.Tensor, Q0: torch.Tensor, Y: torch.Tensor) -> tuple[torch.Tensor, float]:
-    smoother = FunctionNorm(spectrum_of_kernel(K, Q0), K @ Q0)
+    smoother = eigen_form(K, Q0)
     return leave_one_out(smoother, Y), smoother.largest
 
 
@@ -168,7 +179,7 @@ def refit(n: int, device: Device, repeats: int) -> dict[str, Any]:
     Q0, Y = bias(n, device), y[:, None]
     alpha = float(ALPHAS[len(ALPHAS) // 2])
     tenth = np.arange(n - n // 10, n)
-    smoother = BandNorm.of_kernel(kernel_of(X), Q0)
+    smoother = band_form(kernel_of(X), Q0)
     targets = smoother.project(Y)
     residual = smoother.leave_one_out(targets, np.array([alpha])).residual
     held_out = float(Y[-1, 0] - residual[0, -1, 0])
@@ -216,7 +227,7 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
     Q0, Y = bias(n, device), y[:, None]
     tests = np.array_split(np.random.default_rng(0).permutation(n), 10)
 
-    def held_out(smoother: BandNorm | FunctionNorm) -> torch.Tensor:
+    def held_out(smoother: FunctionNorm) -> torch.Tensor:
         check(smoother)
         targets = smoother.project(Y)
         parts = []
@@ -231,12 +242,10 @@ def folds(n: int, device: Device, repeats: int) -> dict[str, Any]:
 
     row: dict[str, Any] = {}
     K = kernel_of(X)
-    row["band, decomposition"], band = device.timed(lambda: BandNorm.of_kernel(K.clone(), Q0))
+    row["band, decomposition"], band = device.timed(lambda: band_form(K.clone(), Q0))
     row["band, folds"], ours = device.timed(lambda: held_out(band))
     band = None
-    row["eigh, decomposition"], eigen = device.timed(
-        lambda: FunctionNorm(spectrum_of_kernel(K.clone(), Q0), K @ Q0)
-    )
+    row["eigh, decomposition"], eigen = device.timed(lambda: eigen_form(K.clone(), Q0))
     row["eigh, folds"], theirs = device.timed(lambda: held_out(eigen))
     well = torch.asarray(1e-4 * eigen.largest <= ALPHAS, device=ours.device)
     error = (ours - theirs).abs().amax(dim=(1, 2)) / theirs.abs().amax(dim=(1, 2))

@@ -4,6 +4,7 @@ core; rows with labels or numbers for everything above it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,9 +12,13 @@ import numpy as np
 from sklearn.base import is_regressor
 
 import reference
+from fitonce.core.banded import Banded
 from fitonce.core.dual import DualNorm
 from fitonce.core.holdout import Fitted, Smoother, Targets
-from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
+from fitonce.core.inverse import Inverse
+from fitonce.core.resolvent import Resolvent
+from fitonce.core.smoothers import FunctionNorm
+from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import Spectrum, orthonormal, spectrum_of_features, spectrum_of_kernel
 
 EPS = float(np.finfo(np.float64).eps)
@@ -51,6 +56,11 @@ def refit_without(smoother: Smoother, targets: Targets, rows: np.ndarray, mu: fl
     removal = smoother.leave_out(rows, mu)
     held_out = removal.held_out(smoother.fit(targets, mu))
     return smoother.refit_without(targets, removal, held_out, mu)
+
+
+def banded(K: np.ndarray, Q0: np.ndarray, width: int) -> FunctionNorm:
+    """The function norm by a band of this width."""
+    return FunctionNorm(Banded.of(K + 0.0, Q0, width), K @ Q0)
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,7 @@ class Case:
     def smoother(self) -> FunctionNorm | DualNorm:
         KQ0 = self.scaled_K @ self.Q0
         if self.norm == "function":
-            return FunctionNorm(self._spectrum(self.Q0), KQ0)
+            return FunctionNorm(Spectral(self._spectrum(self.Q0)), KQ0)
         return DualNorm(self._spectrum(no_columns(self.n)), self.Q0, KQ0)
 
     @cached_property
@@ -100,9 +110,10 @@ class Case:
         """The scaled targets as the smoother takes them."""
         return self.smoother.project(self.scaled_Y)
 
-    def single(self, mu: float) -> FunctionNormAt:
-        """The function norm at one mu, without a decomposition."""
-        return FunctionNormAt.of_kernel(self.scaled_K.copy(), self.Q0, mu)
+    def single(self, mu: float, make: Callable[[], Resolvent] | None = None) -> FunctionNorm:
+        """The function norm at one mu, without a decomposition; at others by what `make` makes."""
+        inverse = Inverse.of(self.scaled_K.copy(), self.Q0, mu, make)
+        return FunctionNorm(inverse, self.scaled_K @ self.Q0)
 
     def _spectrum(self, Q0: np.ndarray) -> Spectrum:
         if not self.thin:

@@ -27,8 +27,9 @@ import shared
 from sklearn.metrics.pairwise import rbf_kernel
 
 from fitonce.core.holdout import scatter_without
+from fitonce.core.inverse import Inverse
 from fitonce.core.readout import axes_of
-from fitonce.core.smoothers import FunctionNormAt
+from fitonce.core.smoothers import FunctionNorm
 from fitonce.core.spectrum import spectrum_of_features
 
 FULL = {
@@ -76,7 +77,7 @@ def hat_matrix(n: int, settings: dict[str, Any]) -> float:
     K, _ = problem(n, settings["held"]["c"])
     repeats = settings["repeats"] if n < 2048 else settings["repeats_from_2048"]
     copies = iter([K.copy() for _ in range(repeats)])  # the matrix is overwritten
-    return best(lambda: FunctionNormAt.of_kernel(next(copies), ones(n), settings["mu"]), repeats)
+    return best(lambda: Inverse.of(next(copies), ones(n), settings["mu"]), repeats)
 
 
 def kernel_matrix(p: int, settings: dict[str, Any]) -> float:
@@ -88,7 +89,7 @@ def held_out_of(settings: dict[str, Any], test_sets: list[np.ndarray], c: int) -
     """Seconds of held-out values for the test sets, hat matrix given."""
     mu, n = settings["mu"], settings["held"]["n"]
     K, Y = problem(n, c)
-    smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
+    smoother = FunctionNorm(Inverse.of(K, ones(n), mu), K @ ones(n))
     fitted = smoother.fit(smoother.project(Y), mu)
     return best(
         lambda: [smoother.leave_out(rows, mu).held_out(fitted) for rows in test_sets],
@@ -115,7 +116,7 @@ def discriminant_step(c: int, settings: dict[str, Any]) -> float:
     """Seconds of scatter and c×c eigenproblem of one fold, held-out values given."""
     mu, n = settings["mu"], settings["held"]["n"]
     K, Y = problem(n, c)
-    smoother = FunctionNormAt.of_kernel(K, ones(n), mu)
+    smoother = FunctionNorm(Inverse.of(K, ones(n), mu), K @ ones(n))
     fitted = smoother.fit(smoother.project(Y), mu)
     rows = test_set(settings["held"]["n_Te"], 0, settings)
     held_out = smoother.leave_out(rows, mu).held_out(fitted)

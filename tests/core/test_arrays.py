@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from matrices import every_namespace, same, symmetric
 
-from fitonce.core.arrays import spd_solver, subtract_product
+from fitonce.core import arrays
+from fitonce.core.arrays import (
+    NotPositiveDefiniteError,
+    cholesky_overwriting,
+    cholesky_stack,
+    spd_solver,
+    subtract_product,
+)
 from optional import require
 
 
@@ -45,3 +54,22 @@ def test_spd_solver_of_torch_factors_once_and_takes_matrices_that_are_not_defini
         solve = spd_solver(torch.asarray(A))
         for B in (np.eye(9), np.arange(18.0).reshape(9, 2)):
             same(solve(torch.asarray(B)), np.linalg.solve(A, B), 1e-10)
+
+
+@every_namespace
+def test_only_a_failed_factorization_is_called_not_positive_definite(xp, monkeypatch):
+    """Running out of memory is what it is, on whatever device."""
+    indefinite = xp.asarray(np.diag([1.0, -1.0]))
+    with pytest.raises(NotPositiveDefiniteError):
+        cholesky_overwriting(indefinite)
+
+    class OutOfMemoryError(RuntimeError):
+        pass
+
+    def full(A):
+        raise OutOfMemoryError("CUDA out of memory")
+
+    linalg = SimpleNamespace(cholesky=full, cholesky_ex=full)
+    monkeypatch.setattr(arrays, "namespace", lambda *_: SimpleNamespace(linalg=linalg))
+    with pytest.raises(OutOfMemoryError):
+        cholesky_stack(xp.asarray(np.eye(2)[None]))

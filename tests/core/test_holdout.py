@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import reference
-from fitonce.core.band_norm import BandNorm
+from fitonce.core.banded import Banded
 from fitonce.core.dual import DualNorm
 from fitonce.core.features import FeatureNorm
 from fitonce.core.holdout import Smoother, Targets, scatter_without
-from fitonce.core.lazy_norm import LazyNorm
-from fitonce.core.smoothers import FunctionNorm, FunctionNormAt
+from fitonce.core.inverse import Inverse
+from fitonce.core.spectral import Spectral
 from fitonce.kernels import Kernel
 from fitonce.landmarks.dropping import DroppedLandmarks
 from fitonce.landmarks.features import landmark_map
 from fitonce.rows import ArrayRows
-from problems import Case, make_case, rbf
+from problems import Case, banded, make_case, rbf
 
 LANDMARKS = np.array([0, 18, 3, 7, -1, 12, 21])  # rows, repeated ones of some kernels; -1: no row
 ELSEWHERE = np.array([[0.3, -0.4, 0.8]])  # where that landmark is
@@ -39,7 +39,7 @@ def at_one_mu(case: Case, mu: float) -> Made:
 
 
 def one_mu_first(case: Case, mu: float) -> Made:
-    return prepared(LazyNorm(case.single(mu), lambda: case.smoother), case)
+    return prepared(case.single(mu, lambda: case.smoother.resolvent), case)
 
 
 def of_spectrum(case: Case, mu: float) -> Made:
@@ -47,7 +47,7 @@ def of_spectrum(case: Case, mu: float) -> Made:
 
 
 def of_band(case: Case, mu: float) -> Made:
-    return prepared(BandNorm.of_kernel(case.scaled_K.copy(), case.Q0, 5), case)
+    return prepared(banded(case.scaled_K, case.Q0, 5), case)
 
 
 def landmark_points(case: Case) -> np.ndarray:
@@ -117,10 +117,10 @@ def kernels_at_landmarks_that_train(case: Case, train: np.ndarray) -> reference.
 
 @dataclass(frozen=True)
 class Model:
-    """A smoother, what it is called, and the same model by its definition."""
+    """A smoother, its class or that of its resolvent, and the same model by its definition."""
 
     make: Callable[[Case, float], Made]
-    kind: type[Smoother]
+    kind: type
     basis: Callable[[Case, np.ndarray], reference.Basis]
     norm: str = "function"
     kernels: tuple[str, ...] = ("rbf", "duplicated")
@@ -128,13 +128,13 @@ class Model:
 
 
 MODELS = {
-    "kernel": Model(of_spectrum, FunctionNorm, feature_space),
+    "kernel": Model(of_spectrum, Spectral, feature_space),
     "features of low rank": Model(
-        of_spectrum, FunctionNorm, feature_space, kernels=("singular",), thin=True
+        of_spectrum, Spectral, feature_space, kernels=("singular",), thin=True
     ),
-    "one mu": Model(at_one_mu, FunctionNormAt, feature_space),
-    "one mu first": Model(one_mu_first, LazyNorm, feature_space),
-    "band": Model(of_band, BandNorm, feature_space),
+    "one mu": Model(at_one_mu, Inverse, feature_space),
+    "one mu first": Model(one_mu_first, Inverse, feature_space),
+    "band": Model(of_band, Banded, feature_space),
     "dual": Model(of_spectrum, DualNorm, kernels_at_training_rows, norm="dual"),
     "landmarks": Model(kept_landmarks, FeatureNorm, kernels_at_landmarks),
     "landmarks, dual": Model(kept_landmarks, FeatureNorm, kernels_at_landmarks, norm="dual"),
@@ -187,8 +187,11 @@ def test_leave_one_out_is_a_refit_without_each_row(name, kernel, intercept, weig
     case = refits.case
     for mu in case.mus((1e-3, 0.1, 10.0)):
         smoother, targets = model.make(case, mu)
-        assert type(smoother) is model.kind and smoother.n_samples == case.n
-        mus = np.array([mu]) if model.kind is FunctionNormAt else np.array([3.0 * mu, mu])
+        assert (
+            type(getattr(smoother, "resolvent", smoother)) is model.kind
+            and smoother.n_samples == case.n
+        )
+        mus = np.array([mu]) if name == "one mu" else np.array([3.0 * mu, mu])
         residual = smoother.leave_one_out(targets, mus).residual
         assert residual.shape == (len(mus), case.n, 2)
         expected = np.stack([refits(np.array([row]), mu)[row] for row in range(case.n)])
@@ -272,7 +275,7 @@ def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, wei
     tested = np.concatenate([rows[test] for rows, test in parts])
     for mu in case.mus((1e-3, 0.1, 10.0)):
         smoother, targets = model.make(case, mu)
-        mus = np.array([mu]) if model.kind is FunctionNormAt else np.array([3.0 * mu, mu])
+        mus = np.array([mu]) if name == "one mu" else np.array([3.0 * mu, mu])
         values = smoother.held_out_folds(targets, mus, parts)
         assert values.shape == (len(mus), len(tested), 2)
         expected = np.concatenate([refits(rows, mu)[rows[test]] for rows, test in parts])
@@ -322,7 +325,7 @@ def test_residual_map_is_that_of_the_literal_hat_matrix(
     name, kernel, dense_up_to, intercept, weighted, monkeypatch
 ):
     """As a matrix or by thin factors, in the order of the rows or in another."""
-    monkeypatch.setattr("fitonce.core.smoothers.DENSE_UP_TO", dense_up_to)
+    monkeypatch.setattr("fitonce.core.spectral.DENSE_UP_TO", dense_up_to)
     model, refits = setup(name, kernel, intercept, weighted, n=40)
     case, everything = refits.case, np.arange(40)
     rng = np.random.default_rng(8)

@@ -114,7 +114,7 @@ def test_leave_one_out_takes_one_batch(monkeypatch):
         model, X, y, cv=LeaveOneOut(), method="decision_function"
     )
     calls = []
-    smoother = fitonce.core.smoothers.FunctionNormAt
+    smoother = fitonce.core.smoothers.FunctionNorm
     pairs = smoother.pairs
     monkeypatch.setattr(smoother, "pairs", lambda *args: calls.append(1) or pairs(*args))
     got = fitonce.cross_val_predict(model, X, y, cv=LeaveOneOut(), method="decision_function")

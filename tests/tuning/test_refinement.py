@@ -13,8 +13,8 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import KFold
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from fitonce.core.inverse import Inverse
 from fitonce.core.jets import Jet
-from fitonce.core.smoothers import FunctionNormAt
 from fitonce.datasets import make_torus
 from fitonce.estimators.setup import setup_of
 from fitonce.kernels import RADIAL
@@ -139,12 +139,10 @@ def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
     v = rng.normal(size=case.Y.shape)  # a loss linear in the held-out residuals
 
     def loss(K: np.ndarray) -> float:
-        M = FunctionNormAt.of_kernel(K.copy(), case.Q0, mu).one_minus_H
+        M = Inverse.of(K.copy(), case.Q0, mu).M
         return float(np.sum(v * (M @ case.scaled_Y) / np.diag(M)[:, None]))
 
-    gradient = kernel_gradient(
-        FunctionNormAt.of_kernel(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v
-    )
+    gradient = kernel_gradient(Inverse.of(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v)
     np.testing.assert_allclose(gradient, gradient.T, atol=1e-12)
     for _ in range(6):
         D = rng.normal(size=case.K.shape)

@@ -10,7 +10,7 @@ from scipy.optimize import approx_fprime
 from sklearn.base import clone
 
 from fitonce import KernelRidge, KernelSum
-from fitonce.core.smoothers import FunctionNormAt
+from fitonce.core.inverse import Inverse
 from fitonce.estimators.setup import folds_of, setup_of
 from fitonce.tuning.gradient import fold_gradient, kernel_gradient
 from fitonce.tuning.weights import SumObjective, _Search
@@ -54,7 +54,7 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
 
     def at(step: float) -> tuple[float, np.ndarray]:
         K = X @ X.T + np.eye(12) + step * direction
-        return fold_gradient(FunctionNormAt.of_kernel(K, Q0, 0.7), Y, deletions, 5.0)
+        return fold_gradient(Inverse.of(K, Q0, 0.7), Y, deletions, 5.0)
 
     slope = (at(1e-6)[0] - at(-1e-6)[0]) / 2e-6
     np.testing.assert_allclose(np.sum(at(0.0)[1] * direction), slope, rtol=1e-6)
@@ -74,9 +74,9 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
 def test_leave_one_out_is_the_gradient_of_widths() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((15, 3)), rng.standard_normal((15, 2))
-    smoother = FunctionNormAt.of_kernel(X @ X.T + np.eye(15), np.full((15, 1), 15**-0.5), 0.7)
+    smoother = Inverse.of(X @ X.T + np.eye(15), np.full((15, 1), 15**-0.5), 0.7)
     value, slope = fold_gradient(smoother, Y, None, 30.0)
-    M = smoother.one_minus_H
+    M = smoother.M
     e = M @ Y / np.diag(M)[:, None]
     np.testing.assert_allclose(slope, kernel_gradient(smoother, Y, 2.0 * e / 30.0), rtol=1e-9)
     np.testing.assert_allclose(value, np.mean(e**2))

@@ -180,10 +180,10 @@ def cholesky_overwriting(A: Array) -> Array:
     there is none.
     """
     if not is_numpy(A):
-        try:
-            return namespace(A).linalg.cholesky(A)
-        except Exception as error:  # each namespace has its own class for this
-            raise NotPositiveDefiniteError from error
+        L, failed = cholesky_stack(A)
+        if bool(failed):
+            raise NotPositiveDefiniteError
+        return L
     L, failed = scipy.linalg.lapack.dpotrf(A.T, lower=1, overwrite_a=1, clean=1)
     if failed:
         raise NotPositiveDefiniteError
@@ -242,10 +242,11 @@ def triangular_inverse(A: Array, upper: bool = False) -> Array:
 
 
 def cholesky_stack(A: Array) -> tuple[Array, Array]:
-    """L with A = LLᵀ for a stack (m, b, b), and whether any failed (a 0-d array, so that a GPU need
-    not be waited for).
+    """L with A = LLᵀ for a matrix or a stack (m, b, b), and whether any failed (a 0-d array, so
+    that a GPU need not be waited for).
 
-    Where the namespace itself raises, so does this: NotPositiveDefiniteError.
+    Where the namespace itself raises its LinAlgError, this is a NotPositiveDefiniteError; any other
+    failure, as of memory, is what it is.
     """
     xp = namespace(A)
     if is_torch_array(A):
@@ -253,6 +254,8 @@ def cholesky_stack(A: Array) -> tuple[Array, Array]:
         return L, xp.any(info != 0)
     try:
         L = xp.linalg.cholesky(A)
-    except Exception as error:  # each namespace has its own class for this
+    except Exception as error:  # each namespace has its own class for this, of one name
+        if not any("LinAlgError" in kind.__name__ for kind in type(error).__mro__):
+            raise
         raise NotPositiveDefiniteError from error
     return L, ~xp.all(xp.isfinite(L))

@@ -27,7 +27,7 @@ import numpy as np
 from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
 from .jets import HeldOutJets, Jet
-from .smoothers import KernelSmoother, Response, dense_map, sigmoid_series
+from .smoothers import KernelSmoother
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
 
@@ -107,7 +107,8 @@ class DualNorm(KernelSmoother):
         return targets.Y.T @ self.operators(mus).residual(targets.Y)
 
     def residual_map(self, mu: float) -> ResidualMap:
-        return dense_map(self, mu)
+        unit = eye_like(self.n_samples, self.Q0)
+        return ResidualMap(self.fit(self.project(unit), mu).residual)
 
     def leave_one_out_fixed_basis(self, targets: Targets, mus: np.ndarray) -> Array:
         """The approximation of Cawley & Talbot (2003) and Saadi et al.: r_i / (1 - h_i), (m, n, t).
@@ -123,19 +124,6 @@ class DualNorm(KernelSmoother):
         one_minus_H, B, D = self.operators(np.asarray([mu])).blocks(rows)
         solve_D = spd_solver(D)
         return PairSystem(spd_solver(one_minus_H + B @ solve_D(B.T)), B, solve_D)
-
-    def response(self, P: Array, own: np.ndarray, targets: Targets, mus: np.ndarray) -> Response:
-        """P BᵀY, P Bᵀe_j and P De_j, with B and D as functions of K plus a term of the bias."""
-        xp, operators, V = namespace(P), self.operators(mus), self.spectrum.V
-        products = (P @ V) * take(V, own)
-        PW = P @ operators.W_S  # (m, k, u)
-        E, W = (
-            xp.stack([take(matrix[j, ...], own) for j in range(len(mus))])
-            for matrix in (operators.E, operators.W)
-        )
-        to_targets = products @ operators.F - xp.sum(PW * E, axis=2).T
-        to_forces = products @ operators.R + xp.sum(PW * W, axis=2).T
-        return Response(P @ operators.dual(targets.Y), to_targets, to_forces)
 
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """B Pᵀ and -D Pᵀ are the fit of no targets to the forces Pᵀ."""
@@ -216,7 +204,7 @@ def _dual_series(sigma: Array, mu: float) -> tuple[list[Array], list[Array], lis
     q = sigma**2 + mu
     T, F, R = mu / q, sigma / q, 1.0 / q
     first, second = ([A, -A * T, A * T * (2.0 * T - 1.0)] for A in (F, R))
-    return sigmoid_series(T), first, second
+    return [T, T * (1.0 - T), T * (1.0 - T) * (1.0 - 2.0 * T)], first, second
 
 
 @dataclass(frozen=True)

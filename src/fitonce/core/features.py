@@ -55,8 +55,8 @@ from .holdout import (
 )
 from .moments import MomentFit, Moments
 from .rows import Rows
-from .smoothers import complement_solver, log_determinant, thin_or_dense_map
 from .smoothing import Smoothing
+from .spectral import Spectral, complement_solver, log_determinant
 from .spectrum import Spectrum, machine_epsilon, orthonormal
 
 # rows of a fold, as a share of the features, up to which its own system is solved
@@ -133,7 +133,7 @@ class FeatureNorm(Smoother):
         return Spectrum(take(S.T, kept).T / xp.sqrt(eigenvalues), eigenvalues, self.Q0)
 
     def residual_map(self, mu: float) -> ResidualMap:
-        return thin_or_dense_map(self, mu)
+        return Spectral(self.spectrum).residual_map(mu)
 
     # ---- passes over the rows ------------------------------------------------------------------
 

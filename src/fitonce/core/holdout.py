@@ -41,7 +41,7 @@ from .ties import ROUNDING
 
 Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
 Solver = Callable[[Array], Array]
-TIES = 4.0  # of eps·λ_max/μ: equal rows have held-out values that differ by less
+TIES = 4.0  # of eps·‖G‖/μ: equal rows have held-out values that differ by less
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Smoother(ABC):
     `Q0` (n, u) is the orthonormal basis of what is not penalized. `conditioning` over mu is the
     relative error of a held-out value in float64. `largest` and `trace` belong to the eigenvalues
     that mu is added to; mu must exceed `lower_bound`. `has_duals` says that α leave with their
-    rows.
+    rows, `expands` that rows may join one by one (`core.windows`): its matrix is of full rank.
     """
 
     if TYPE_CHECKING:  # fields of some, properties of others
@@ -190,10 +190,10 @@ class Smoother(ABC):
         def lower_bound(self) -> float: ...
         @property
         def has_duals(self) -> bool: ...
+        @property
+        def expands(self) -> bool: ...
     else:
-        lower_bound, has_duals = 0.0, False
-
-    expands = False  # whether it is one of rows that may join one by one: see `core.windows`
+        lower_bound, has_duals, expands = 0.0, False, False
 
     @property
     def n_samples(self) -> int:
@@ -239,13 +239,13 @@ class Smoother(ABC):
         """The relative size below which differences of held-out values are rounding, for one mu or
         several.
 
-        ρ = (I - H)⁻¹r at the deleted rows: eps times the largest eigenvalue of I - H over the
-        smallest, μ/(λ_max + μ).
+        ρ = (I - H)⁻¹r at the deleted rows: eps times ‖I - H‖ over the smallest eigenvalue of I - H,
+        which is about μ/‖G‖. Frobenius's norms, which every factorization has.
         """
         return ROUNDING + TIES * self.conditioning / mu * self.complement_norm(mu)
 
     def complement_norm(self, mu: Any) -> Any:
-        """The largest eigenvalue of I - H, or one, which is never less."""
+        """‖I - H‖, or one where no eigenvalue is larger."""
         return 1.0
 
     def can_leave_out(self, n_rows: int) -> bool:

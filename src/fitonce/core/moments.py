@@ -152,7 +152,7 @@ class MomentFit:
 
     @property
     def conditioning(self) -> float:
-        """eps times the largest of λ and of the diagonal of ZᵀWZ, which the means are taken off.
+        """eps times ‖λ‖ or the largest of the diagonal of ZᵀWZ, which the means are taken off.
 
         A single heavy row is in its own mean.
         """
@@ -160,7 +160,9 @@ class MomentFit:
         before = (
             float(xp.max(xp.linalg.diagonal(self.moments.ZZ))) if self.eigenvalues.shape[0] else 0.0
         )
-        return machine_epsilon(self.moments.ZZ) * max(self.largest, before)
+        return machine_epsilon(self.moments.ZZ) * max(
+            float(xp.linalg.vector_norm(self.eigenvalues)), before
+        )
 
     @cached_property
     def mean_Z(self) -> Array:

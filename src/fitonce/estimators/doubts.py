@@ -1,6 +1,6 @@
 r"""The accuracy of held-out values in float64, and warnings if it is low.
 
-There are four sources of error. Solving loses eps·λ_max/μ. Landmarks with a very smooth kernel have
+There are four sources of error. Solving loses eps·‖G‖/μ. Landmarks with a very smooth kernel have
 directions that are lost in rounding and are left out. A held-out value is y - ρ, with the rounding
 error of y: if the kernel is so narrow that no row affects another, and there is no bias, the value
 is small relative to y, and its relative error is eps·|y|/|y - ρ|. And a discriminant uses only the
@@ -47,7 +47,7 @@ def warn_if_doubtful(
     if error > DOUBTFUL:
         enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
         warn_numerical(
-            f"alpha={mu:.3g} is very small relative to the largest eigenvalue or entry of the "
+            f"alpha={mu:.3g} is very small relative to the norm or the largest entry of the "
             f"kernel matrix: held-out values may have a relative error of {min(error, 1.0):.1g}. "
             f"Use an alpha of at least {enough:.3g}."
         )

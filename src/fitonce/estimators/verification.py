@@ -23,7 +23,7 @@ class Verification:
     """The deviation of the closed-form held-out outputs from literal refits.
 
     `max_deviation` is relative to the largest output. `tolerance` is max(1e-8, 1e3·conditioning),
-    where `conditioning` is eps·λ_max/alpha, the relative rounding error in float64, or
+    where `conditioning` is eps·‖G‖/alpha, the relative rounding error in float64, or
     eps·|y|/|output| if that is larger (`doubts`).
     """
 
@@ -49,7 +49,7 @@ class Verification:
         return (
             f"{self.n_refits} literal refits {verdict} with the closed form: largest relative "
             f"deviation {self.max_deviation:.1e} "
-            f"(tolerance {self.tolerance:.1e}); conditioning eps*lambda_max/alpha = "
+            f"(tolerance {self.tolerance:.1e}); conditioning eps*norm(G)/alpha = "
             f"{self.conditioning:.1e}, "
             f"smallest 1 - leverage = {self.smallest_one_minus_leverage:.1e}, route {self.route!r}."
         )

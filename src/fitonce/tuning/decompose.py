@@ -16,13 +16,15 @@ from ..core.arrays import (
     on_gpu,
     zeros_like_shape,
 )
-from ..core.band_norm import BandNorm
+from ..core.banded import Banded
 from ..core.doubt import warn_constant
 from ..core.dual import DualNorm, DualNormWithBias
-from ..core.lazy_norm import LazyNorm
+from ..core.inverse import Inverse
 from ..core.refused import RefusedError
+from ..core.resolvent import Resolvent
 from ..core.rows import dense_like
-from ..core.smoothers import FunctionNorm, FunctionNormAt, KernelSmoother
+from ..core.smoothers import FunctionNorm, KernelSmoother
+from ..core.spectral import Spectral
 from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
 from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry, off_origin
 
@@ -54,7 +56,8 @@ def decompose(
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale, free)
     if penalty == "function":
-        return _function_norm(kernel, prepared_kernel(X, kernel, fit_intercept, row_scale, free))
+        prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
+        return _function_norm(_for_any_mu(kernel, prepared), prepared)
     shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
     K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
@@ -68,11 +71,16 @@ def decompose(
     return DualNorm(spectrum, Q0, KQ0, offset)
 
 
-def _function_norm(kernel: Kernel, prepared: Prepared) -> KernelSmoother:
-    K, Q0, KQ0, entry = prepared
+def _function_norm(resolvent: Resolvent, prepared: Prepared) -> FunctionNorm:
+    return FunctionNorm(resolvent, prepared.KQ0, prepared.entry)
+
+
+def _for_any_mu(kernel: Kernel, prepared: Prepared) -> Resolvent:
+    """A factorization that overwrites the kernel matrix."""
+    K, Q0, _, entry = prepared
     if on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
-        return BandNorm.of_kernel(K, Q0, KQ0=KQ0, entry=entry)
-    return FunctionNorm(spectrum_of_kernel(K, Q0, entry), KQ0, entry)
+        return Banded.of(K, Q0, entry=entry)
+    return Spectral(spectrum_of_kernel(K, Q0, entry))
 
 
 def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:
@@ -88,30 +96,25 @@ def decompose_at(
     row_scale: Array | None,
     mu: float,
     free: Array | None = None,
-    whole: Callable[[], KernelSmoother] | None = None,
+    whole: Callable[[], Resolvent] | None = None,
 ) -> KernelSmoother:
     """`decompose` for a single mu, by the cheapest means.
 
-    With `whole`, which makes the decomposition for any mu, others may follow: it is called when
-    they do. Eigenvectors are preferred then where a factorization would lose digits.
+    With `whole`, which makes the factorization for any mu, others may follow: it is called when
+    they do. Eigenvectors are preferred then where Cholesky's factor would lose digits.
     """
     if penalty == "dual" or few_features(X, kernel, penalty):
         return decompose(X, kernel, penalty, fit_intercept, row_scale, free)
     prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
+    K, Q0 = prepared.K, prepared.Q0
     if whole is None:
-        return _factored(prepared, mu)
-    norm = float(namespace(prepared.K).linalg.vector_norm(prepared.K))
-    if not mu >= SAFE * max(norm, prepared.entry):
-        return _function_norm(kernel, prepared)
+        return _function_norm(Inverse.of(K, Q0, mu), prepared)
+    if not mu >= SAFE * max(float(namespace(K).linalg.vector_norm(K)), prepared.entry):
+        return _function_norm(_for_any_mu(kernel, prepared), prepared)
     try:
-        return LazyNorm(_factored(prepared, mu), whole)
+        return _function_norm(Inverse.of(K, Q0, mu, whole), prepared)
     except NotPositiveDefiniteError:
-        return whole()
-
-
-def _factored(prepared: Prepared, mu: float) -> FunctionNormAt:
-    K, Q0, KQ0, entry = prepared
-    return FunctionNormAt.of_kernel(K, Q0, mu, KQ0, entry)
+        return _function_norm(whole(), prepared)
 
 
 def _off_origin(
@@ -238,7 +241,7 @@ def _decompose_features(
     spectrum = spectrum_of_features(Z, Q0)
     if spectrum.rank == 0:
         warn_constant()
-    return FunctionNorm(spectrum, Z @ (Z.T @ Q0))
+    return FunctionNorm(Spectral(spectrum), Z @ (Z.T @ Q0))
 
 
 def _bias_column(K: Array, row_scale: Array | None) -> tuple[Array, Array, float]:

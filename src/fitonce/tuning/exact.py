@@ -19,6 +19,7 @@ from ..core.dual import DualNormWithBias
 from ..core.holdout import (
     Fitted,
 )
+from ..core.resolvent import Resolvent
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
 from ..core.ties import settled_sum
@@ -105,7 +106,7 @@ def smoother_of(
     fit_intercept: FitIntercept,
     mu: float | None,
     free: Array | None = None,
-    whole: Callable[[], KernelSmoother] | None = None,
+    whole: Callable[[], Resolvent] | None = None,
 ) -> KernelSmoother:
     """The decomposition of the rows, with more columns free of a penalty than the bias if given."""
     recipe = data.X, kernel, penalty, fit_intercept, data.row_scale
@@ -126,7 +127,7 @@ def exact_problem(
     penalty: str,
     fit_intercept: FitIntercept,
     mu: float | None,
-    whole: Callable[[], KernelSmoother] | None = None,
+    whole: Callable[[], Resolvent] | None = None,
 ) -> KernelProblem:
     """The problem of all rows, for any mu or for the given one only; with `whole`, for that one
     first. A precomputed kernel in X is overwritten.

@@ -31,7 +31,7 @@ from ..core.arrays import (
     take,
 )
 from ..core.holdout import Deletion
-from ..core.smoothers import FunctionNormAt
+from ..core.inverse import Inverse
 from ..kernels import Kernel
 
 FARTHEST = np.log(64.0)  # how far a width may move from where it started
@@ -72,13 +72,13 @@ class KernelObjective:
         """E, ∂E/∂K and ∂E/∂log μ."""
         xp = namespace(K)
         scaled = K + 0.0 if self.row_scale is None else K * self.row_scale * self.row_scale.T
-        smoother = FunctionNormAt.of_kernel(scaled, self.Q0, mu)
-        M = smoother.one_minus_H
+        inverse = Inverse.of(scaled, self.Q0, mu)
+        M = inverse.M
         o = xp.linalg.diagonal(M)[:, None]
         r = M @ self.Y
         e = r / o
         value, v = self.loss(e)
-        slope_K = kernel_gradient(smoother, self.Y, v)
+        slope_K = kernel_gradient(inverse, self.Y, v)
         if self.row_scale is not None:
             slope_K = slope_K * self.row_scale * self.row_scale.T
         o_slope = o - xp.sum(M**2, axis=1)[:, None]
@@ -99,21 +99,21 @@ class KernelObjective:
         return np.asarray(result.x if result.fun < self(self.start)[0] else self.start)
 
 
-def kernel_gradient(smoother: FunctionNormAt, Y: Array, dE_de: Array) -> Array:
+def kernel_gradient(inverse: Inverse, Y: Array, dE_de: Array) -> Array:
     """Γ (n, n) of the module's docstring, for the scaled kernel matrix that the smoother was made
     of: O(n³), one product.
     """
-    M = smoother.one_minus_H
+    M = inverse.M
     xp = namespace(M)
     o = xp.linalg.diagonal(M)[:, None]
     residual = M @ Y
     z = xp.sum(dE_de * residual / o**2, axis=1)
     outer = (M @ (dE_de / o)) @ residual.T
-    return (M @ (z[:, None] * M) - 0.5 * (outer + outer.T)) / smoother.mu
+    return (M @ (z[:, None] * M) - 0.5 * (outer + outer.T)) / inverse.mu
 
 
 def fold_gradient(
-    smoother: FunctionNormAt, Y: Array, deletions: Sequence[Deletion] | None, total: float
+    inverse: Inverse, Y: Array, deletions: Sequence[Deletion] | None, total: float
 ) -> tuple[float, Array]:
     r"""E = Σ‖e‖²/total over the tested rows of every deletion, and Γ = ∂E/∂K (n, n).
 
@@ -124,7 +124,7 @@ def fold_gradient(
     and the symmetric part of it; leave-one-out where no deletions are given. Cost: one product of
     n×n matrices, and a system for every deletion.
     """
-    M = smoother.one_minus_H
+    M = inverse.M
     xp = namespace(M)
     r = M @ Y
     if deletions is None:
@@ -132,10 +132,10 @@ def fold_gradient(
         e = r / o
         v = 2.0 * e / total
         left, right = M, xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
-        return float(xp.sum(e**2)) / total, _symmetric(left @ right) / smoother.mu
+        return float(xp.sum(e**2)) / total, _symmetric(left @ right) / inverse.mu
     value, right = 0.0, []
     for deleted, tested in deletions:
-        solve = smoother.pairs(deleted, smoother.mu).solve
+        (solve,) = inverse.solvers(deleted, np.array([inverse.mu]))
         e = solve(take(r, deleted))
         counted = np.zeros((len(deleted), 1))
         counted[tested] = 1.0
@@ -144,7 +144,7 @@ def fold_gradient(
         value += 0.5 * float(xp.sum(v * e))
         right.append((u @ e.T) @ take(M, deleted) - u @ r.T)
     rows = np.concatenate([deleted for deleted, _ in deletions])
-    return value, _symmetric(take(M, rows).T @ xp.concat(right, axis=0)) / smoother.mu
+    return value, _symmetric(take(M, rows).T @ xp.concat(right, axis=0)) / inverse.mu
 
 
 def _symmetric(A: Array) -> Array:

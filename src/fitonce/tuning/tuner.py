@@ -18,13 +18,14 @@ from ..core.criteria import ANYWHERE, HeldOutScores
 from ..core.doubt import doubts_once
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout
-from ..core.smoothers import KernelSmoother
+from ..core.resolvent import Resolvent
+from ..core.smoothers import FunctionNorm
 from .best import Best, Evaluated, Watch
 from .confounded import confounded_problem
 from .confounded_landmarks import confounded_landmarks
 from .costs import alphas_at_once, check_fits
 from .data import Data
-from .exact import KernelProblem, exact_problem
+from .exact import exact_problem
 from .fit_criteria import fit_losses
 from .lattice import alpha_lattice
 from .on_landmarks import landmark_problem
@@ -78,10 +79,10 @@ class Tuner:
         self,
         parameters: Mapping[str, Any],
         mu: float | None = None,
-        whole: Callable[[], KernelSmoother] | None = None,
+        whole: Callable[[], Resolvent] | None = None,
     ) -> Problem:
         """The decomposition at some values of the tuned parameters; for one mu only, if given, or
-        for that one first, if `whole` makes the smoother of others.
+        for that one first, if `whole` makes the factorization for others.
         """
         data, spec = self.data, self.specification
         kernel = spec.kernel_at(data, parameters)
@@ -98,11 +99,11 @@ class Tuner:
                 return confounded_problem(data, kernel, penalty, mu)
             return exact_problem(data, kernel, penalty, spec.fit_intercept, mu, whole)
 
-    def _smoother(self, parameters: Mapping[str, Any]) -> KernelSmoother:
-        """The smoother of the exact model, for any mu."""
-        problem = self.problem(parameters)
-        assert isinstance(problem, KernelProblem)
-        return problem.smoother
+    def _resolvent(self, parameters: Mapping[str, Any]) -> Resolvent:
+        """The factorization of the exact model with the function norm, for any mu."""
+        smoother = self.problem(parameters).smoother
+        assert isinstance(smoother, FunctionNorm)
+        return smoother.resolvent
 
     def alphas(self, problem: Problem) -> np.ndarray:
         """The candidates for alpha: those given, or powers of two placed by the decomposition."""
@@ -214,7 +215,7 @@ class Tuner:
         alpha = self.first_alpha(parameters)
         if alpha is None:
             return self.problem(parameters)
-        return self.problem(parameters, alpha, lambda: self._smoother(parameters))
+        return self.problem(parameters, alpha, lambda: self._resolvent(parameters))
 
     def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
         """A single alpha, from a Cholesky factorization; all of them where that is no cheaper, or

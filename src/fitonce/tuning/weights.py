@@ -26,8 +26,8 @@ import scipy.optimize
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace
 from ..core.confounds import ConfoundRegression
 from ..core.holdout import Deletion
+from ..core.inverse import Inverse
 from ..core.rows import dense_like
-from ..core.smoothers import FunctionNormAt
 from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, Member, SumPlan, variance_of
 from .data import Data
 from .decompose import FitIntercept, bias_basis
@@ -289,8 +289,8 @@ class SumObjective:
         scale = self.data.row_scale
         scaled = K + 0.0 if scale is None else K * scale * scale.T
         try:
-            smoother = FunctionNormAt.of_kernel(scaled, self.Q0, mu)
-            value, slope = fold_gradient(smoother, self.Y, self.deletions, self._total)
+            inverse = Inverse.of(scaled, self.Q0, mu)
+            value, slope = fold_gradient(inverse, self.Y, self.deletions, self._total)
         except NotPositiveDefiniteError:
             return IMPASSABLE, np.zeros_like(x)
         if not np.isfinite(value):  # confounds that lose their rank without some rows

@@ -8,18 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matrices import every_namespace, same
 
-import fitonce.core.band_norm as band_norm
+import fitonce.core.banded
 from fitonce.core.arrays import NotPositiveDefiniteError
 from fitonce.core.band import Band, BandFactor
-from fitonce.core.band_norm import BandNorm
 from fitonce.core.holdout import Smoother
 from fitonce.core.smoothers import FunctionNorm
+from fitonce.core.spectral import Spectral
 from fitonce.core.spectrum import orthonormal, spectrum_of_kernel
 from optional import require
 from problems import (
     KERNELS,
     SETTINGS,
     Case,
+    banded,
     leverage,
     make_case,
     no_columns,
@@ -39,8 +40,8 @@ def xp(request):
     return require(request.param)
 
 
-def norm_of(case: Case, width: int, asarray=np.array) -> BandNorm:
-    return BandNorm.of_kernel(asarray(case.scaled_K.copy()), asarray(case.Q0), width)
+def norm_of(case: Case, width: int, asarray=np.array) -> FunctionNorm:
+    return banded(asarray(case.scaled_K), asarray(case.Q0), width)
 
 
 @pytest.mark.pairwise
@@ -177,16 +178,16 @@ def test_batches_of_mu_change_nothing(monkeypatch):
     calls = counted(monkeypatch, Band, "factor", len)
     whole = at_once.leave_one_out(at_once.project(case.scaled_Y), mus).residual
     same(whole, case.smoother.leave_one_out(case.targets, mus).residual)
-    monkeypatch.setattr(band_norm, "WORKSPACE", 1)
+    monkeypatch.setattr(fitonce.core.banded, "WORKSPACE", 1)
     parts = one_by_one.leave_one_out(one_by_one.project(case.scaled_Y), mus).residual
     same(parts, whole, 1e-13)
-    assert calls == [4, 1, 1, 1, 1]
+    assert calls == [4, *[1] * 8]  # once for the residuals, once for the diagonals
 
 
 @pytest.mark.parametrize(("workspace", "solved"), [(1, [2, 3, 2, 3, 2, 3]), (2**31, [25, 25, 25])])
 def test_folds_at_several_mu_in_turn(workspace, solved, monkeypatch):
     """Whether or not all of L⁻¹Qᵀ is kept between folds."""
-    monkeypatch.setattr(band_norm, "WORKSPACE", workspace)
+    monkeypatch.setattr(fitonce.core.banded, "WORKSPACE", workspace)
     case = make_case("function", "rbf", "weights", n=25)
     smoother, theirs = norm_of(case, 4), case.smoother
     targets = smoother.project(case.scaled_Y)
@@ -239,8 +240,8 @@ def test_mu_at_which_there_is_no_minimum_is_refused_as_by_the_eigenvalue_form(xp
 @pytest.mark.parametrize("offset", [0.0, 1e4, 1e8])
 def test_singular_kernel_is_not_an_indefinite_one(kind, offset):
     case = make_case("function", kind, "bias", n=25)
-    smoother = BandNorm.of_kernel(case.K + offset, case.Q0, 6)
-    assert smoother.definite and smoother.lower_bound == 0.0
+    smoother = banded(case.K + offset, case.Q0, 6)
+    assert smoother.resolvent.definite and smoother.lower_bound == 0.0
     assert smoother.admits(np.array([1e-300]))
 
 
@@ -248,9 +249,9 @@ def test_mu_below_the_noise_goes_through_the_eigenvalues():
     case = make_case("function", "rbf", "bias", n=12)
     smoother, theirs = norm_of(case, 4), case.smoother
     assert (
-        0 < smoother.noise < 1e-5 * theirs.spectrum.smallest
+        0 < smoother.resolvent.noise < 1e-5 * theirs.resolvent.spectrum.smallest
     )  # a regular matrix: nothing is lost yet
-    mus = np.array([1.0, 0.1 * smoother.noise, 2.0, 0.2 * smoother.noise])
+    mus = np.array([1.0, 0.1 * smoother.resolvent.noise, 2.0, 0.2 * smoother.resolvent.noise])
     assert smoother.admits(mus)
     targets = smoother.project(case.Y)
     for answer in (
@@ -279,7 +280,7 @@ def test_mu_below_the_noise_goes_through_the_eigenvalues():
 def test_constant_kernel_predicts_the_mean(value, bias):
     n = 13
     Q0 = orthonormal(np.ones((n, 1))) if bias else no_columns(n)
-    smoother = BandNorm.of_kernel(np.full((n, n), value), Q0, 4)
+    smoother = banded(np.full((n, n), value), Q0, 4)
     Y = np.random.default_rng(0).normal(size=(n, 2))
     mus = np.array([1e-12, 1.0])
     assert smoother.admits(mus)
@@ -288,7 +289,7 @@ def test_constant_kernel_predicts_the_mean(value, bias):
         return
     assert smoother.largest == smoother.trace == smoother.lower_bound == 0.0
     mean_of_the_others = (Y.sum(axis=0) - Y) / (n - 1) if bias else 0.0 * Y
-    for form in (smoother, smoother.diagonal_form):
+    for form in (smoother, FunctionNorm(smoother.resolvent.spectral, smoother.KQ0)):
         residual = form.leave_one_out(form.project(Y), mus).residual
         same(residual, np.stack([Y - mean_of_the_others] * 2), 1e-13)
 
@@ -323,9 +324,9 @@ def drawn(problem: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray,
 @given(problems, st.floats(-4, 4))
 def test_law_the_eigenvalue_form_whatever_the_shape(problem, exponent):
     K, Q0, Y, width = drawn(problem)
-    theirs = FunctionNorm(spectrum_of_kernel(K.copy(), Q0), K @ Q0)
+    theirs = FunctionNorm(Spectral(spectrum_of_kernel(K.copy(), Q0)), K @ Q0)
     mus = np.array([1.0, 10.0**exponent]) * (theirs.largest or 1.0)
-    ours = BandNorm.of_kernel(K.copy(), Q0, width)
+    ours = banded(K, Q0, width)
     targets, expected_targets = ours.project(Y), theirs.project(Y)
     expected = leverage(theirs, expected_targets, mus[1])
     np.testing.assert_allclose(leverage(ours, targets, mus[1]), expected, atol=1e-10)
@@ -338,7 +339,7 @@ def test_law_the_eigenvalue_form_whatever_the_shape(problem, exponent):
         )
 
 
-def residuals(smoother: BandNorm, Y: np.ndarray, mu: float) -> np.ndarray:
+def residuals(smoother: FunctionNorm, Y: np.ndarray, mu: float) -> np.ndarray:
     return smoother.fit(smoother.project(Y), mu).residual
 
 
@@ -347,12 +348,12 @@ def residuals(smoother: BandNorm, Y: np.ndarray, mu: float) -> np.ndarray:
 def test_laws_of_scale_and_offset(problem, scale, offset):
     """(aK, aμ) is (K, μ), and K + QMQᵀ for unpenalised Q is K."""
     K, Q0, Y, width = drawn(problem)
-    smoother = BandNorm.of_kernel(K.copy(), Q0, width)
+    smoother = banded(K, Q0, width)
     mu = 0.1 * (smoother.largest or 1.0)
     expected = residuals(smoother, Y, mu)
-    scaled = residuals(BandNorm.of_kernel(scale * K, Q0, width), Y, scale * mu)
+    scaled = residuals(banded(scale * K, Q0, width), Y, scale * mu)
     np.testing.assert_allclose(scaled, expected, atol=1e-10)
-    moved = residuals(BandNorm.of_kernel(K + offset * (Q0 @ Q0.T), Q0, width), Y, mu)
+    moved = residuals(banded(K + offset * (Q0 @ Q0.T), Q0, width), Y, mu)
     np.testing.assert_allclose(moved, expected, atol=1e-9)
 
 
@@ -364,9 +365,9 @@ def test_law_of_order_and_width(problem):
     """
     K, Q0, Y, width = drawn(problem)
     order = np.random.default_rng(problem[-1]).permutation(len(K))
-    smoother = BandNorm.of_kernel(K.copy(), Q0, width)
+    smoother = banded(K, Q0, width)
     mu = 0.1 * (smoother.largest or 1.0)
-    shuffled = BandNorm.of_kernel(K[np.ix_(order, order)], Q0[order], width + 1)
+    shuffled = banded(K[np.ix_(order, order)], Q0[order], width + 1)
     np.testing.assert_allclose(
         residuals(shuffled, Y[order], mu), residuals(smoother, Y, mu)[order], atol=1e-10
     )
