@@ -11,13 +11,12 @@ import sklearn.model_selection
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import fitonce
 
 X, y = load_breast_cancer(return_X_y=True)
-X_scaled = StandardScaler().fit_transform(X)
+X_scaled = fitonce.ClippedScaler().fit_transform(X)
 print(f"breast cancer: {X.shape[0]} rows, {X.shape[1]} features, 2 classes")
 
 # One fit chooses kernel width and alpha among many candidates and has every row's leave-one-out
@@ -33,7 +32,7 @@ print(
 )
 
 # In a pipeline, scaling and tuning are repeated on each training set (route "per-fold").
-pipeline = make_pipeline(StandardScaler(), fitonce.KernelFisherDiscriminant())
+pipeline = make_pipeline(fitonce.ClippedScaler(), fitonce.KernelFisherDiscriminant())
 scores = fitonce.cross_val_score(pipeline, X, y, cv=10)
 print(
     f"\n10-fold accuracy of the pipeline: {scores.mean():.3f} (standard deviation "

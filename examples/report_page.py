@@ -11,15 +11,14 @@ from pathlib import Path
 
 from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from fitonce import KernelFisherDiscriminant, assess
+from fitonce import ClippedScaler, KernelFisherDiscriminant, assess
 from fitonce.plotting import ProjectionDisplay
 from fitonce.report import Origin, write_report
 
 wine = load_wine(as_frame=True)
 X, y = wine.data, wine.target_names[wine.target]
-model = make_pipeline(StandardScaler(), KernelFisherDiscriminant()).fit(X, y)
+model = make_pipeline(ClippedScaler(), KernelFisherDiscriminant()).fit(X, y)
 assessment = assess(model, X, y, permutations=200)
 print(
     f"nested accuracy {assessment.score} ({assessment.score.method}), p = "
