@@ -346,3 +346,13 @@ def test_scikit_learns_checks(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(estimator)
+
+
+def test_parameters_set_after_a_fit_do_not_change_it() -> None:
+    X, y = classes(2)
+    model = KernelCommitteeClassifier(classifiers()).fit(X, y)
+    before, text = model.predict_proba(X), model.describe()
+    for members in (None, [LeastSquaresSVC("precomputed")], KernelFisherDiscriminant(), 5):
+        model.set_params(members=members, cv=3)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        assert model.score(X, y) > 0.8 and model.describe() == text

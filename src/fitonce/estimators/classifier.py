@@ -23,6 +23,14 @@ from .record import record_of
 from .uncertain import class_sets
 
 
+def labels_as_rows(decision: Array, classes: np.ndarray) -> Any:
+    """The labels of decisions or probabilities, in their namespace if it can represent them."""
+    labels = labels_of(to_numpy(decision), classes)
+    if isinstance(decision, np.ndarray) or labels.dtype.kind not in "iufb":
+        return labels
+    return asarray_like(labels, decision, dtype=getattr(namespace(decision), str(labels.dtype)))
+
+
 def _gives_probabilities(estimator: Any) -> bool:
     return estimator.default_temperature is not None or used(estimator, "calibration") is not None
 
@@ -102,34 +110,22 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             if self.default_temperature is not None:
                 self.temperature_ = self.default_temperature
             return
-        found = fit_calibration(self.calibration, *self._known_decisions())
+        decision, labels, weights, _ = self._labelled_decisions()
+        known = weights > 0
+        found = fit_calibration(self.calibration, decision[known], labels[known], weights[known])
         self.temperature_, self.floor_ = 1.0 / found.beta, found.floor
         self._move_threshold(found.shift)
         if found.steps is not None:
             self.isotonic_ = asarray_like(found.steps, self.held_out_decision_)
-
-    def _known_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Held-out decisions, class indices and weights of the rows whose class is known."""
-        record = record_of(self, "calibration")
-        y, active, data = record.training.y, record.training.active, record.tuner.data
-        weights = np.zeros(len(y))
-        weights[active] = 1.0 if data.weights is None else data.weights
-        known = np.isin(y, self.classes_)
-        labels = np.searchsorted(self.classes_, y[known])
-        return to_numpy(self.held_out_decision_)[known], labels, weights[known]
 
     def _labelled_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Held-out decisions of all rows, their class indices, their weights (zero if the class is
         unknown) and their parts; -1 for rows with zero weight or without a decision.
         """
         record = record_of(self, "calibration")
-        y, active, data = record.training.y, record.training.active, record.tuner.data
-        decision = to_numpy(self.held_out_decision_)
-        weights = np.zeros(len(y))
-        weights[active] = 1.0 if data.weights is None else data.weights
-        weights[~np.isin(y, self.classes_)] = 0.0
-        labels = np.zeros(len(y), dtype=int)
-        labels[weights > 0] = np.searchsorted(self.classes_, y[weights > 0])
+        y, decision = record.training.y, to_numpy(self.held_out_decision_)
+        weights = record.row_weights
+        labels = np.where(weights > 0, np.searchsorted(self.classes_, y), 0)
         usable = (weights > 0) & np.isfinite(class_scores(decision)).all(axis=1)
         return decision, labels, weights, calibration_parts(labels, usable, record.folds)
 
@@ -164,7 +160,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
         Labels are returned in the namespace of X if it can represent them.
         """
-        return self._labels(self._predicted(X, "predict", confounds))
+        return labels_as_rows(self._predicted(X, "predict", confounds), self.classes_)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, confounds: Any = None) -> float:
         """The accuracy: the share of correctly predicted rows."""
@@ -172,12 +168,6 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             return float(ClassifierMixin.score(self, X, y, sample_weight))
         predicted = to_numpy(self.predict(X, confounds=confounds))
         return float(accuracy_score(to_numpy(y), predicted, sample_weight=sample_weight))
-
-    def _labels(self, decision: Array) -> Any:
-        labels = labels_of(to_numpy(decision), self.classes_)
-        if isinstance(decision, np.ndarray) or labels.dtype.kind not in "iufb":
-            return labels
-        return asarray_like(labels, decision, dtype=getattr(namespace(decision), str(labels.dtype)))
 
     @available_if(_gives_probabilities)
     @blockwise

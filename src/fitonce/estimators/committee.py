@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,16 +14,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, 
 from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.calibration import calibrate, probabilities
+from ..core.calibration import calibrate, class_scores, probabilities
 from ..core.doubt import doubts_once
 from ..core.rows import is_rows
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
 from ..tuning.best import Evaluated, Watch
 from .base import KernelModel
-from .classifier import KernelClassifier
+from .classifier import KernelClassifier, labels_as_rows
 from .fisher import KernelFisherDiscriminant
+from .parameters import is_precomputed, store_parameters
 from .probability import calibration_parts, held_out_probabilities
-from .record import FitRecord
+from .record import FitRecord, mean_by_row
 from .ridge import KernelRidge
 from .setup import Folds, Training, default_folds, folds_of, setup_of, training_of
 from .verification import Verification, worst_of
@@ -120,21 +122,18 @@ def refitted(number: int, estimator: Any, training: Training, folds: Folds) -> C
     """An estimator that learns on every training set, with its outputs for the test rows: the mean
     if several splits test a row, NaN if none does.
     """
-    classes = np.unique(training.y) if is_classifier(estimator) else None
-    shape = training.y.shape if classes is None else (training.n_samples, len(classes))
-    total, count = np.zeros(shape), np.zeros((training.n_samples, *[1] * (len(shape) - 1)))
+    y, classes = training.y, np.unique(training.y) if is_classifier(estimator) else None
+    outputs = []
     for train, test in folds:
-        weights = None if training.weights is None else training.weights[train]
-        model = clone(estimator).fit(take(training.X, train), training.y[train], weights)
+        weights = training.row_weights[train]
+        model = clone(estimator).fit(take(training.X, train), y[train], weights)
         rows = take(training.X, test)
         if classes is None:
-            total[test] += to_numpy(model.predict(rows))
+            outputs.append(to_numpy(model.predict(rows)))
         else:
-            columns = np.searchsorted(classes, model.classes_)
-            total[np.ix_(test, columns)] += to_numpy(model.predict_proba(rows))
-        count[test] += 1
-    with np.errstate(invalid="ignore"):
-        return Candidate(number, {}, total / count, learned=True)
+            known = np.searchsorted(classes, model.classes_)
+            outputs.append(to_numpy(model.predict_proba(rows)) @ np.eye(len(classes))[known])
+    return Candidate(number, {}, mean_by_row(folds, outputs, training.n_samples), learned=True)
 
 
 # ---- what committees share -------------------------------------------------------------------
@@ -148,14 +147,9 @@ class KernelCommittee(BaseEstimator):
     takes: ClassVar[tuple[type, ...]] = ()  # allowed classes of members
     default: ClassVar[type] = KernelModel
     multi_output: ClassVar[bool] = False
-    members_: list[Any]
-    weights_: np.ndarray
-    candidates_: dict[str, Any]
 
     def __init__(self, members: Any = None, *, cv: Any = None, n_jobs: int | None = None) -> None:
-        self.members = members
-        self.cv = cv
-        self.n_jobs = n_jobs
+        store_parameters(self, locals())
 
     def __getattr__(self, name: str) -> Any:
         own = f"{type(self).__name__} has no {name}"
@@ -198,24 +192,21 @@ class KernelCommittee(BaseEstimator):
             delayed(candidates_of)(number, estimator, training, folds, self.cv is not None)
             for number, estimator in enumerate(given)
         )
-        pool = [one for several in Parallel(n_jobs=self.n_jobs)(jobs) for one in several]
+        pool = list(chain.from_iterable(Parallel(n_jobs=self.n_jobs)(jobs)))
         weights, scores = self._weigh(pool, given, training, folds)
         order = [k for k in np.argsort(-weights, kind="stable") if weights[k] > 0]
 
-        self.members_ = []
+        members = []
         for one in (pool[k] for k in order):
             # calibrated by the splits by which it was judged
             model = clone(given[one.number]).set_params(**one.parameters)
             model.set_params(cv=None if one.learned else folds).fit(X, y, sample_weight)
-            self.members_.append(model.set_params(cv=None if one.learned else self.cv))
-        self.weights_ = weights[order]
+            members.append(model.set_params(cv=None if one.learned else self.cv))
+        self.members_, self.weights_ = members, weights[order]
         several = len(set(map(type, given))) > 1
-        self.candidates_ = {
-            "name": [member_name(given[one.number], one.parameters, several) for one in pool],
-            "score": scores,
-            "weight": weights,
-        }
-        self._place = order
+        names = [member_name(given[one.number], one.parameters, several) for one in pool]
+        self.candidates_: dict[str, Any] = {"name": names, "score": scores, "weight": weights}
+        self.names_ = [names[k] for k in order]
         return self
 
     def _training(
@@ -259,7 +250,7 @@ class KernelCommittee(BaseEstimator):
             raise ValueError("members must contain at least one estimator, got an empty list.")
         for member in given:
             self._check_member(member)
-        if len({member.kernel == "precomputed" for member in given}) > 1:
+        if len({is_precomputed(member.kernel) for member in given}) > 1:
             raise ValueError(
                 "members must all take rows or all take a kernel matrix: kernel='precomputed' "
                 "cannot be combined with other kernels."
@@ -293,11 +284,6 @@ class KernelCommittee(BaseEstimator):
 
     # ---- description ---------------------------------------------------------------------------
 
-    @property
-    def names_(self) -> list[str]:
-        """Short descriptions of the members."""
-        return [self.candidates_["name"][k] for k in self._place]
-
     def describe(self, most: int | None = None) -> str:
         """Describe the members and their weights.
 
@@ -307,9 +293,8 @@ class KernelCommittee(BaseEstimator):
             Number of members to list, largest weights first; None lists all.
         """
         check_is_fitted(self)
-        weights, names = self.weights_.tolist()[:most], self.names_[:most]
-        lines = [f"{w:6.1%}  {name}" for w, name in zip(weights, names, strict=True)]
-        count, total = len(self.weights_), len(self.candidates_["name"])
+        lines = [f"{w:6.1%}  {name}" for w, name in zip(self.weights_, self.names_, strict=True)]
+        lines, count, total = lines[:most], len(lines), len(self.candidates_["name"])
         if count > len(lines):
             rest = float(self.weights_[len(lines) :].sum())
             lines.append(f"{rest:6.1%}  {count - len(lines)} others")
@@ -318,10 +303,7 @@ class KernelCommittee(BaseEstimator):
 
     def _mixture(self, outputs: Sequence[Array]) -> Array:
         """The weighted mean of the members' outputs."""
-        total = float(self.weights_[0]) * outputs[0]
-        for w, output in zip(self.weights_[1:].tolist(), outputs[1:], strict=True):
-            total = total + w * output
-        return total
+        return sum(w * output for w, output in zip(self.weights_.tolist(), outputs, strict=True))
 
     def verify(
         self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0
@@ -345,8 +327,8 @@ class KernelCommittee(BaseEstimator):
             anyway.
         """
         check_is_fitted(self)
-        each = [model.verify(n_refits, X=X, random_state=random_state) for model in self.members_]
-        return worst_of(each)
+        options = {"n_refits": n_refits, "X": X, "random_state": random_state}
+        return worst_of([member.verify(**options) for member in self.members_])
 
     @property
     def n_features_in_(self) -> int:
@@ -363,9 +345,9 @@ class KernelCommittee(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        kernels = [getattr(member, "kernel", None) for member in self.members or ()]
-        tags.input_tags.pairwise = "precomputed" in kernels
-        tags.input_tags.sparse = "precomputed" not in kernels
+        given = self.members if isinstance(self.members, (list, tuple)) else ()
+        pairwise = any(is_precomputed(getattr(member, "kernel", None)) for member in given)
+        tags.input_tags.pairwise, tags.input_tags.sparse = pairwise, not pairwise
         tags.array_api_support = True
         return tags
 
@@ -470,12 +452,9 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         training: Training,
         folds: Folds | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        active = training.active
-        self.classes_ = np.unique(training.y[active])
-        weights = np.zeros(training.n_samples)
-        weights[active] = 1.0 if training.weights is None else training.weights[active]
-        labels = np.searchsorted(self.classes_, training.y)
-        labels = np.where(weights > 0, labels, 0)
+        weights = training.row_weights
+        self.classes_ = np.unique(training.y[training.active])
+        labels = np.where(weights > 0, np.searchsorted(self.classes_, training.y), 0)
         usable = (weights > 0) & np.all([_has_own(one, labels) for one in pool], axis=0)
         if not usable.any():
             raise ValueError(
@@ -488,13 +467,10 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         kinds = [None if one.learned else given[one.number].calibration for one in pool]
         for kind in dict.fromkeys(kinds):
             which = [k for k, other in enumerate(kinds) if other == kind]
-            plain = [k for k in which if not pool[k].learned]
-            decisions = [pool[k].held_out for k in plain]
-            if plain:
-                p[plain] = held_out_probabilities(kind, decisions, labels, weights, part)
-        for k, one in enumerate(pool):
-            if one.learned:
-                p[k] = one.held_out
+            outputs: Any = [pool[k].held_out for k in which]
+            if kind is not None:
+                outputs = held_out_probabilities(kind, outputs, labels, weights, part)
+            p[which] = outputs
         rows = np.flatnonzero(usable)
         own = np.maximum(p[:, rows, labels[rows]], TINY)
         found = without_rest(mixture_weights(own, weights[rows], equal_shares(pool)))
@@ -540,11 +516,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
 
         Labels are returned in the namespace of X if it can represent them.
         """
-        p = self.predict_proba(X)
-        labels = np.asarray(self.classes_[np.argmax(to_numpy(p), axis=1)])
-        if isinstance(p, np.ndarray) or labels.dtype.kind not in "iufb":
-            return labels
-        return asarray_like(labels, p, dtype=getattr(namespace(p), str(labels.dtype)))
+        return labels_as_rows(self.predict_proba(X), self.classes_)
 
 
 class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
@@ -608,10 +580,7 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         training: Training,
         folds: Folds | None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        weights = np.zeros(training.n_samples)
-        weights[training.active] = 1.0
-        if training.weights is not None:
-            weights = weights * training.weights
+        weights = training.row_weights
         y = training.y.astype(float).reshape(training.n_samples, -1)
         predicted = np.stack([one.held_out.reshape(y.shape) for one in pool])
         rows = np.flatnonzero((weights > 0) & np.isfinite(predicted).all(axis=(0, 2)))
@@ -647,11 +616,9 @@ def as_came(output: np.ndarray, training: Training) -> Array:
 
 def _has_own(candidate: Candidate, labels: np.ndarray) -> np.ndarray:
     """Whether each row has a held-out output for its own class."""
-    held_out = candidate.held_out
-    if held_out.ndim == 1:
-        return np.asarray(np.isfinite(held_out))
-    known = np.isfinite(held_out[np.arange(len(labels)), labels])
-    return np.asarray(known & ~np.isnan(held_out).any(axis=1))
+    scores = class_scores(candidate.held_out)
+    known = np.isfinite(scores[np.arange(len(labels)), labels])
+    return np.asarray(known & ~np.isnan(scores).any(axis=1))
 
 
 def equal_shares(pool: Sequence[Candidate]) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..core.arrays import Array
 from ..core.readout import labels_of
 from ..kernels import Kernel
+from .base import KernelModel
 from .fisher import KernelFisherDiscriminant
-from .fitted import is_model
+from .parameters import store_parameters
 from .probability import by_output
 from .setup import Setup, setup_of
 from .svc import LeastSquaresSVC
@@ -90,9 +92,7 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """
 
     def __init__(self, estimator: Any, *, n_average: int = 5, random_state: Any = None) -> None:
-        self.estimator = estimator
-        self.n_average = n_average
-        self.random_state = random_state
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw blocks, average them and fit the estimator to the averages.
@@ -120,21 +120,19 @@ class KernelAveraging(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             )
         setup = setup_of(clone(self.estimator), X, y, sample_weight)
         training, rows = setup.training, setup.training.active
-        block = self._blocks(training.y[rows])
-        weights = np.ones(len(rows)) if training.weights is None else training.weights[rows]
+        block, weights = self._blocks(training.y[rows]), training.row_weights[rows]
         totals = np.bincount(block, weights)
         shape = len(totals), training.n_samples
         A = sp.csr_matrix((weights / totals[block], (block, rows)), shape)
         labels = training.y[rows[np.unique(block, return_index=True)[1]]]
-        best: Any = None
+        plain = clone(self.estimator).set_params(kernel="precomputed", calibration=None)
+        models = []
         for kernel in candidates(self.estimator, setup):
             K = A @ (kernel(training.X, training.X) @ A.T)
-            model = clone(self.estimator).set_params(kernel="precomputed", calibration=None)
-            model.fit(0.5 * (K + K.T), labels, sample_weight=totals)
-            if best is None or model.best_score_ > best[1].best_score_:
-                best = kernel, model
+            fitted = clone(plain).fit(0.5 * (K + K.T), labels, sample_weight=totals)
+            models.append((fitted.best_score_, kernel, fitted))
+        _, self.kernel_, self.estimator_ = max(models, key=itemgetter(0))
         validate_data(self, X, skip_check_array=True)  # sets the number and names of the features
-        self.kernel_, self.estimator_ = best
         self.X_fit_, self.averages_, self.classes_ = training.X, A, np.unique(labels)
         self._log_priors, self._scatter = np.zeros(()), 1.0
         if isinstance(self.estimator_, KernelFisherDiscriminant):
@@ -238,9 +236,7 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
     def __init__(
         self, estimator: Any, *, max_samples: Any = 1000, random_state: Any = None
     ) -> None:
-        self.estimator = estimator
-        self.max_samples = max_samples
-        self.random_state = random_state
+        store_parameters(self, locals())
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Draw rows and fit the estimator to them.
@@ -260,7 +256,7 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
         -------
         self
         """
-        if not is_model(self.estimator):
+        if not isinstance(self.estimator, KernelModel):
             raise TypeError(
                 "estimator must be one of fitonce's estimators, got "
                 f"{type(self.estimator).__name__} instead."
@@ -268,15 +264,13 @@ class Subsampling(MetaEstimatorMixin, BaseEstimator):
         model = clone(self.estimator)
         training = setup_of(model, X, y, sample_weight, groups).training  # or errors of the data
         rows, size = training.active, self.max_samples
-        labels = training.y[rows] if is_classifier(model) else None
         if not (isinstance(size, (int, np.integer)) and size >= len(rows)):
-            rows = train_test_split(
-                rows, train_size=size, stratify=labels, random_state=self.random_state
-            )[0]
-        weights = np.zeros(training.n_samples)
-        weights[rows] = 1.0 if training.weights is None else training.weights[rows]
-        model.fit(X, y, sample_weight=weights, groups=groups)
-        self.estimator_, self.sample_indices_ = model, np.sort(rows)
+            labels = training.y[rows] if is_classifier(model) else None
+            options = {"train_size": size, "stratify": labels, "random_state": self.random_state}
+            rows = train_test_split(rows, **options)[0]
+        drawn = np.isin(np.arange(training.n_samples), rows)
+        model.fit(X, y, sample_weight=training.row_weights * drawn, groups=groups)
+        self.estimator_, self.sample_indices_ = model, np.flatnonzero(drawn)
         return self
 
     @available_if(lambda self: hasattr(self, "transform"))

@@ -42,6 +42,18 @@ def kept_of(model: Any, what: str) -> FitRecord:
     return record
 
 
+def mean_by_row(folds: Folds, outputs: list[np.ndarray], n_samples: int) -> np.ndarray:
+    """The mean of the outputs of the test rows of splits, for all rows; NaN for rows never
+    tested.
+    """
+    total, count = np.zeros((n_samples, *outputs[0].shape[1:])), np.zeros(n_samples)
+    for (_, test), output in zip(folds, outputs, strict=True):
+        np.add.at(total, test, output)
+        np.add.at(count, test, 1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / count.reshape(-1, *[1] * (total.ndim - 1)))
+
+
 @dataclass(frozen=True)
 class FitRecord:
     """For `at` and `verify`, displays and reports; not stored in files (it is n×n)."""
@@ -88,6 +100,13 @@ class FitRecord:
         return replace(self, training=training, problem=problem)
 
     @property
+    def row_weights(self) -> np.ndarray:
+        """The weights of all rows (n,), including those of classes; zero if not trained on."""
+        weights, active = np.zeros(self.training.n_samples), self.training.active
+        weights[active] = 1.0 if self.tuner.data.weights is None else self.tuner.data.weights
+        return weights
+
+    @property
     def readout(self) -> Readout:
         return self.tuner.readout
 
@@ -110,14 +129,7 @@ class FitRecord:
         tested = np.concatenate([test for _, test in self.folds])
         if np.array_equal(np.sort(tested), np.arange(self.training.n_samples)):  # each once
             return take(namespace(outputs[0]).concat(outputs, axis=0), np.argsort(tested))
-        outputs = [to_numpy(output) for output in outputs]
-        total = np.zeros((self.training.n_samples, *outputs[0].shape[1:]))
-        count = np.zeros(self.training.n_samples)
-        for (_, test), output in zip(self.folds, outputs, strict=True):
-            np.add.at(total, test, output)
-            np.add.at(count, test, 1)
-        with np.errstate(invalid="ignore"):
-            mean = total / count.reshape(-1, *[1] * (total.ndim - 1))
+        mean = mean_by_row(self.folds, [*map(to_numpy, outputs)], self.training.n_samples)
         return asarray_like(mean, self.problem.targets)
 
     def fold_outputs(self, fitted: Fitted, mu: float, train: np.ndarray, test: np.ndarray) -> Array:

@@ -66,6 +66,11 @@ class Training:
     def all_active(self) -> bool:
         return len(self.active) == self.n_samples
 
+    @property
+    def row_weights(self) -> np.ndarray:
+        """The weights of all rows (n,)."""
+        return np.ones(self.n_samples) if self.weights is None else self.weights
+
     def without_destroyed_kernel(self) -> Training:
         """Without a precomputed kernel, which the decomposition has overwritten."""
         overwritten = self.precomputed and self.all_active

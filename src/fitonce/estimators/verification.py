@@ -199,8 +199,7 @@ def _refit_outputs(
         settings["landmarks"] = _landmarks_of(estimator, train)
         if settings["landmarks"].shape[0] == 0:
             return None
-    weights = np.zeros(training.n_samples)
-    weights[training.active] = to_numpy(kept.problem.row_weights)[:, 0]
+    weights = kept.row_weights
     if hasattr(estimator, "classes_"):
         present = np.unique(training.y[train][weights[train] > 0])
         if len(present) < len(estimator.classes_) or weights[train].sum() <= len(present):
