@@ -23,7 +23,6 @@ from fitonce import (
     LeastSquaresSVC,
     assess,
 )
-from fitonce.assessment import compare_assessments
 from fitonce.assessment.intervals import corrected_t, effective_size, pooled_r2, wilson
 
 
@@ -143,18 +142,6 @@ def test_r2_without_an_interval():
         assert np.isnan(found[1:]).all()
 
 
-def test_compare_regressions_by_all_rows():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(30, 3))
-    y = X @ [1.0, 0.5, 0.0] + 0.5 * rng.normal(size=30)
-    one, other = (
-        assess(KernelRidge(kernel="linear", alpha=alpha), X, y, cv=10, permutations=0)
-        for alpha in (1.0, 30.0)
-    )
-    result = compare_assessments(one, other)
-    assert result.difference == pytest.approx(one.r2.value - other.r2.value)
-
-
 def test_effective_sizes():
     correct = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 0.0])
     assert effective_size(correct, None, None) == 6
@@ -243,39 +230,3 @@ def test_calibration_is_scikit_learns_curve():
     assert answer.calibration.error == pytest.approx(
         np.average(np.abs(observed - predicted), weights=answer.calibration.count)
     )
-
-
-def test_compare_is_the_corrected_paired_t():
-    X, y = two_classes(shift=0.8)
-    options = dict(cv=5, repeats=2, permutations=0)
-    one = assess(KernelFisherDiscriminant(gamma=0.2, alpha=1.0), X, y, **options)
-    other = assess(KernelFisherDiscriminant(gamma=50.0, alpha=1e-3), X, y, **options)
-    result = compare_assessments(one, other)
-    difference = (one.fold_scores["accuracy"] - other.fold_scores["accuracy"]).reshape(-1)
-    error = np.sqrt((1 / 10 + 1 / 4) * np.var(difference, ddof=1))
-    assert result.difference == pytest.approx(difference.mean())
-    assert result.pvalue == pytest.approx(2 * t.sf(abs(difference.mean()) / error, 9))
-    assert (
-        result.pvalue
-        > ttest_rel(
-            one.fold_scores["accuracy"].reshape(-1), other.fold_scores["accuracy"].reshape(-1)
-        ).pvalue
-    )
-    assert compare_assessments(one, one).pvalue == 1.0
-
-
-def test_compare_refuses_other_folds():
-    X, y = two_classes()
-    one, other = (
-        assess(
-            KernelFisherDiscriminant(gamma=0.2, alpha=1.0),
-            X,
-            y,
-            cv=3,
-            permutations=0,
-            random_state=seed,
-        )
-        for seed in (0, 1)
-    )
-    with pytest.raises(ValueError, match="same target and folds"):
-        compare_assessments(one, other)

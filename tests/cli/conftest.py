@@ -19,7 +19,6 @@ def few_trees(request, monkeypatch):
     """Forests beside the model have five trees; tests of comparisons have forests as they are."""
     if request.node.path.stem != "test_comparing":
         monkeypatch.setattr("fitonce.cli.contest.TREES", 5)
-        monkeypatch.setattr("fitonce.assessment.contest.TREES", 5)
 
 
 @pytest.fixture

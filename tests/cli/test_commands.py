@@ -235,25 +235,6 @@ def test_repeats_say_whose_confusions_are_shown(folder):
     assert "repeats" not in run("evaluate", "good.csv", "-t", "label", *FAST).stdout
 
 
-def test_versus_is_the_corrected_paired_test(folder):
-    options = ["--folds", 3, "--repeats", 2, "--alpha", 1, "--gamma", "scale"]
-    result = run(
-        "evaluate", "good.csv", "-t", "label", "--versus", "kernel=linear", "--json", *options
-    )
-    answer = json.loads(result.stdout)
-    first = np.array(answer["assessment"]["fold_scores"]["accuracy"])
-    second = np.array(answer["versus"]["assessment"]["fold_scores"]["accuracy"])
-    assert answer["versus"]["comparison"]["difference"] == pytest.approx(
-        np.mean(first - second)
-    ) and first.shape == (2, 3)
-    shown = run("evaluate", "good.csv", "-t", "label", "--versus", "kernel=linear", *options).stdout
-    assert (
-        "corrected resampled t, 6 splits" in shown
-        and "corrected resampled t over 6 splits" in shown
-    )
-    says(run("evaluate", "good.csv", "-t", "label", "--versus", "linear"), "name=value")
-
-
 def test_permute_is_the_librarys_test(folder):
     result = run(
         "permute",

@@ -46,10 +46,11 @@ def test_fit_predict_and_page(csv, tmp_path):
 
 def test_evaluate_permute_and_what_is_refused(csv):
     given = ("-t", "price", "--confound", "colour", "--drop", "label")
-    result = run("evaluate", csv, *given, *FAST, "--json", "--versus", "confounding=include")
+    result = run("evaluate", csv, *given, *FAST, "--json")
     answer = json.loads(result.stdout)
     assert answer["assessment"]["confounds"].startswith("colour, regressed out")
-    assert answer["versus"]["assessment"]["confounds"].startswith("colour, included")
+    included = run("evaluate", csv, *given, *FAST, "--json", "--confounding", "include")
+    assert json.loads(included.stdout)["assessment"]["confounds"].startswith("colour, included")
     permuted = run("permute", csv, *given, "--permutations", "9", "--folds", "3", "--json")
     assert "within levels" in json.loads(permuted.stdout)["permutation"]["exchange"]
     says(run("evaluate", csv, *given, *FAST, "--confounding", "erase"), "remove")

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fitonce
-from fitonce.assessment import beside
+from fitonce import compare
 from fitonce.assessment.render import score_text
 from fitonce.plotting.style import rounded
 from fitonce.report.subject import Subject
@@ -74,24 +74,27 @@ def test_the_first_table_has_other_models_in_the_same_folds(tmp_path):
     y = np.array(["no", "yes"])[(y > 0).astype(int)]
     model = make_pipeline(StandardScaler(), fitonce.LeastSquaresSVC(gamma=0.4, alpha=0.3)).fit(X, y)
     answer = fitonce.assess(model, X, y, cv=3, permutations=0)
-    contest = beside(answer, model, X, y, random_state=1)
-    cv = StratifiedKFold(3, shuffle=True, random_state=0)
     others = {
-        "linear model": fitonce.LeastSquaresSVC("linear"),
-        "random forest": RandomForestClassifier(100, random_state=1),
+        name: make_pipeline(StandardScaler(), other)
+        for name, other in {
+            "linear model": fitonce.LeastSquaresSVC("linear"),
+            "random forest": RandomForestClassifier(100, random_state=1),
+        }.items()
     }
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    with pytest.warns(fitonce.RefitWarning):
+        found = compare({"this model": answer}, others, X, y)
     for name, other in others.items():
-        literal = cross_val_predict(make_pipeline(StandardScaler(), other), X, y, cv=cv)
-        assert contest.predictions[name].tolist() == literal.tolist()
-        assert contest.scores[name] == np.mean(literal == y)
-    assert contest.scores["this model"] == answer.score.value
-    page = write_report(tmp_path / "page.html", model, X, y, assessment=answer, others=contest)
+        literal = cross_val_predict(other, X, y, cv=cv)
+        assert found.scores[name].value == pytest.approx(np.mean(literal == y))
+    assert found.scores["this model"].value == pytest.approx(answer.score.value)
+    page = write_report(tmp_path / "page.html", model, X, y, assessment=answer, others=found)
     text = page.read_text(encoding="utf-8")
     first = text[text.index("<table") : text.index("</table>")]
     names = ["this model", *others, "baseline (majority class)"]
     places = [first.index(name) for name in names]
     assert places == sorted(places)
-    assert all(score_text(contest.scores[name], True) in first for name in others)
+    assert all(score_text(found.scores[name].value, True) in first for name in others)
 
 
 def test_a_better_model_is_told(tmp_path):
@@ -99,9 +102,10 @@ def test_a_better_model_is_told(tmp_path):
     model = fitonce.LeastSquaresSVC(gamma=1e-3, alpha=1e3).fit(X, (y > 0).astype(int))
     truth = np.asarray((y > 0).astype(int))
     answer = fitonce.assess(model, X, truth, cv=3, permutations=0)
-    contest = beside(answer, model, X, truth, others={"oracle": Oracle(X, truth)})
-    assert contest.better == "oracle"
-    page = write_report(tmp_path / "page.html", model, X, truth, assessment=answer, others=contest)
+    with pytest.warns(fitonce.RefitWarning):
+        found = compare({"this model": answer}, {"oracle": Oracle(X, truth)}, X, truth)
+    assert found.clearly_better("this model") == "oracle"
+    page = write_report(tmp_path / "page.html", model, X, truth, assessment=answer, others=found)
     assert "A oracle is clearly better on the same rows" in page.read_text(encoding="utf-8")
 
 
@@ -112,6 +116,7 @@ class Oracle(ClassifierMixin, BaseEstimator):
         self.X, self.y = X, y
 
     def fit(self, X, y):
+        self.classes_ = np.unique(y)
         return self
 
     def predict(self, X):

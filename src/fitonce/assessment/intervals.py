@@ -71,25 +71,40 @@ def effective_size(
     return kish if v == 0.0 else min(kish, p * (1 - p) / v)
 
 
-def corrected_t(scores: np.ndarray, test_share: float, level: float = 0.95) -> tuple[float, float]:
-    """Nadeau and Bengio's interval for a mean of J split scores; `test_share` is n_test/n_train."""
-    centre, error = float(np.mean(scores)), corrected_error(scores, test_share)
+def corrected_t(
+    scores: np.ndarray, test_share: float, level: float = 0.95, centre: float | None = None
+) -> tuple[float, float]:
+    """Nadeau and Bengio's interval for a mean of J split scores; `test_share` is n_test/n_train.
+    NaN for one split.
+    """
+    centre = float(np.mean(scores)) if centre is None else centre
+    error = corrected_error(scores, test_share)
     reach = float(t.ppf(0.5 + level / 2, len(scores) - 1)) * error
     return centre - reach, centre + reach
 
 
 def paired_t(
-    first: np.ndarray, second: np.ndarray, test_share: float, level: float = 0.95
+    centre: float,
+    difference: np.ndarray,
+    excess: np.ndarray,
+    test_share: float,
+    level: float = 0.95,
 ) -> tuple[float, float, float, float]:
-    """The mean difference between two models on the same splits, its interval by `corrected_t`,
+    """The mean difference between two models on the same J splits, its interval by `corrected_t`,
     and the two-sided p-value of the same t.
+
+    `excess` (m,) is how far each of m independent units moves the mean; the standard error is at
+    least that of their sum. If it is zero, p is that of m equal signs.
     """
-    difference = (first - second).reshape(-1)
-    error = corrected_error(difference, test_share)
-    mean, (low, high) = float(np.mean(difference)), corrected_t(difference, test_share, level)
-    certain = 1.0 if mean == 0 else 0.0
-    pvalue = float(2 * t.sf(abs(mean) / error, difference.size - 1)) if error > 0 else certain
-    return mean, low, high, pvalue
+    m = len(excess)
+    error, dof = float(np.sqrt(m / max(m - 1, 1) * np.sum(excess**2))), max(m - 1, 1)
+    of_splits = corrected_error(difference, test_share)
+    if of_splits > error:
+        error, dof = of_splits, len(difference) - 1
+    reach = float(t.ppf(0.5 + level / 2, dof)) * error
+    certain = 1.0 if centre == 0.0 else 2.0 ** (1 - m)
+    pvalue = float(2 * t.sf(abs(centre) / error, dof)) if error > 0 else certain
+    return centre, centre - reach, centre + reach, pvalue
 
 
 def pooled_r2(
@@ -120,5 +135,5 @@ def pooled_r2(
 
 def corrected_error(scores: np.ndarray, test_share: float) -> float:
     """The standard error √((1/J + n_test/n_train) s²) of a mean of J split scores."""
-    variance = float(np.var(scores, ddof=1))
+    variance = float(np.var(scores, ddof=1)) if len(scores) > 1 else np.nan
     return float(np.sqrt((1 / len(scores) + test_share) * variance))

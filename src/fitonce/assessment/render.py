@@ -207,35 +207,22 @@ def chosen(choice: Mapping[str, Any], answer: Any, tuned: Sequence[str]) -> Bloc
 
 def comparison(result: Any) -> list[Block]:
     """A comparison of models: their scores, and all differences."""
-    name = score_name(result.score_name)
+    name, pairs = score_name(result.score_name), result.differences
     title = f"{len(result.scores)} models on the same held-out rows of {result.n_samples:,}: "
     rows = [(model, str(score)) for model, score in result.scores.items()]
-    tested = bool(result.units)
-    ps = [(p_value(d.pvalue), p_value(d.pvalue_permutation)) for d in result.differences]
-    differences = [
-        (f"{one.first} - {one.second}", one.estimate, *p[: 1 + tested])
-        for one, p in zip(result.differences, ps, strict=True)
-    ]
-    head = ("first - second", name, "p (corrected t)", "p (sign flips)")[: 3 + tested]
+    differences = [(f"{d.first} - {d.second}", d.estimate, p_value(d.pvalue)) for d in pairs]
     notes = [
         f"[low, high]: {100 * result.level:g} % interval, corrected resampled t over "
-        f"{result.n_splits} splits"
+        f"{result.n_splits} splits",
+        "p: of the hypothesis that two ways of making a model are equally good",
     ]
-    if tested:
-        notes.append(
-            f"p (sign flips): up to {result.n_permutations:,} flips of {result.units}, for the "
-            "models fitted here; variation of the training rows is not included"
-        )
-    if len(differences) > 1:
-        notes.append(
-            f"{len(differences)} differences: p-values and intervals are not corrected for "
-            "multiple comparisons"
-        )
+    if len(pairs) > 1:
+        notes[1] += f"; not corrected for the {len(pairs)} differences"
     if result.refitted:
         notes.append(f"refitted on every training set: {joined(result.refitted)}")
     return [
         Block(title + result.cv, ("model", name), rows),
-        Block("Differences on the same splits", head, differences, notes),
+        Block("Differences on the same splits", ("first - second", name, "p"), differences, notes),
     ]
 
 

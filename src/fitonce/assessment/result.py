@@ -11,7 +11,6 @@ import numpy as np
 from ..crossval import Route
 from ..inference import PermutationTest
 from . import render
-from .intervals import paired_t
 
 
 @dataclass(frozen=True)
@@ -51,28 +50,6 @@ class CalibrationCurve:
     @property
     def error(self) -> float:
         return float(np.average(np.abs(self.predicted - self.observed), weights=self.count))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The difference of two scores on the same folds, first minus second, with its interval and
-    two-sided p-value.
-    """
-
-    score_name: str
-    difference: float
-    low: float
-    high: float
-    level: float
-    pvalue: float
-    n_splits: int
-    method: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.difference:+.4f} [{self.low:+.4f}, {self.high:+.4f}], p = {self.pvalue:.3g} "
-            f"({self.method})"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -265,53 +242,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
-
-
-def compare_assessments(first: Assessment, second: Assessment) -> Comparison:
-    """Compare two assessments on the same rows and folds with the corrected resampled t test.
-
-    The scores are paired by split. With J splits of n_test and n_train rows, the standard error of
-    the mean difference is √((1/J + n_test/n_train) s²), with J - 1 degrees of freedom (Nadeau &
-    Bengio
-    2003).
-
-    The score of a split is its accuracy or, for regression, 1 - MSE/v, where v is the variance of
-    the target in all rows. The mean of these is the main score. (The R² of a single split would
-    divide by the variance of its few rows.)
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from fitonce import KernelFisherDiscriminant, assess
-    >>> from fitonce.assessment import compare_assessments
-    >>> X, y = load_iris(return_X_y=True)
-    >>> options = {"repeats": 4, "permutations": 0}
-    >>> rbf = assess(KernelFisherDiscriminant(gamma=0.2, alpha=0.1), X, y, **options)
-    >>> linear = assess(KernelFisherDiscriminant("linear", alpha=0.1), X, y, **options)
-    >>> compare_assessments(rbf, linear).n_splits
-    40
-    """
-    same = first.score_name == second.score_name and np.array_equal(first.y, second.y)
-    if not same or not np.array_equal(first.fold, second.fold):
-        raise ValueError(
-            "two assessments can be compared only on the same target and folds, but these differ: "
-            "the test pairs their scores by fold. "
-            "Use the same rows, cv, repeats and random_state for both."
-        )
-    one, other = map(_comparable, (first, second))
-    if one.shape != other.shape or one.size < 2:
-        raise ValueError(
-            f"a comparison needs the same number of splits, at least two, got {one.shape} and "
-            f"{other.shape} instead."
-        )
-    mean, low, high, pvalue = paired_t(one, other, first.test_share, first.level)
-    method = f"corrected resampled t, {one.size} splits"
-    return Comparison(first.score_name, mean, low, high, first.level, pvalue, one.size, method)
-
-
-def _comparable(answer: Assessment) -> np.ndarray:
-    """Scores (repeats, folds) whose mean is the main score."""
-    if answer.score_name != "r2":
-        return answer.fold_scores[answer.score_name]
-    variance = float(np.var(answer.y[answer.tested]))
-    return np.asarray(1.0 - answer.fold_scores["rmse"] ** 2 / variance)

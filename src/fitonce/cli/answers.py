@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ..assessment import Assessment, Comparison, Contest, render
-from ..assessment.render import SCORES, number, p_value, spread
+from ..assessment import Assessment, ModelComparison, render
+from ..assessment.render import SCORES, number, spread
 from ..inference import PermutationTest
 from .preprocessing import MERGED, described_choice
 from .screen import Screen
@@ -37,7 +37,7 @@ def warned(lines: Sequence[str]) -> RenderableType:
 def answer_parts(
     screen: Screen,
     answer: Assessment,
-    contest: Contest | None = None,
+    others: ModelComparison | None = None,
     choice: dict[str, Any] | None = None,
     tuned: Sequence[str] = (),
     warnings: Sequence[str] = (),
@@ -46,7 +46,7 @@ def answer_parts(
     test = answer.permutation
     blocks = (
         render.scores(answer),
-        compared(contest) if contest is not None else None,
+        compared(others) if others is not None else None,
         render.significance(test, answer.permutation_statistic) if test is not None else None,
         render.confusion(answer.confusion, answer.classes, answer.repeats),
         render.calibration(answer),
@@ -57,10 +57,10 @@ def answer_parts(
     yield from ("", warned(warnings), "") if warnings else ("",)
 
 
-def compared(contest: Contest) -> render.Block:
+def compared(others: ModelComparison) -> render.Block:
     """Scores of other kinds of models on the same rows, in one line."""
-    said = ", ".join(f"{name} {number(score)}" for name, score in contest.scores.items())
-    return render.Block(f"Other models: {SCORES[contest.score_name]} of {said} ({contest.where})")
+    said = ", ".join(f"{name} {number(score.value)}" for name, score in others.scores.items())
+    return render.Block(f"Other models: {SCORES[others.score_name]} of {said} ({others.cv})")
 
 
 def chosen(choice: dict[str, Any], answer: Assessment, tuned: Sequence[str]) -> render.Block:
@@ -78,20 +78,6 @@ def members(text: str) -> RenderableType:
     """The members of a committee with their weights."""
     head, *lines = text.splitlines()
     return Group(Text.assemble(("Committee: ", "bold"), head), *(Text(f"  {one}") for one in lines))
-
-
-def side_by_side(
-    screen: Screen, scored: Sequence[tuple[str, str]], comparison: Comparison
-) -> RenderableType:
-    """Two settings on the same folds, and the test of their difference."""
-    said = (
-        f"difference {comparison.difference:+.4f} [{comparison.low:+.4f}, "
-        f"{comparison.high:+.4f}], p = {p_value(comparison.pvalue)}"
-    )
-    title = f"Side by side on the same {comparison.n_splits} splits"
-    notes = [f"{said}   first minus second, {comparison.method}"]
-    head = "settings", SCORES[comparison.score_name]
-    return screen.block(render.Block(title, head, scored, notes))
 
 
 def null(test: PermutationTest) -> RenderableType:

@@ -27,7 +27,6 @@ from .options import (
     Shown,
     TableFile,
     Weight,
-    check_option,
     model_option,
     output_option,
     unfolded,
@@ -135,37 +134,25 @@ def demo(*, results: ResultFiles, check: Check, shown: Shown) -> None:
 
 @command(
     "fitonce evaluate iris.csv -t species --repeats 10",
-    "fitonce evaluate iris.csv -t species --repeats 10 --versus kernel=linear",
-    "fitonce evaluate eeg.csv -t stimulus --group subject --versus model=lssvm,alpha=1",
+    "fitonce evaluate eeg.csv -t stimulus --group subject",
 )
 def evaluate(
     *,
     request: Request,
     reading: Reading,
     settings: Settings,
-    versus: Annotated[
-        str | None,
-        check_option(
-            "Other settings to compare with on the same folds, such as kernel=linear,alpha=1."
-        ),
-    ] = None,
     check: Check = UNTESTED,
     shown: Shown,
 ) -> None:
-    """Cross-validate a model without saving it (nested, repeated, grouped), or compare two
-    settings.
+    """Cross-validate a model without saving it (nested, repeated, grouped).
 
     With one repeat, the interval is Wilson's interval of the pooled held-out labels. With several
-    repeats, it is the corrected resampled t interval of Nadeau and Bengio. --versus evaluates a
-    second setting on the same folds and tests the difference with the corrected resampled t test on
-    the paired scores.
+    repeats, it is the corrected resampled t interval of Nadeau and Bengio.
     """
     from .work import evaluate_table
 
-    if versus is not None:
-        settings.changed(versus)  # refuse invalid settings before the table is read
     source = partial(request.read, reading)
-    evaluate_table(shown.screen, source, request, settings, versus, check)
+    evaluate_table(shown.screen, source, request, settings, check)
 
 
 @command(
@@ -194,8 +181,7 @@ def compare(
     """Compare several models on the same held-out rows, with all differences between them.
 
     Kernel models are tuned in every training set. The interval of a difference is the corrected
-    resampled t interval of Nadeau and Bengio. A second p-value comes from sign flips of rows (or
-    groups).
+    resampled t interval of Nadeau and Bengio.
     """
     from .comparing import compare_table, names_of
 

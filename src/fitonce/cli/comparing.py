@@ -51,8 +51,7 @@ def compare_table(
     if parts.confounds is not None:
         raise UserError(
             "compare does not support --confound, because the other kinds of models cannot adjust "
-            "for confounds. Use evaluate --versus to compare two settings of a model with "
-            "confounds."
+            "for confounds."
         )
     announce("compare", screen, table, parts, [*parts.notes, *sampling])
     models = {name: model_of(name, parts, check.random_state) for name in names}

@@ -6,7 +6,6 @@ they also decide between the linear kernel, which needs no landmarks, and the rb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,39 +13,38 @@ import numpy as np
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 
-from ..assessment import Assessment, beside
-from ..assessment.contest import FOREST, LINEAR, THIS, TREES, Contest
+from ..assessment import Assessment, ModelComparison, compare
 from ..core.doubt import caught_warnings
-from ..core.progress import say
 from ..estimators.fitted import is_model, takes_groups
 from .columns import TableDesign
 from .models import N_LANDMARKS, pipeline
 from .options import Settings
 from .preprocessing import pipeline_of
 
-MOST_ROWS = 10_000  # of a contest: one half for training, the other for testing
+MOST_ROWS = 10_000  # of a comparison: one half for training, the other for testing
+TREES = 100
+THIS, LINEAR, FOREST = "this model", "linear model", "random forest"
+OTHER_ROWS = "this kind of model"
 LANDMARKS = f"rbf, {N_LANDMARKS} landmarks"
-Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 def in_folds(
-    answer: Assessment, estimator: Any, parts: TableDesign, settings: Settings, seed: int
-) -> Contest:
+    answer: Assessment, parts: TableDesign, settings: Settings, seed: int
+) -> ModelComparison:
     """A linear model and a random forest in the folds of an assessment, next to the model
     itself.
     """
-    others = {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
-    given: dict[str, Any] = {"groups": parts.groups, "sample_weight": parts.weights}
-    return beside(answer, estimator, parts.X, parts.y, **given, others=others)
+    return _compared({THIS: answer, **_others(parts, settings, seed)}, parts)
 
 
 def on_a_sample(
     parts: TableDesign, judged: TableDesign, settings: Settings, seed: int
-) -> tuple[Contest, Settings]:
+) -> tuple[ModelComparison, Settings]:
     """Compare models, a linear model and a random forest on some rows of a large table. Returns
     also the settings with the better kernel, if the user left the kernel open.
 
-    If the model is assessed on a sample only, the contest uses other rows than that sample.
+    If the model is assessed on a sample only, the comparison uses other rows than that sample. The
+    model that will be used comes first.
     """
     n = len(parts.y)
     free = np.flatnonzero(~np.isin(parts.numbers, judged.numbers))
@@ -55,16 +53,25 @@ def on_a_sample(
     kind = ShuffleSplit if some.groups is None else GroupShuffleSplit
     splits = list(kind(1, test_size=0.5, random_state=seed).split(some.X, some.y, some.groups))
     train, test = splits[0]
-    where = f"{len(test):,} rows, trained on {len(train):,} others"
-    score = "accuracy" if parts.task == "classification" else "r2"
     is_open = (settings.kernel, settings.landmarks) == ("auto", "auto")
-    names = {LINEAR: "linear", LANDMARKS: "rbf"} if is_open else {THIS: settings.kernel}
+    names = {LINEAR: "linear", LANDMARKS: "rbf"} if is_open else {OTHER_ROWS: settings.kernel}
     kernels = {name: replace(settings, kernel=kernel) for name, kernel in names.items()}
     models = {name: pipeline(parts, changed, seed)[0] for name, changed in kernels.items()}
-    models |= {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
-    contest = _held(Contest(score, some.y[test], where, THIS), models, some, splits)
-    ours = max(kernels, key=contest.scores.__getitem__)
-    return replace(contest, ours=ours), kernels[ours]
+    found = _compared(models | _others(parts, settings, seed), some, splits)
+    ours = max(kernels, key=lambda name: found.scores[name].value)
+    first = {ours: found.scores[ours], **found.scores}
+    where = f"{len(test):,} rows, trained on {len(train):,} others"
+    return replace(found, scores=first, cv=where), kernels[ours]
+
+
+def _compared(models: dict[str, Any], parts: TableDesign, splits: Any = None) -> ModelComparison:
+    with caught_warnings():
+        given = {"groups": parts.groups, "sample_weight": parts.weights, "cv": splits}
+        return compare(models, None, parts.X, parts.y, **given)
+
+
+def _others(parts: TableDesign, settings: Settings, seed: int) -> dict[str, Any]:
+    return {LINEAR: linear(parts, settings, seed), FOREST: forest(parts, seed)}
 
 
 def linear(parts: TableDesign, settings: Settings, seed: int) -> Any:
@@ -75,24 +82,6 @@ def linear(parts: TableDesign, settings: Settings, seed: int) -> Any:
 def forest(parts: TableDesign, seed: int) -> Any:
     kind = RandomForestClassifier if parts.task == "classification" else RandomForestRegressor
     return pipeline_of(parts, kind(TREES, random_state=seed, n_jobs=-1))
-
-
-def _held(contest: Contest, models: dict[str, Any], parts: TableDesign, splits: Splits) -> Contest:
-    """The contest with the held-out predictions of some models added."""
-    total, done = len(models) * len(splits), 0
-    for name, model in models.items():
-        predicted = []
-        for train, test in splits:
-            say(done, total, "comparison with other models")
-            with caught_warnings():
-                fit(model, parts.rows(train))
-                predicted.append(np.asarray(model.predict(parts.X[test])))
-            done += 1
-        order = np.argsort(np.concatenate([test for _, test in splits]), kind="stable")
-        held = np.concatenate(predicted)
-        contest.predictions[name] = held[order] if len(splits) > 1 else held
-    say(total, total, "comparison with other models")
-    return contest
 
 
 def fit(estimator: Any, parts: TableDesign) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ..assessment import Assessment, Contest
+from ..assessment import Assessment, ModelComparison
 from ..core.doubt import kinds_of
 
 TIMES = re.compile(r" \(\d+ times\)$")
@@ -18,14 +18,14 @@ PERFECT_ROWS = 30  # warn about a score without any error from this number of ro
 
 
 def warnings_of(
-    texts: Iterable[str], answer: Assessment, contest: Contest | None = None
+    texts: Iterable[str], answer: Assessment, others: ModelComparison | None = None
 ) -> list[str]:
     """What the user should know about the result: each kind of warning once, and warnings that
     follow from the scores.
     """
     plain = [TIMES.sub("", text) for text in texts if not BESIDE_THE_POINT.search(text)]
     kinds = kinds_of((UserWarning, text) for text in plain)
-    return [said[0] for _, said in kinds] + [*_too_good(answer), *_beaten(contest)]
+    return [said[0] for _, said in kinds] + [*_too_good(answer), *_beaten(others)]
 
 
 def _too_good(answer: Assessment) -> list[str]:
@@ -38,12 +38,14 @@ def _too_good(answer: Assessment) -> list[str]:
     ]
 
 
-def _beaten(contest: Contest | None) -> list[str]:
+def _beaten(others: ModelComparison | None) -> list[str]:
     """A warning if another kind of model is clearly better."""
-    if contest is None or contest.better is None:
+    ours = None if others is None else next(iter(others.scores))
+    better = None if others is None or ours is None else others.clearly_better(ours)
+    if others is None or ours is None or better is None:
         return []
-    ours, theirs = contest.scores[contest.ours], contest.scores[contest.better]
+    mine, theirs = (others.scores[name].value for name in (ours, better))
     return [
-        f"a {contest.better} is clearly better on the same rows ({theirs:.3f} versus {ours:.3f}): "
+        f"a {better} is clearly better on the same rows ({theirs:.3f} versus {mine:.3f}): "
         "a kernel model does not suit this table as it is."
     ]

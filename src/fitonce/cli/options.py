@@ -185,30 +185,12 @@ class Settings:
         ),
     ] = "auto"
 
-    def changed(self, text: str) -> Settings:
-        """These settings with some replaced, as in "kernel=linear,alpha=1"."""
-        changes: dict[str, str] = {}
-        for part in text.split(","):
-            name, equals, value = (piece.strip() for piece in part.partition("="))
-            if not equals or name not in vars(self) or not value:
-                raise UserError(
-                    f"{part!r} is not a setting: write name=value, such as kernel=linear,alpha=1. "
-                    f"The names are {', '.join(vars(self))}."
-                )
-            changes[name] = value
-        return replace(self, **changes)
-
     @property
     def tuned(self) -> list[str]:
         """The settings that are chosen from the training rows."""
         names = ("gamma", "alpha", "penalty")
         found = [name for name in names if getattr(self, name) in ("tune", "scale")]
         return ["kernel", *found] if self.kernel == "tune" or "," in self.kernel else found
-
-    def __str__(self) -> str:
-        usual = vars(Settings())
-        changed = [f"{name}={value}" for name, value in vars(self).items() if value != usual[name]]
-        return ", ".join(changed) or "defaults"
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..assessment import Contest, choice_of, compare_assessments, render, significance
+from ..assessment import ModelComparison, choice_of, render, significance
 from ..assessment.assess import warned
 from ..assessment.render import MODELS, joined, kernel_text
 from ..assessment.result import plain, summary_of
@@ -42,7 +42,7 @@ class Opened:
     settings: Settings
     estimator: Any
     notes: list[str]
-    contest: Contest | None
+    contest: ModelComparison | None
 
     @property
     def title(self) -> str:
@@ -100,7 +100,7 @@ def fit_table(
         rivals = work.contest
         # the other models cannot adjust for confounds
         if rivals is None and parts.confounds is None:
-            rivals = contest.in_folds(answer, estimator, judged, work.settings, check.random_state)
+            rivals = contest.in_folds(answer, judged, work.settings, check.random_state)
         bars(0, 0, "fitting all rows")
         shown, texts = fit_all(estimator, parts, judged)
     choice = choice_of(estimator)
@@ -118,7 +118,7 @@ def fit_table(
         "settings": asdict(work.settings),
         "chosen": choice,
         "assessment": answer.to_dict(),
-        "comparison": None if rivals is None else rivals.summary,
+        "comparison": None if rivals is None else rivals.to_dict(),
         **members,
     }
     make_folder(model_file)
@@ -136,34 +136,16 @@ def fit_table(
 
 
 def evaluate_table(
-    screen: Screen,
-    source: Source,
-    request: Request,
-    settings: Settings,
-    changes: str | None,
-    check: Check,
+    screen: Screen, source: Source, request: Request, settings: Settings, check: Check
 ) -> None:
-    """Assess one setting, or two on the same folds."""
+    """Assess one setting."""
     work = opened("evaluate", screen, source, request, settings, check)
-    parts, judged, seed = work.parts, work.judged, check.random_state
-    other = None if changes is None else work.settings.changed(changes)
-    second = None if other is None else pipeline(parts, other, seed)[0]
+    parts = work.parts
     with screen.bars(), threads_for(parts):
-        answer = assessed(work.estimator, judged, check)
-        again = replace(check, permutations="0")
-        versus = None if second is None else assessed(second, judged, again)
+        answer = assessed(work.estimator, work.judged, check)
     warnings = warnings_of(answer.warnings, answer)
     screen.show(*answers.answer_parts(screen, answer, work.contest, warnings=warnings))
     result = {**parts.identity, "settings": asdict(work.settings), "assessment": answer.to_dict()}
-    if other is not None and versus is not None:
-        comparison = compare_assessments(answer, versus)
-        both = [(str(work.settings), str(answer.score)), (str(other), str(versus.score))]
-        screen.show(answers.side_by_side(screen, both, comparison))
-        result["versus"] = {
-            "settings": asdict(other),
-            "assessment": versus.to_dict(),
-            "comparison": comparison,
-        }
     screen.json(plain({"command": "evaluate", **result, "warnings": warnings}))
 
 

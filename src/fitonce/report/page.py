@@ -18,7 +18,7 @@ import numpy
 import scipy
 import sklearn
 
-from ..assessment import Contest, render
+from ..assessment import ModelComparison, render
 from ..core.atomic import check_place, write_atomically
 from ..core.version import __version__
 from ..estimators.confounding import confounded_words
@@ -83,7 +83,7 @@ def write_report(
     groups: Any = None,
     confounds: Any = None,
     verification: Any = None,
-    others: Contest | None = None,
+    others: ModelComparison | None = None,
     origin: Origin | None = None,
     max_megabytes: float = 2.0,
     progress: Progress | None = None,
@@ -121,9 +121,9 @@ def write_report(
         file. Other models keep them.
     verification : Verification, default=None
         The result of ``model.verify()``, to be quoted in the methods section.
-    others : Contest, default=None
+    others : ModelComparison, default=None
         Other kinds of models on the same held-out rows, shown in the first table: the result of
-        `fitonce.assessment.beside`.
+        ``fitonce.compare({"this model": assessment}, {"linear model": …}, X, y)``.
     origin : Origin, default=None
         Names of the data and the target, columns left out, treatment of missing values; and the
         total number of rows, if X and y are a sample.

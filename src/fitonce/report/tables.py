@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
-from ..assessment.contest import SAME_FOLDS, Contest
+from ..assessment import ModelComparison
 from ..assessment.render import baseline_name, interval_text, score_text, shortened
 from ..core.arrays import to_numpy
 from ..plotting.rows import margins
@@ -18,6 +18,7 @@ from ..plotting.style import rounded
 from ..uncertainty.order import upper
 from .subject import Subject, finite_rows
 
+THIS = "this model"  # in the same folds
 SET_SHARE = 0.9  # share of held-out rows whose set contains the right class
 TABLE_ROWS = 500
 DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are examined
@@ -25,7 +26,7 @@ DEPENDENCE_ROWS = 5
 TABLE_COLUMNS = 12  # columns of the data
 
 
-def first_table(subject: Subject, others: Contest | None) -> dict[str, Any] | None:
+def first_table(subject: Subject, others: ModelComparison | None) -> dict[str, Any] | None:
     """The model, other kinds of models and the baseline on held-out rows; None without an
     assessment.
     """
@@ -33,13 +34,14 @@ def first_table(subject: Subject, others: Contest | None) -> dict[str, Any] | No
     if answer is None:
         return None
     labels, interval = subject.classification, interval_text(answer.score, subject.classification)
-    rows = [("this model", score_text(answer.score.value, labels), interval)]
+    rows = [(THIS, score_text(answer.score.value, labels), interval)]
     same, better = True, None
     if others is not None:
-        same, better = others.where == SAME_FOLDS, others.better
-        scores = [(n, x) for n, x in others.scores.items() if not (same and n == others.ours)]
-        note = "" if same else others.where
-        rows += [(name, score_text(score, labels), note) for name, score in scores]
+        ours = next(iter(others.scores))
+        same, better = ours == THIS, others.clearly_better(ours)
+        note = "" if same else others.cv
+        shown = [(name, found.value) for name, found in others.scores.items() if name != THIS]
+        rows += [(name, score_text(value, labels), note) for name, value in shown]
     rows.append((baseline_name(answer), score_text(answer.baseline.value, labels), ""))
     return {"rows": rows, "better": better, "same": same, "others": others is not None}
 

@@ -1,0 +1,478 @@
+r"""`compare`: several models on the same held-out rows, with intervals and tests of their
+differences.
+
+Every model is scored on the same J splits; d_k is the difference between two models on split k.
+Splits share training rows, so the variance s²/J of the mean difference is too small. It is replaced
+by (1/J + n_test/n_train) s², with J - 1 degrees of freedom (Nadeau & Bengio 2003). It is never
+taken below the variance of independent rows (or groups), which alone is taken of a single split.
+
+The null hypothesis is that the two *ways of making a model* are equally good on training sets of
+this size.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from ..core.doubt import caught_warnings, depth_inside_package
+from ..core.progress import say
+from ..crossval import RefitWarning, cross_val_predict, cross_validate
+from ..crossval.routes import choose_route
+from . import render
+from .assess import warned
+from .data import AssessedRows, on_host, splitters
+from .folds import Splits
+from .intervals import corrected_t, paired_t
+from .result import Assessment, Estimate, plain
+
+REPEATS = 10
+CLEARLY = 0.003  # p-value below which another model is called clearly better
+
+# scores that are means over rows, computed from the truth and the prediction
+RowScore = Callable[[np.ndarray, np.ndarray], np.ndarray]
+ROW_SCORES: dict[str, RowScore] = {
+    "accuracy": lambda y, said: np.asarray(y == said, dtype=np.float64),
+    "neg_mean_absolute_error": lambda y, said: -np.abs(y - said),
+    "neg_mean_squared_error": lambda y, said: -((y - said) ** 2),
+}
+
+
+@dataclass(frozen=True)
+class Held:
+    """The scores of one model: of every split (J,) and, if these are means over rows, of the test
+    rows of every split.
+    """
+
+    splits: np.ndarray
+    sizes: np.ndarray  # the weight of each split in the mean
+    rows: list[np.ndarray] | None
+
+    @property
+    def mean(self) -> float:
+        return float(np.average(self.splits, weights=self.sizes))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Difference between the mean held-out scores of two models on the same splits.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the two models.
+    value : float
+        Score of the first minus score of the second: positive if the first is better.
+    low, high : float
+        The interval.
+    pvalue : float
+        Two-sided p-value of the hypothesis that the two ways of making a model are equally good.
+    """
+
+    first: str
+    second: str
+    value: float
+    low: float
+    high: float
+    pvalue: float
+
+    def __neg__(self) -> Difference:
+        ends = -self.value, -self.high, -self.low
+        return Difference(self.second, self.first, *ends, self.pvalue)
+
+    def __str__(self) -> str:
+        return f"{self.first} - {self.second}: {self.estimate}, p = {render.p_value(self.pvalue)}"
+
+    @property
+    def estimate(self) -> str:
+        """The difference with its interval, signs shown."""
+        return f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelComparison:
+    """Held-out scores of several models on the same splits, and all differences between them.
+
+    Returned by `compare`. `print` shows two short tables; a notebook shows HTML.
+
+    Attributes
+    ----------
+    score_name : str
+        Name of the score; higher is better.
+    scores : dict of str to Estimate
+        The mean score of each model, with its interval.
+    differences : tuple of Difference
+        Every pair, in the order in which the models were given.
+    split_scores : dict of str to array of shape (n_splits,)
+        The score of each model on every split.
+    n_samples, n_splits : int
+    test_share : float
+        Mean ratio of test rows to training rows, which the corrected resampled t test uses.
+    refitted : tuple of str
+        Models without a closed form, which were refitted on every training set.
+    level : float
+        Level of all intervals.
+    cv : str
+        Description of the splits.
+    """
+
+    score_name: str
+    scores: Mapping[str, Estimate]
+    differences: tuple[Difference, ...]
+    split_scores: Mapping[str, np.ndarray]
+    n_samples: int
+    n_splits: int
+    test_share: float
+    refitted: tuple[str, ...]
+    level: float
+    cv: str
+
+    def difference(self, first: str, second: str) -> Difference:
+        """The difference between two models, by name and in either order."""
+        for one in self.differences:
+            for found in (one, -one):
+                if (found.first, found.second) == (first, second):
+                    return found
+        raise ValueError(
+            f"first and second must be two different names out of {list(self.scores)}, got "
+            f"{first!r} and {second!r} instead."
+        )
+
+    @property
+    def best(self) -> str:
+        """The name of the model with the highest mean score."""
+        return max(self.scores, key=lambda name: self.scores[name].value)
+
+    def clearly_better(self, name: str) -> str | None:
+        """The best model, if it is clearly better than this one; None otherwise."""
+        if self.best == name or self.difference(self.best, name).pvalue >= CLEARLY:
+            return None
+        return self.best
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python objects, for JSON; NaN becomes None."""
+        return dict(plain(vars(self)))
+
+    def __str__(self) -> str:
+        return render.as_text(render.comparison(self))
+
+    def __repr__(self) -> str:
+        said = render.joined(self.differences)
+        return f"<ModelComparison: {render.score_name(self.score_name)}; {said}>"
+
+    def _repr_html_(self) -> str:
+        return render.as_html(render.comparison(self))
+
+
+def compare(
+    a: Any,
+    b: Any = None,
+    X: Any = None,
+    y: Any = None,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    confounds: Any = None,
+    cv: Any = None,
+    repeats: int | None = None,
+    scoring: Any = None,
+    level: float = 0.95,
+    random_state: int = 0,
+) -> ModelComparison:
+    """Test whether one model is better than another: differences of held-out scores on the same
+    splits, with intervals and p-values, for two models or more.
+
+    Each model is cross-validated with `fitonce.cross_validate`; all its tuning and scaling is
+    repeated in every training set. Models from other libraries are refitted, with one warning.
+
+    Parameters
+    ----------
+    a, b : estimator, Assessment, list of these, or dict of names to these
+        The models: those of `a`, then those of `b`. Any classifiers, or any regressors, with the
+        interface of scikit-learn. `b` may be None if `a` has two or more. The `Assessment` of a
+        model stands for its held-out predictions (of the first repeat): the other models are then
+        fitted in its folds.
+    X : array-like or data frame of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+        Not needed if all models are assessments.
+    groups : array-like of shape (n_samples,), default=None
+        Rows of one group are tested together.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Used for fits and scores.
+    confounds : table or array of shape (n_samples,) or (n_samples, n_confounds), default=None
+        Variables to adjust for, as in `assess`; only for models of fitonce.
+    cv : int, splitter, list of splits, or None, default=None
+        Number of folds, shuffled by `random_state` and stratified for classifiers; None takes as
+        many as `assess`. A splitter is used as it is; its test sets may overlap.
+    repeats : int, default=None
+        How often to repeat the cross-validation with new folds. None: 10, or 1 for a splitter.
+    scoring : str, callable or None, default=None
+        A scikit-learn scorer. None: accuracy, or R² of all held-out rows.
+    level : float, default=0.95
+        Level of the intervals.
+    random_state : int, default=0
+        Seed for folds.
+
+    Returns
+    -------
+    ModelComparison
+
+    Notes
+    -----
+    R² (None) of a split is 1 - MSE/v, where v is the variance of the target in all rows. The mean
+    over splits is then the R² of all held-out rows. "r2" is scikit-learn's score, which divides by
+    the variance of the few rows of each split.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fitonce import KernelFisherDiscriminant, compare
+    >>> X, y = load_iris(return_X_y=True)
+    >>> rbf = KernelFisherDiscriminant(gamma=0.2, alpha=0.1)
+    >>> linear = KernelFisherDiscriminant("linear", alpha=0.1)
+    >>> result = compare({"rbf": rbf}, {"linear": linear}, X, y)
+    >>> print(result.difference("linear", "rbf"))
+    linear - rbf: +0.018 [-0.006, +0.042], p = 0.1457
+    """
+    models = _named(a, b)
+    assessed = [model for model in models.values() if isinstance(model, Assessment)]
+    fresh = {name: model for name, model in models.items() if not isinstance(model, Assessment)}
+    _check(models, level, repeats)
+    given = groups, sample_weight, confounds
+    data = {name: AssessedRows.of(model, X, y, *given) for name, model in fresh.items()}
+    rows: Assessment | AssessedRows
+    if assessed:
+        rows, (splits, said) = assessed[0], _splits_of(assessed)
+    else:
+        rows = next(iter(data.values()))
+        splits, said = _splits(cv, rows, repeats, random_state)
+    weights = np.ones(len(rows.y)) if sample_weight is None else on_host(sample_weight)
+    score = _row_score(scoring, rows)
+    of_rows = [weights[test] for _, test in splits]
+    held = {}
+    for name, model in models.items():
+        if isinstance(model, Assessment):
+            said_of = [(test, model.predictions[test]) for _, test in splits]
+            held[name] = _means(said_of, rows.y, score, of_rows)
+    with caught_warnings() as caught:
+        for number, (name, model) in enumerate(fresh.items()):
+            say(number, len(fresh), "models compared")
+            held[name] = _held(model, data[name], splits, scoring, score, of_rows)
+        say(len(fresh), len(fresh), "models compared")
+    refitted = tuple(n for n, m in fresh.items() if choose_route(m, X, None).name == "refit")
+    _check_scores(held)
+    _tell(refitted, caught)
+    share = _test_share(splits)
+    unit_of = np.arange(len(rows.y)) if groups is None else on_host(groups)
+    units = np.concatenate([unit_of[test] for _, test in splits])
+
+    named = _name_of(scoring, rows)
+
+    def difference(one: str, other: str) -> Difference:
+        found = _tested(held[one], held[other], units, of_rows, share, level)
+        return Difference(one, other, *found)
+
+    return ModelComparison(
+        score_name=named,
+        scores={name: _estimate(held[name], share, level, named) for name in models},
+        differences=tuple(difference(*pair) for pair in combinations(models, 2)),
+        split_scores={name: held[name].splits for name in models},
+        n_samples=len(rows.y),
+        n_splits=len(splits),
+        test_share=share,
+        refitted=refitted,
+        level=level,
+        cv=said,
+    )
+
+
+def _named(a: Any, b: Any) -> dict[str, Any]:
+    """All models by name; unnamed ones are called by their class, numbered if needed."""
+    pairs: list[tuple[str | None, Any]] = []
+    for given in (a, b):
+        if isinstance(given, Mapping):
+            pairs += [(str(name), model) for name, model in given.items()]
+        elif isinstance(given, Sequence) and not hasattr(given, "fit"):
+            pairs += [(None, model) for model in given]
+        elif given is not None:
+            pairs.append((None, given))
+    kinds = [type(model).__name__ if name is None else name for name, model in pairs]
+    numbered = [
+        kind
+        if kinds.count(kind) == 1 or name is not None
+        else f"{kind} {kinds[:i].count(kind) + 1}"
+        for i, (kind, (name, _)) in enumerate(zip(kinds, pairs, strict=True))
+    ]
+    models = dict(zip(numbered, (model for _, model in pairs), strict=True))
+    if len(models) < max(2, len(pairs)):
+        raise ValueError(
+            f"a comparison needs at least two models with different names, got {numbered} "
+            "instead. Name them in a dictionary."
+        )
+    return models
+
+
+def _check(models: Mapping[str, Any], level: float, repeats: int | None) -> None:
+    for name, model in models.items():
+        if not (hasattr(model, "fit") or isinstance(model, Assessment)):
+            raise TypeError(f"{name!r} must be an estimator with a method fit, got {model!r}.")
+    if len({_classifies(model) for model in models.values()}) > 1:
+        raise ValueError(
+            "models must be all classifiers or all regressors, got both: their scores cannot be "
+            "compared."
+        )
+    for name, value, fine, wanted in (
+        ("level", level, 0 < level < 1, "between 0 and 1"),
+        ("repeats", repeats, repeats is None or repeats >= 1, "None or a positive integer"),
+    ):
+        if not fine:
+            raise ValueError(f"{name} must be {wanted}, got {value!r} instead.")
+
+
+def _classifies(model: Any) -> bool:
+    if isinstance(model, Assessment):
+        return model.classes is not None
+    return bool(is_classifier(model))
+
+
+def _splits_of(assessed: Sequence[Assessment]) -> tuple[Splits, str]:
+    """The folds of assessments, of the first repeat, which must be the same."""
+    first = assessed[0]
+    if not all(np.array_equal(first.fold, other.fold) for other in assessed):
+        raise ValueError(
+            "assessments can be compared only on the same folds, but these differ: scores are "
+            "paired by row. Use the same rows, cv and random_state for all."
+        )
+    tests = [np.flatnonzero(first.fold == number) for number in range(first.n_splits)]
+    rows = np.arange(len(first.y))
+    return [(np.setdiff1d(rows, test), test) for test in tests], first.cv
+
+
+def _splits(
+    cv: Any, data: AssessedRows, repeats: int | None, random_state: int
+) -> tuple[Splits, str]:
+    """The splits of all repeats, and their description."""
+    own = cv is None or isinstance(cv, (int, np.integer))
+    repeats = (REPEATS if own else 1) if repeats is None else repeats
+    rows, found = np.arange(len(data.y)), []
+    for splitter in splitters(cv, data, repeats, random_state):
+        pairs = (
+            splitter.split(rows[:, None], data.y, groups=data.groups)
+            if hasattr(splitter, "split")
+            else splitter
+        )
+        found += [(rows[train], rows[test]) for train, test in pairs]
+    n_folds = len(found) // repeats
+    return found, f"{n_folds} folds, {repeats} times" if own else f"{len(found)} splits"
+
+
+def _test_share(splits: Splits) -> float:
+    """Mean ratio of test rows to training rows of a split."""
+    n_train, n_test = np.sum([(len(train), len(test)) for train, test in splits], axis=0)
+    return float(n_test / n_train)
+
+
+def _name_of(scoring: Any, data: AssessedRows | Assessment) -> str:
+    if scoring is None:
+        return data.score_name
+    return scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "score")
+
+
+def _row_score(scoring: Any, data: AssessedRows | Assessment) -> RowScore | None:
+    """The score of a row, if the score is a mean over rows."""
+    if scoring is None and data.classes is None:
+        variance = float(np.var(data.y))
+        if variance == 0.0:
+            raise ValueError("the target must vary, got one value in all rows: R² is not defined.")
+        return lambda y, said: 1.0 - (y - said) ** 2 / variance
+    name = "accuracy" if scoring is None else scoring
+    return ROW_SCORES.get(name) if isinstance(name, str) else None
+
+
+def _held(
+    model: Any,
+    data: AssessedRows,
+    splits: Splits,
+    scoring: Any,
+    score: RowScore | None,
+    weights: list[np.ndarray],
+) -> Held:
+    """Scores of all splits, from held-out predictions if these are sufficient."""
+    given: dict[str, Any] = {"cv": splits, "params": data.params}
+    if score is None:
+        found = cross_validate(model, data.X, data.y, scoring=scoring, error_score="raise", **given)
+        return Held(np.asarray(found["test_score"], dtype=np.float64), np.ones(len(splits)), None)
+    pairs = cross_val_predict(model, data.X, data.y, by_fold=True, **given)
+    said = [(test, on_host(found).reshape(-1)) for test, found in pairs]
+    return _means(said, data.y, score, weights)
+
+
+def _means(
+    predicted: Sequence[tuple[np.ndarray, np.ndarray]],
+    y: np.ndarray,
+    score: RowScore | None,
+    weights: list[np.ndarray],
+) -> Held:
+    """Scores of rows and their means from predictions of the test rows of every split."""
+    if score is None:
+        raise ValueError("with assessments, scoring must be None or the mean of a score of rows.")
+    rows = [score(y[test], said) for test, said in predicted]
+    means = [np.average(found, weights=w) for found, w in zip(rows, weights, strict=True)]
+    return Held(np.array(means), np.array([np.sum(w) for w in weights]), rows)
+
+
+def _tested(
+    one: Held, other: Held, units: np.ndarray, weights: list[np.ndarray], share: float, level: float
+) -> tuple[float, float, float, float]:
+    """The mean difference, its interval and p-value.
+
+    Where splits happen to differ by the same amount, their variance says nothing: the standard
+    error is never below that of independent units (rows or groups), and where even these differ
+    by the same amount, p is that of their signs.
+    """
+    difference, mean = one.splits - other.splits, one.mean - other.mean
+    excess: np.ndarray = np.zeros(1)
+    if one.rows is not None and other.rows is not None:
+        d = np.concatenate([a - b for a, b in zip(one.rows, other.rows, strict=True)])
+        of_rows = (d - mean) * np.concatenate(weights) / np.sum(one.sizes)
+        tested = np.unique(units, return_inverse=True)[1].reshape(-1)
+        excess = np.bincount(tested, weights=of_rows)
+    return paired_t(mean, difference, excess, share, level)
+
+
+def _check_scores(held: Mapping[str, Held]) -> None:
+    for name, one in held.items():
+        undefined = int(np.sum(~np.isfinite(one.splits)))
+        if undefined:
+            raise ValueError(
+                f"{name!r} has no score on {undefined} of {len(one.splits)} splits, so differences "
+                "cannot be paired. Use fewer folds, or a score that is defined for every test set."
+            )
+
+
+def _tell(refitted: Sequence[str], caught: Iterable[warnings.WarningMessage]) -> None:
+    """Issue the warnings of all fits, each kind once; one about refitting for all models."""
+    depth = depth_inside_package()
+    for text, category in warned(w for w in caught if not issubclass(w.category, RefitWarning)):
+        warnings.warn(text, category, stacklevel=depth)
+    if refitted:
+        warnings.warn(
+            f"fitonce has no closed form for {render.joined(refitted)}: refitting on every "
+            "training set, as scikit-learn does.",
+            RefitWarning,
+            stacklevel=depth,
+        )
+
+
+def _estimate(held: Held, share: float, level: float, name: str) -> Estimate:
+    low, high = corrected_t(held.splits, share, level, held.mean)
+    if name == "accuracy":
+        low, high = max(low, 0.0), min(high, 1.0)
+    method = f"corrected resampled t over {len(held.splits)} splits"
+    return Estimate(held.mean, low, high, level, method)
