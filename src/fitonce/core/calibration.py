@@ -16,6 +16,7 @@ TINY = float(np.finfo(float).tiny)
 NEWTON_STEPS = 60
 SMALL_STEP = 1e-5  # of a parameter, below which rounding decides which of two losses is smaller
 OFFSET_PRIOR = 1.0  # precision of the normal prior on class offsets
+ELEMENTS = 1 << 16  # scores up to which β is tried for all doublings at once
 DOUBLINGS = 24  # of β, where the search through the floor looks for a second minimum
 
 
@@ -211,11 +212,16 @@ def through_floor(
     targets = _of_present(targets, centred, axis=0) * (weights / weights.sum())
     share = 1.0 - n_classes * floor
 
+    def softmax(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """u and q (…, c, m, k) for values θ (…, m) of every candidate."""
+        u = np.exp(theta)[..., None, :, None] * finite
+        q = np.where(present, np.exp(u), 0.0)
+        q /= np.sum(q, axis=-3, keepdims=True)
+        return u, q
+
     def derivatives(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Loss, slope and curvature in log β, of every candidate."""
-        u = np.exp(theta)[:, None] * finite
-        q = np.where(present, np.exp(u), 0.0)
-        q /= np.sum(q, axis=0)
+        u, q = softmax(theta)
         apart = u - np.sum(q * u, axis=0)
         spread = np.sum(q * apart**2, axis=0)
         p = floor + share * q
@@ -247,10 +253,11 @@ def through_floor(
     total = float(weights.sum())
     bound = loss - np.log(max(total, 1.0)) / total
     far = near
-    for doublings in range(1, DOUBLINGS):
-        start = near + doublings * np.log(2.0)
-        here = derivatives(start)[0]
-        far, bound = np.where(here < bound, start, far), np.minimum(here, bound)
+    further = near + np.log(2.0) * np.arange(1.0, DOUBLINGS)[:, None]
+    for starts in np.array_split(further, min(len(further), 1 + finite.size // ELEMENTS)):
+        log_p = np.log(floor + share * softmax(starts)[1])
+        for start, here in zip(starts, -np.sum(targets * log_p, axis=(-3, -1)), strict=True):
+            far, bound = np.where(here < bound, start, far), np.minimum(here, bound)
     return np.asarray(np.exp(near if np.all(far == near) else descend(far)[0]))
 
 
