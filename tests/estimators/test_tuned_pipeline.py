@@ -15,8 +15,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, TunedPipeline
 from fitonce.assessment import significance
 from fitonce.assessment.chance import quick
-from fitonce.crossval.routes import choose_route
-from fitonce.inference.trained import label_free
+from fitonce.crossval.depends import depends
 
 N = 90
 RARE = "columns__categories__min_frequency"
@@ -80,7 +79,7 @@ def test_the_choice_is_made_anew_in_every_training_set(model):
     groups = np.arange(N) // 5 if isinstance(model, KernelRidge) else None
     cv = StratifiedKFold(4) if groups is None else GroupKFold(4)
     tuned = TunedPipeline(steps(model), CANDIDATES)
-    assert choose_route(tuned, X, None).reason == "preprocessing is chosen on each training set"
+    assert depends(tuned, X).rows == "preprocessing is chosen on each training set"
     ours = fitonce.cross_val_predict(tuned, X, y, cv=cv, groups=groups)
     np.testing.assert_array_equal(ours, literal_predict(tuned, X, y, cv=cv, groups=groups))
     by_hand = np.empty(N, dtype=ours.dtype)
@@ -94,7 +93,7 @@ def test_a_permutation_test_chooses_again():
     X, y, _ = table(2)
     cv = StratifiedKFold(3)
     tuned = TunedPipeline(steps(LeastSquaresSVC(gamma="scale", alpha=0.1)), CANDIDATES)
-    assert not label_free(tuned) and label_free(tuned.plain())
+    assert depends(tuned, X).labels and not depends(tuned.plain(), X).labels
     given = {"cv": cv, "n_permutations": 4, "random_state": 0, "permute": "within-folds"}
     with pytest.warns(fitonce.RefitWarning, match="preprocessing is chosen"):
         test = fitonce.permutation_test_score(tuned, X, y, **given)

@@ -19,7 +19,7 @@ from fitonce import (
     cross_val_score,
     positions,
 )
-from fitonce.crossval.routes import RefitWarning
+from fitonce.crossval.depends import RefitWarning
 from fitonce.inference import permutation_test_score
 from fitonce.inference.confounded import ConditionalExchange
 from fitonce.inference.evaluation import Evaluation

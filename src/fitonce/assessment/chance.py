@@ -25,6 +25,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ..crossval.depends import depends
 from ..estimators.fitted import (
     chooses_steps,
     final_step,
@@ -34,7 +35,6 @@ from ..estimators.fitted import (
     with_first_steps,
 )
 from ..inference import PermutationTest, permutation_test_score
-from ..inference.trained import label_free, repeatable
 from ..inference.validity import ignores_y
 from ..kernels import PARAMETERS, KernelSum, families
 from .data import AssessedRows
@@ -64,7 +64,7 @@ def affordable(estimator: Any, data: AssessedRows, permutations: int) -> str:
     model = final_step(estimator)
     targets = 1 if data.classes is None else len(data.classes) - 1
     few = permutations * len(data.y) ** 2 * targets <= CHEAP
-    shared = is_model(model) and label_free(estimator) and repeatable(model)
+    shared = is_model(model) and not depends(estimator, data.X).labels
     by_squares = getattr(model, "criterion", None) == "squared_error"
     return SAME if few and shared and by_squares and data.groups is None else QUICK
 

@@ -24,7 +24,7 @@ from sklearn.base import is_classifier
 from ..core.doubt import caught_warnings, depth_inside_package
 from ..core.progress import say
 from ..crossval import RefitWarning, cross_val_predict, cross_validate
-from ..crossval.routes import choose_route
+from ..crossval.depends import depends
 from . import render
 from .assess import warned
 from .data import AssessedRows, on_host, splitters
@@ -265,7 +265,7 @@ def compare(
             say(number, len(fresh), "models compared")
             held[name] = _held(model, data[name], splits, scoring, score, of_rows)
         say(len(fresh), len(fresh), "models compared")
-    refitted = tuple(n for n, m in fresh.items() if choose_route(m, X, None).name == "refit")
+    refitted = tuple(n for n, m in fresh.items() if depends(m, X).refit is not None)
     _check_scores(held)
     _tell(refitted, caught)
     share = _test_share(splits)

@@ -23,7 +23,7 @@ from ..core.progress import say
 from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..crossval import Route, cross_val_predict, cross_validate
-from ..crossval.routes import choose_route
+from ..crossval.depends import depends
 from ..crossval.stand_in import StandIn
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
 from ..kernels import PARAMETERS, families
@@ -69,7 +69,7 @@ class Round:
 def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
     """One pass of nested cross-validation for every splitter; progress is reported per split."""
     method = "predict" if data.classes is None else "decision_function"
-    route = choose_route(estimator, data.X, data.params, method=method)
+    route = depends(estimator, data.X, data.params, method=method).route
     way = _in_closed_form if route.name == "one" else _fitted
     partitions = [_splits(splitter, data) for splitter in splitters]
     total = sum(map(len, partitions))
@@ -123,7 +123,7 @@ def chooses(estimator: Any, X: Any) -> bool:
     """Whether the training rows decide anything about the last step, if it is a fitonce
     estimator, or about the steps before it by its score.
     """
-    return chooses_steps(estimator) or choose_route(final_step(estimator), X, None).name != "one"
+    return chooses_steps(estimator) or depends(final_step(estimator), X, None).route.name != "one"
 
 
 def _splits(splitter: Any, data: AssessedRows) -> Splits:

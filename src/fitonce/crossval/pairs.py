@@ -25,7 +25,7 @@ from ..core.arrays import to_numpy
 from ..core.refused import RefusedError
 from ..estimators.validation import is_foreign_array
 from .decomposed import Decomposed
-from .routes import choose_route
+from .depends import depends
 from .stand_in import n_rows
 
 NEGLIGIBLE = 1e-12  # of a²: below this, there is no axis, and all decisions are equal
@@ -103,7 +103,7 @@ def leave_pair_out(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None)
     n = len(positive)
     weights = np.ones(n) if sample_weight is None else _weights(sample_weight, n)
     params = None if sample_weight is None else {"sample_weight": weights}
-    route = choose_route(estimator, X, params)
+    route = depends(estimator, X, params).route
     if route.name != "one":
         raise RefusedError(
             f"leave_pair_out needs a model with fixed parameters, got {type(estimator).__name__}, "

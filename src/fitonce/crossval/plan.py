@@ -22,7 +22,7 @@ from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
 from .batch import HeldOutBatch, known_scores
 from .confounds import taken
-from .routes import RefitWarning, Route, choose_route, fit_weights, share_landmarks
+from .depends import RefitWarning, Route, depends, fit_weights, share_landmarks
 from .stand_in import CheckedSplitter, Shared, n_rows, stand_in
 
 logger = logging.getLogger("fitonce")
@@ -63,7 +63,7 @@ class Plan:
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._classifier = is_classifier(estimator)
-        self._route = choose_route(estimator, X, params, scoring, method)
+        self._route = depends(estimator, X, params, scoring, method).route
         if self._landmark_rows is not None:
             self._route = Route(
                 "per-fold", "landmarks among the test rows are left out of the model"

@@ -13,8 +13,8 @@ import sklearn.model_selection
 from ..core.arrays import asarray_like, namespace
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import is_dask
+from .depends import Route
 from .plan import Plan
-from .routes import Route
 from .stand_in import Shared, StandIn, n_rows, stand_in
 
 

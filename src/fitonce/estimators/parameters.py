@@ -5,7 +5,7 @@ decided by the training rows. `PARAMETERS` and `NEEDS` are the tables.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,17 +21,21 @@ from .confounding import MEANINGS
 
 NUMBER, SEVERAL = "number", "several or given"  # see `word`
 TUNED_SUM, EQUAL_SUM = "sum with tuned numbers", "sum with equal shares"
+SCALED_SUM = "sum with scaled widths"
 
 
 @dataclass(frozen=True)
 class Parameter:
     """`accepts`: the possible values, or a function of the estimator that raises an error.
 
-    `decided`: values (see `word`) for which every training set decides anew, as `description` says.
+    `rows`: values (see `word`) for which every training set decides anew, as `description` says.
+    `labels`: those for which its labels decide more than targets, and a choice among numbers by
+    their held-out values, which decompositions without labels serve.
     """
 
     accepts: tuple[Any, ...] | Callable[[Any], object] = ()
-    decided: tuple[str, ...] = ()
+    rows: tuple[Any, ...] = ()
+    labels: tuple[Any, ...] = ()
     description: str = "{name}={value!r} depends on the training rows"
 
     def check(self, estimator: Any, name: str) -> None:
@@ -74,18 +78,33 @@ def check_parameters(estimator: Any) -> None:
             )
 
 
-def dependence(estimator: Any) -> str | None:
+def rows_decide(estimator: Any) -> str | None:
     """Why a fit of fewer rows could use other parameters than one of all rows; None if not."""
-    if isinstance(estimator.kernel, KernelSum) and estimator.kernel.dependence is not None:
-        return estimator.kernel.dependence
+    for name, value in _in_use(estimator):
+        if word(value) in PARAMETERS[name].rows:
+            of_sum = value.dependence if isinstance(value, KernelSum) else None
+            return of_sum or PARAMETERS[name].description.format(name=name, value=value)
+    return None
+
+
+def labels_decide(estimator: Any) -> bool:
+    """Whether the training labels decide more than targets and a choice among numbers."""
+    ours = type(estimator).__module__.startswith(f"{__package__}.")
+    return not ours or any(word(v) in PARAMETERS[name].labels for name, v in _in_use(estimator))
+
+
+def _in_use(estimator: Any) -> Iterator[tuple[str, Any]]:
+    """The parameters of the table with their values, without those that have no effect."""
     family = families(estimator.kernel)
     of_kernel = KERNEL_PARAMETERS.get(family, ()) if isinstance(family, str) else ()
-    for name, parameter in PARAMETERS.items():
-        value = family if name == "kernel" else getattr(estimator, name, None)
-        unused = name in ("gamma", "degree", "coef0") and name not in of_kernel
-        if not unused and word(value) in parameter.decided:
-            return parameter.description.format(name=name, value=value)
-    return None
+    unused = {"gamma", "degree", "coef0"}.difference(of_kernel)
+    if word(estimator.landmarks) != NUMBER:
+        unused |= {"landmark_method", "random_state"}
+    if "tune" not in (word(estimator.alpha), word(estimator.gamma)):
+        unused.add("refine")
+    for name in PARAMETERS:
+        if hasattr(estimator, name) and name not in unused:
+            yield name, family if name == "kernel" else getattr(estimator, name)
 
 
 def store_parameters(estimator: Any, given: dict[str, Any]) -> None:
@@ -98,7 +117,8 @@ def word(value: Any) -> Any:
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, KernelSum):
-        return TUNED_SUM if value.tunes else EQUAL_SUM if word(value.weights) == "equal" else "sum"
+        equal = EQUAL_SUM if word(value.weights) == "equal" else SCALED_SUM
+        return TUNED_SUM if value.tunes else "sum" if value.dependence is None else equal
     number = isinstance(value, numbers.Real) or getattr(value, "ndim", None) == 0
     return NUMBER if number else SEVERAL
 
@@ -282,42 +302,53 @@ def _is_finite_number(value: Any) -> bool:
 
 # ---- the tables ----------------------------------------------------------------------------------
 
-BOOLEANS = (True, False)
+BOOLEANS, GIVEN = (True, False), (NUMBER, SEVERAL)
 PARAMETERS = {
-    "kernel": Parameter(_check_kernel, (SEVERAL,), "the kernel is chosen on each training set"),
+    "kernel": Parameter(
+        _check_kernel,
+        (SEVERAL, TUNED_SUM, EQUAL_SUM, SCALED_SUM),
+        (TUNED_SUM,),
+        "the kernel is chosen on each training set",
+    ),
     "class_weight": Parameter(
         _check_class_weight,
         ("balanced",),
+        ("balanced", SEVERAL),
         'class_weight="balanced" depends on the training rows',
     ),
     "calibration": Parameter(
         ("temperature", "sigmoid", "isotonic", None),
+        ("sigmoid", "isotonic"),
         ("sigmoid", "isotonic"),
         "calibration={value!r} places the threshold on each training set",
     ),
     "readout": Parameter(
         ("lda", "centroid", "softmax"),
         ("softmax",),
+        ("softmax",),
         "readout={value!r} is fitted on each training set",
     ),
-    "alpha": Parameter(_check_alpha, ("tune", SEVERAL), "alpha is chosen on each training set"),
-    "cv": Parameter(decided=(NUMBER, SEVERAL), description="cv splits each training set"),
-    "landmarks": Parameter(
-        _check_landmarks, (NUMBER,), "landmarks are chosen on each training set"
+    "alpha": Parameter(
+        _check_alpha, ("tune", SEVERAL), description="alpha is chosen on each training set"
     ),
-    "gamma": Parameter(decided=("tune", "scale")),
-    "degree": Parameter(decided=("tune",)),
-    "coef0": Parameter(decided=("tune",)),
+    "cv": Parameter((), GIVEN, GIVEN, "cv splits each training set"),
+    "landmarks": Parameter(
+        _check_landmarks, (NUMBER,), description="landmarks are chosen on each training set"
+    ),
+    "random_state": Parameter(labels=(None, SEVERAL)),
+    "gamma": Parameter(rows=("tune", "scale")),
+    "degree": Parameter(rows=("tune",)),
+    "coef0": Parameter(rows=("tune",)),
     "kernel_params": Parameter(_check_kernel_params),
     "penalty": Parameter(("function", "dual", "tune"), ("tune",)),
     "criterion": Parameter(_check_criterion),
     "compression": Parameter(_check_compression),
     "pooled": Parameter(BOOLEANS),
-    "refine": Parameter(BOOLEANS),
+    "refine": Parameter(BOOLEANS, labels=(True,)),
     "search": Parameter(("auto", "full")),
     "confounding": Parameter(MEANINGS),
     "fit_intercept": Parameter((*BOOLEANS, "penalized", "coefficient")),
-    "landmark_method": Parameter(METHODS),
+    "landmark_method": Parameter(METHODS, labels=("greedy",)),
     "shared_landmarks": Parameter((*BOOLEANS, "drop")),
     "alpha_per_target": Parameter(BOOLEANS),
     "store_dual_coef": Parameter((*BOOLEANS, "auto")),
@@ -328,7 +359,6 @@ OTHER_WORDS = {  # of scikit-learn's SVC and searches
     "probability": "nothing for it: classifiers have predict_proba (see calibration)",
     "scoring": "criterion",
 }
-GIVEN = (NUMBER, SEVERAL)
 NEEDS = (
     Need(
         "fit_intercept",

@@ -15,8 +15,8 @@ from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
+from ..crossval.depends import RefitWarning, Route, depends, fit_weights
 from ..crossval.outputs import Outputs
-from ..crossval.routes import RefitWarning, Route, choose_route, fit_weights
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
 from .draws import drawn_orders
@@ -27,7 +27,7 @@ from .literal import Fitter
 from .placements import Labelling, Placement
 from .question import Question
 from .scoring import Measure, NeedsFitError, Scoring
-from .trained import TrainedEngine, label_free, repeatable
+from .trained import TrainedEngine
 from .validity import Split
 
 LITERAL_BLOCK = 8  # labelings fitted between two looks at the clock
@@ -133,10 +133,10 @@ class Evaluation:
         self.fitted_one_by_one = 0
         # the last placement of folds whose training sets were decomposed
         self._placed: tuple[int, Any] = (0, None)
-        self._route = choose_route(question.estimator, question.X, params)
+        found = depends(question.estimator, question.X, params)
+        self._route, self._free = found.route, not found.labels
         if question.confounds is not None and self._route.name == "one":
             self._route = Route("per-fold", "confounds belong to each training set")
-        self._free = label_free(question.estimator)
         shared = self._shared_engine(params, max_bytes)
         each = self._route.name == "one" and shared is None
         self.fitter = Fitter(
@@ -176,7 +176,7 @@ class Evaluation:
         question, model = self.question, final_step(self.question.estimator)
         fixed_folds = self.layout is not None and question.mode != "resplit"
         known = {"sample_weight"} if model is question.estimator else set()
-        if not fixed_folds or not self._free or set(params) - known or not repeatable(model):
+        if not fixed_folds or not self._free or set(params) - known:
             return
         weights = params.get("sample_weight")
         weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)

@@ -18,7 +18,7 @@ from sklearn.model_selection import check_cv
 
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
-from ..crossval.routes import share_landmarks
+from ..crossval.depends import share_landmarks
 from ..crossval.stand_in import n_rows
 from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.special
 
+from ..crossval.depends import Route
 from ..crossval.metrics import TIE
-from ..crossval.routes import Route
 
 
 def reaches(null: np.ndarray, observed: Any) -> np.ndarray:

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
 from ..core.holdout import ResidualMap
@@ -32,12 +30,10 @@ from ..core.rows import dense_like
 from ..core.ties import ROUNDING
 from ..crossval.outputs import Outputs
 from ..crossval.stand_in import Shared
-from ..estimators import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from ..estimators.confounding import new_confounds
-from ..estimators.fitted import chooses_steps, final_step
+from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
-from ..kernels import KernelSum
 from ..tuning.problem import Problem
 from ..tuning.search import Trial
 from ..tuning.tuner import Parameters, Tuner
@@ -48,59 +44,7 @@ from .folds import Layout
 from .together import Together, key_of
 from .validity import Split
 
-UNSUPERVISED = ("sklearn.preprocessing.", "sklearn.impute.", "sklearn.decomposition.")
-NESTED = {
-    Pipeline: "steps",
-    FeatureUnion: "transformer_list",
-    ColumnTransformer: "transformers",
-}
 Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
-
-
-def label_free(estimator: Any) -> bool:
-    """Whether everything about a fit but its targets is known not to depend on y: the steps before,
-    the kernel, the row weights.
-    """
-    model = final_step(estimator)
-    if chooses_steps(estimator):
-        return False
-    if model is not estimator:
-        return _unsupervised(estimator[:-1]) and label_free(model)
-    if type(model) not in (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge):
-        return False
-    threshold_moves = getattr(model, "calibration", None) in ("sigmoid", "isotonic")
-    threshold_moves |= getattr(model, "readout", "lda") == "softmax"
-    weighted = getattr(model, "class_weight", None) is not None
-    return not weighted and not threshold_moves and not _draws_landmarks_by_label(model)
-
-
-def _draws_landmarks_by_label(model: Any) -> bool:
-    """Whether landmarks are chosen by y, or again at every fit."""
-    if not isinstance(model.landmarks, (int, np.integer)):
-        return False
-    seeded = isinstance(model.random_state, (int, np.integer))
-    return model.landmark_method == "greedy" or not seeded
-
-
-def repeatable(model: Any) -> bool:
-    """Whether the model's search, if it has one, can be run from shared decompositions: by
-    leave-one-out, on the lattice alone (weights of kernels have none).
-    """
-    summed = isinstance(model.kernel, KernelSum) and model.kernel.tunes
-    return model.cv is None and not model.refine and not summed
-
-
-def _unsupervised(step: Any) -> bool:
-    if step is None or isinstance(step, str):
-        return True
-    for kind, parts in NESTED.items():
-        if isinstance(step, kind):
-            inner = [part[1] for part in getattr(step, parts)]
-            return all(map(_unsupervised, [*inner, getattr(step, "remainder", None)]))
-    if isinstance(getattr(step, "random_state", None), np.random.RandomState):
-        return False
-    known = type(step).__module__.startswith(UNSUPERVISED)
-    return known and not step.__sklearn_tags__().target_tags.required
 
 
 @dataclass

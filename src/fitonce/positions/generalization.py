@@ -22,8 +22,8 @@ import numpy as np
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.refused import RefusedError
 from ..crossval.decomposed import Decomposed
+from ..crossval.depends import RefitWarning, depends, fit_weights
 from ..crossval.outputs import Outputs
-from ..crossval.routes import RefitWarning, choose_route, fit_weights
 from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter
@@ -109,7 +109,7 @@ class TrainedHere:
     def _shared(self, X: Any) -> Shared:
         """The decomposition of all rows, if the models of all folds follow from it."""
         shared = Shared(self.estimator, X, np.asarray(self.y))
-        route = choose_route(self.estimator, X, self.params)
+        route = depends(self.estimator, X, self.params).route
         if route.name == "refit":
             warnings.warn(
                 f"fitonce has no closed form for {type(self.estimator).__name__}: it is refitted "

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ..crossval.confounds import taken
-from ..crossval.routes import Route
+from ..crossval.depends import Route
 from ..inference import checkpoint as checkpoints
 from ..inference.evaluation import Batch, Evaluation
 from ..inference.fingerprint import fingerprint

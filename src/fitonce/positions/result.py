@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.stats
 
-from ..crossval.routes import Route
+from ..crossval.depends import Route
 from .corrections import Cluster, Joint, Rules, rank_pvalue
 from .slices import edges_of
 

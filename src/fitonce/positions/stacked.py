@@ -28,8 +28,8 @@ from ..core.refused import RefusedError
 from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
+from ..crossval.depends import depends, fit_weights
 from ..crossval.outputs import Outputs
-from ..crossval.routes import choose_route, fit_weights
 from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
@@ -251,7 +251,7 @@ def _is_linear(estimator: Any, X: Any, params: Mapping[str, Any] | None, scoring
     """Whether the estimator with fixed parameters is a ridge on its features."""
     if taken(estimator, params)[0] is not None:  # each training set has its own confounds
         return False
-    if choose_route(estimator, X, params, scoring).name != "one":
+    if depends(estimator, X, params, scoring).route.name != "one":
         return False
     linear = isinstance(estimator.kernel, str) and estimator.kernel == "linear"
     return linear and estimator.penalty == "function" and estimator.landmarks is None

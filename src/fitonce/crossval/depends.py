@@ -1,4 +1,4 @@
-"""The routes that give the same answer as refitting, and their cost.
+"""What a fit takes from its training rows besides their targets, and the route that follows.
 
 - `one`: a single decomposition of all rows; the model of every training set has a closed form.
 - `per-fold`: one decomposition per training set, if something depends on the training rows:
@@ -6,6 +6,9 @@
   form.
 - `refit`: the estimator is from another library, or trains on averages or a part of the rows; it is
   refitted, as in scikit-learn, with a warning.
+
+`estimators.parameters.PARAMETERS` is the table of what each parameter depends on, `STEPS` that of
+the steps before a model.
 """
 
 from __future__ import annotations
@@ -17,16 +20,30 @@ from typing import Any
 import numpy as np
 import sklearn
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import namespace, to_numpy
 from ..core.refused import RefusedError
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
-from ..estimators.parameters import dependence
+from ..estimators.parameters import labels_decide, rows_decide
 from ..estimators.setup import accepted_setup
 from ..estimators.validation import is_foreign_array
 from ..kernels import asymmetry, largest_entry
 from ..tuning.scorers import SCORER
 from .confounds import dependence_on_confounds, taken
+
+STEPS = ("sklearn.preprocessing.", "sklearn.impute.", "sklearn.decomposition.")  # without labels
+NESTED = {
+    Pipeline: "steps",
+    FeatureUnion: "transformer_list",
+    ColumnTransformer: "transformers",
+}
+ENCODED = (
+    "decision_function",
+    "predict_proba",
+    "predict_log_proba",
+)  # before these versions, scikit-learn renumbers the labels
 
 
 class RefitWarning(UserWarning):
@@ -52,44 +69,76 @@ class Route:
         return f"{self.name} ({self.reason}{fitted})"
 
 
-ENCODED = (
-    "decision_function",
-    "predict_proba",
-    "predict_log_proba",
-)  # before these versions, scikit-learn renumbers the labels
+@dataclass(frozen=True)
+class Depends:
+    """What every training set decides anew.
+
+    `rows` and `refit` are reasons, None if there is none: why a decomposition of all rows does not
+    serve, and why not even one of the training rows does. `labels`: whether the labels decide more
+    than the targets, and a choice among numbers by their held-out values.
+    """
+
+    rows: str | None
+    labels: bool
+    refit: str | None = None
+
+    @property
+    def route(self) -> Route:
+        """The cheapest route."""
+        if self.refit is not None:
+            return Route("refit", self.refit)
+        return Route("one", "fixed parameters") if self.rows is None else self.per_fold
+
+    @property
+    def per_fold(self) -> Route:
+        return Route("per-fold", self.rows or "")
 
 
-def choose_route(
+def depends(
     estimator: Any,
     X: Any,
-    params: Mapping[str, Any] | None,
+    params: Mapping[str, Any] | None = None,
     scoring: Any = None,
     method: str = "predict",
-) -> Route:
-    """The cheapest route for this estimator, these fit parameters and these scorers."""
-    confounds, params = taken(estimator, params)
+) -> Depends:
+    """What fits of this estimator with these parameters take from their training rows."""
+    last = final_step(estimator)
+    if not is_model(last) and combined(last) is None:
+        return Depends(None, True, f"{type(estimator).__name__} has no closed form")
+    if last is not estimator:
+        how = "chosen" if chooses_steps(estimator) else "refitted"
+        labels = chooses_steps(estimator) or not _unsupervised(estimator[:-1])
+        labels = labels or not is_model(last) or labels_decide(last)
+        return Depends(f"preprocessing is {how} on each training set", labels)
     if not is_model(estimator):
-        last = final_step(estimator)
-        ours = is_model(last) or combined(last)
-        if last is not estimator and ours:
-            how = "chosen" if chooses_steps(estimator) else "refitted"
-            return Route("per-fold", f"preprocessing is {how} on each training set")
-        reason = combined(estimator)
-        if reason is not None:
-            return Route("per-fold", reason)
-        return Route("refit", f"{type(estimator).__name__} has no closed form")
+        return Depends(combined(estimator), True)
+    confounds, params = taken(estimator, params)
     reason = (
-        dependence(estimator)
-        or _dependence_on_labels(estimator, method)
-        or _dependence_on_order(estimator, X)
-        or _dependence_on_parameters(estimator, params)
-        or _dependence_on_scoring(scoring)
+        rows_decide(estimator)
+        or _of_labels(estimator, method)
+        or _of_order(estimator, X)
+        or _of_parameters(estimator, params)
+        or _of_scoring(scoring)
         or (None if confounds is None else dependence_on_confounds(estimator))
     )
-    return Route("one", "fixed parameters") if reason is None else Route("per-fold", reason)
+    return Depends(reason, labels_decide(estimator))
 
 
-def _dependence_on_labels(estimator: Any, method: str) -> str | None:
+def _unsupervised(step: Any) -> bool:
+    """Whether a step is known not to use labels, and not to draw other numbers at each fit."""
+    if step is None or isinstance(step, str):
+        return True
+    for kind, parts in NESTED.items():
+        if isinstance(step, kind):
+            inner = [part[1] for part in getattr(step, parts)]
+            return all(map(_unsupervised, [*inner, getattr(step, "remainder", None)]))
+    if isinstance(getattr(step, "random_state", None), np.random.RandomState):
+        return False
+    known = type(step).__module__.startswith(STEPS)
+    return known and not step.__sklearn_tags__().target_tags.required
+
+
+def _of_labels(estimator: Any, method: str) -> str | None:
     if not hasattr(estimator, method):
         return f"{type(estimator).__name__} has no {method}"
     if method in ENCODED and isinstance(getattr(estimator, "class_weight", None), Mapping):
@@ -97,7 +146,7 @@ def _dependence_on_labels(estimator: Any, method: str) -> str | None:
     return None
 
 
-def _dependence_on_order(estimator: Any, X: Any) -> str | None:
+def _of_order(estimator: Any, X: Any) -> str | None:
     """A precomputed kernel that is only approximately symmetric.
 
     The result then depends on the order of the rows, which decides the triangle that is used.
@@ -115,6 +164,32 @@ def _dependence_on_order(estimator: Any, X: Any) -> str | None:
     return None
 
 
+def _of_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
+    """Parameters of `fit` that are more than positive weights of all rows."""
+    if set(passed_to_fit(estimator, params)) - {"sample_weight", "groups"}:
+        return "fit receives parameters that have no closed form"
+    weights = fit_weights(estimator, params)
+    if weights is None:
+        return None
+    host = np.asarray(to_numpy(weights))
+    if host.ndim != 1 or host.dtype.kind not in "iufb" or not np.all(host > 0):
+        return "rows with zero weight are not used for training"
+    return None
+
+
+def _of_scoring(scoring: Any) -> str | None:
+    """Scorers made by scikit-learn only call methods of the estimator.
+
+    A user-defined function may use anything.
+    """
+    several = isinstance(scoring, (Mapping, list, tuple, set))
+    scorers = scoring.values() if isinstance(scoring, Mapping) else scoring
+    for scorer in scorers if several else [scoring]:
+        if not (scorer is None or isinstance(scorer, (str, SCORER))):
+            return "a user-defined scoring function uses the fitted estimator"
+    return None
+
+
 def passed_to_fit(estimator: Any, params: Mapping[str, Any] | None) -> dict[str, Any]:
     """The parameters that reach `fit`, by the names that they have there."""
     given = dict(params or {})
@@ -128,18 +203,6 @@ def passed_to_fit(estimator: Any, params: Mapping[str, Any] | None) -> dict[str,
 def fit_weights(estimator: Any, params: Mapping[str, Any] | None) -> Any:
     """The sample weights of all rows, of which `fit` gets a part."""
     return passed_to_fit(estimator, params).get("sample_weight")
-
-
-def _dependence_on_parameters(estimator: Any, params: Mapping[str, Any] | None) -> str | None:
-    if set(passed_to_fit(estimator, params)) - {"sample_weight", "groups"}:
-        return "fit receives parameters that have no closed form"
-    weights = fit_weights(estimator, params)
-    if weights is None:
-        return None
-    host = np.asarray(to_numpy(weights))
-    if host.ndim != 1 or host.dtype.kind not in "iufb" or not np.all(host > 0):
-        return "rows with zero weight are not used for training"
-    return None
 
 
 def share_landmarks(
@@ -176,17 +239,12 @@ def share_landmarks(
     return shared, np.where(landmarks.rows >= 0, setup.training.active[landmarks.rows], -1)
 
 
-def _dependence_on_scoring(scoring: Any) -> str | None:
-    """Scorers made by scikit-learn only call methods of the estimator.
-
-    A user-defined function may use anything.
-    """
-    if isinstance(scoring, Mapping):
-        scorers = list(scoring.values())
-    elif isinstance(scoring, (list, tuple, set)):
-        scorers = list(scoring)
-    else:
-        scorers = [scoring]
-    if all(scorer is None or isinstance(scorer, (str, SCORER)) for scorer in scorers):
-        return None
-    return "a user-defined scoring function uses the fitted estimator"
+__all__ = [
+    "Depends",
+    "RefitWarning",
+    "Route",
+    "depends",
+    "fit_weights",
+    "passed_to_fit",
+    "share_landmarks",
+]
