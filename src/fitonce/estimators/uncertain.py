@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -10,23 +12,23 @@ import scipy.sparse as sp
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Path
+from ..core.readout import indicators
 from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
-from ..uncertainty.full import conformal_sets, hull
 from ..uncertainty.influence import influence
-from ..uncertainty.intervals import jackknife_minmax, jackknife_plus
+from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, left_out
 from ..uncertainty.sets import FullSets, LeftOutSets
 from .record import FitRecord, record_of
-from .setup import Folds, default_folds, folds_of
+from .setup import default_folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
 FOLDS = 10  # of CV+ by default
 ELEMENTS = 1 << 21  # values of left-out models at new rows in memory at a time
 
 
-def check_request(confidence: float, method: str) -> None:
-    """Refuse an invalid confidence and unknown methods."""
+def record_for(model: Any, what: str, confidence: float, method: str) -> FitRecord:
+    """The record of a model, for a valid confidence and method."""
     number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
         raise ValueError(
@@ -35,6 +37,12 @@ def check_request(confidence: float, method: str) -> None:
         )
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r} instead.")
+    return record_of(model, what)
+
+
+def model_path(model: Any, record: FitRecord) -> Path:
+    """Residuals and leverages at the alpha of the model."""
+    return record.problem.path(np.asarray([model.alpha_]))
 
 
 def full_path(model: Any, record: FitRecord) -> Path:
@@ -53,62 +61,51 @@ def full_path(model: Any, record: FitRecord) -> Path:
     return model_path(model, record)
 
 
-def model_path(model: Any, record: FitRecord) -> Path:
-    return record.problem.path(np.asarray([model.alpha_]))
-
-
 def left_out_of(model: Any, record: FitRecord, method: str, cv: Any) -> LeftOut:
     """The models without each row, group or fold."""
-    training = record.training
-    active = training.active
-    groups = None if training.groups is None else training.groups[active]
-    counted = np.arange(len(active)) if groups is None else groups
-    path = model_path(model, record)
-    if method != "cv+":
-        if cv is not None:
-            raise ValueError(f'cv is for method="cv+", got cv={cv!r} with method={method!r}.')
-        sets = None if groups is None else _sets(groups)
-        return left_out(record.problem, path, sets, counted)
-    folds = _folds(model, record, cv)
-    sets = [training.deletion(train, test)[0] for train, test in folds]
-    _check_partition(sets, len(active))
-    return left_out(record.problem, path, sets, counted)
-
-
-def _sets(groups: np.ndarray) -> list[np.ndarray]:
-    if len(np.unique(groups)) < 2:
+    training, sets = record.training, None
+    counted = np.arange(training.n_samples) if training.groups is None else training.groups
+    counted = counted[training.active]
+    if method == "cv+":
+        sets = _folds(model, record, cv)
+    elif cv is not None:
+        raise ValueError(f'cv is for method="cv+", got cv={cv!r} with method={method!r}.')
+    elif training.groups is not None:
+        sets = [np.flatnonzero(counted == group) for group in np.unique(counted)]
+    if sets is not None and len(sets) < 2:
         raise ValueError("all rows are in one group: no rows would be left for training.")
-    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
+    left = left_out(record.problem, model_path(model, record), sets, counted)
+    _check_classes(left, record)
+    return left
 
 
-def _folds(model: Any, record: FitRecord, cv: Any) -> Folds:
-    """The requested folds, those of the fit, or ten."""
+def _folds(model: Any, record: FitRecord, cv: Any) -> list[np.ndarray]:
+    """The rows of the requested folds, those of the fit, or ten."""
     training, classifier = record.training, not model.multi_output
-    if cv is None and record.folds is not None:
-        return record.folds
-    if cv is None:
-        return default_folds(training, FOLDS, classifier)
-    folds = folds_of(cv, training, classifier)
-    assert folds is not None
-    return folds
-
-
-def _codes(record: FitRecord) -> np.ndarray:
-    codes = record.tuner.data.codes
-    assert codes is not None
-    return codes
-
-
-def _check_partition(sets: list[np.ndarray], n: int) -> None:
-    rows = np.concatenate(sets)
-    if len(rows) != n or len(np.unique(rows)) != n:
+    folds = record.folds if cv is None else folds_of(cv, training, classifier)
+    folds = default_folds(training, FOLDS, classifier) if folds is None else folds
+    sets = [training.deletion(train, test)[0] for train, test in folds]
+    if not np.array_equal(np.sort(np.concatenate(sets)), np.arange(len(training.active))):
         raise ValueError(
             "cv+ needs folds that leave out every row exactly once, such as KFold, got splits that "
             "overlap or leave rows untested."
         )
+    return sets
 
 
-# ---- new rows, in blocks -----------------------------------------------------------------
+def _check_classes(left: LeftOut, record: FitRecord) -> None:
+    """Refuse a classifier with models that lack a class."""
+    codes, readout = record.tuner.data.codes, record.readout
+    if codes is None:
+        return
+    Z = indicators(codes, readout.n_classes) * to_numpy(record.problem.row_weights)
+    lost = np.zeros((left.n_sets, readout.n_classes))
+    np.add.at(lost, left.owner, Z)
+    if not np.all(readout.is_regular(Z.sum(axis=0) - lost)):
+        raise ValueError(
+            "a class has too few rows outside one of the left-out sets: every model needs rows "
+            "of all classes. Use fewer or smaller sets, or leave out rare classes."
+        )
 
 
 def new_row_blocks(
@@ -127,72 +124,60 @@ def new_row_blocks(
 
 def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union: bool) -> Any:
     """See `KernelRidge.predict_interval`."""
-    check_request(confidence, method)
+    record = record_for(model, "predict_interval", confidence, method)
     X, *_ = model._new_rows(X, "predict_interval")
-    record = record_of(model, "predict_interval")
     if union and method != "full":
         raise ValueError(f'union is only for method="full", got method={method!r}.')
-    single = record.readout.shaped(record.problem.targets).ndim == 1
     if method == "full":
-        return _full_intervals(model, record, X, confidence, union, single)
+        by_target = _full_intervals(model, record, X, confidence)
+        if union:
+            single = record.readout.shaped(record.problem.targets).ndim == 1
+            return by_target[0] if single else by_target
+        result = asarray_like(np.stack([*map(hull, by_target)], axis=2), record.problem.targets)
+        return record.readout.shaped(result)
     left = left_out_of(model, record, method, cv)
     band = jackknife_minmax if method == "jackknife-minmax" else jackknife_plus
-
-    def answer(smoothing: Smoothing, f: Array) -> Array:
-        return band(left, smoothing, f, confidence)
-
-    blocks = new_row_blocks(model, record, X, False, answer)
-    result = namespace(blocks[0]).concat(blocks, axis=0)
-    return result[:, :, 0] if single else result
+    blocks = new_row_blocks(model, record, X, False, partial(band, left, confidence))
+    return record.readout.shaped(namespace(blocks[0]).concat(blocks, axis=0))
 
 
 def _full_intervals(
-    model: Any, record: FitRecord, X: Any, confidence: float, union: bool, single: bool
-) -> Any:
+    model: Any, record: FitRecord, X: Any, confidence: float
+) -> list[list[np.ndarray]]:
+    """For each target the set of each new row, as intervals (k, 2)."""
     path, problem = full_path(model, record), record.problem
     residual, one_minus_h = path.residual[0, ...], path.one_minus_h[0, :]
 
     def answer(smoothing: Smoothing, f: Array) -> list[list[np.ndarray]]:
         lines = deleted_lines(smoothing, residual, one_minus_h, problem.row_scale)
         at_zero, slope, centre = to_numpy(lines.at_zero), to_numpy(lines.slope), to_numpy(f)
-        by_target = []
-        for t in range(centre.shape[1]):
-            sets = conformal_sets(at_zero[:, :, t], slope, confidence)
-            by_target.append([z + part for z, part in zip(centre[:, t], sets, strict=True)])
-        return by_target
+        sets = [conformal_sets(own, slope, confidence) for own in np.moveaxis(at_zero, 2, 0)]
+        return [
+            [z + part for z, part in zip(*own, strict=True)]
+            for own in zip(centre.T, sets, strict=True)
+        ]
 
     blocks = new_row_blocks(model, record, X, True, answer)
-    n_targets = int(residual.shape[1])
-    by_target = [[part for block in blocks for part in block[t]] for t in range(n_targets)]
-    if union:
-        return by_target[0] if single else by_target
-    result = np.stack([hull(sets) for sets in by_target], axis=2)
-    result = result[:, :, 0] if single else result
-    return result if isinstance(residual, np.ndarray) else asarray_like(result, residual)
+    return [[*chain.from_iterable(of_target)] for of_target in zip(*blocks, strict=True)]
 
 
 def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> np.ndarray:
     """See `KernelClassifier.predict_set`."""
-    check_request(confidence, method)
+    record = record_for(model, "predict_set", confidence, method)
     X, *_ = model._new_rows(X, "predict_set")
-    record = record_of(model, "predict_set")
-    codes = _codes(record)
+    codes, readout = record.tuner.data.codes, record.readout
+    assert codes is not None
     if method == "full":
-        full = FullSets(record.problem, full_path(model, record), record.readout, codes)
-        blocks = new_row_blocks(
-            model, record, X, True, lambda smoothing, f: full(smoothing, f, confidence)
-        )
-        return np.concatenate(blocks)
-    members = LeftOutSets(left_out_of(model, record, method, cv), record.readout, codes)
-    minmax = method == "jackknife-minmax"
-    blocks = new_row_blocks(
-        model, record, X, False, lambda smoothing, f: members(smoothing, f, confidence, minmax)
-    )
-    return np.concatenate(blocks)
+        full = FullSets(record.problem, full_path(model, record), readout, codes)
+        answer = partial(full.members, confidence)
+    else:
+        left = LeftOutSets(left_out_of(model, record, method, cv), readout, codes)
+        answer = partial(left.members, confidence, method == "jackknife-minmax")
+    return np.concatenate(new_row_blocks(model, record, X, method == "full", answer))
 
 
 def influences(model: Any) -> np.ndarray:
     """See `KernelModel.influence`."""
     record = record_of(model, "influence")
-    changes = influence(left_out_of(model, record, "jackknife+", None), record.readout)
-    return np.asarray(changes[..., 0] if record.readout.shaped(changes).ndim == 2 else changes)
+    left = left_out_of(model, record, "jackknife+", None)
+    return np.asarray(record.readout.shaped(influence(left, record.readout)))

@@ -13,9 +13,8 @@ def upper(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The smallest value (m, …) of (m, n, …) such that the rows at or below it have the mass
     `confidence`; infinite if all rows together have less. The values may be put into another order.
     """
-    rank = _common_rank(mass, confidence)
-    if rank is not None:
-        return _ranked(values, rank)
+    if np.all(mass == mass[0]):
+        return _ranked(values, int(np.ceil(confidence / mass[0] - ROUNDING)))
     host = to_numpy(values)
     order = np.argsort(host, axis=1, kind="stable")
     reached = np.cumsum(mass[order], axis=1) >= confidence - ROUNDING
@@ -29,16 +28,7 @@ def lower(values: Array, mass: np.ndarray, confidence: float) -> Array:
     """The largest value such that the rows at or above it have the mass `confidence`, or
     -infinity. The values may be put into another order.
     """
-    rank = _common_rank(mass, confidence)
-    if rank is not None and rank <= len(mass):
-        return _ranked(values, len(mass) + 1 - rank)
     return -upper(-values, mass, confidence)
-
-
-def _common_rank(mass: np.ndarray, confidence: float) -> int | None:
-    """⌈(1-α)(n + 1)⌉ if all rows have the same mass."""
-    alike = bool(np.all(mass == mass[0]))
-    return int(np.ceil(confidence / mass[0] - ROUNDING)) if alike else None
 
 
 def _ranked(values: Array, rank: int) -> Array:

@@ -23,10 +23,10 @@ from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Path
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
-from ..core.smoothing import Smoothing, deleted_lines, scatter_with
+from ..core.smoothing import Lines, Smoothing, deleted_lines, scatter_with
 from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem
-from .full import needed
+from .intervals import needed
 from .left_out import LeftOut
 from .order import ROUNDING
 
@@ -57,8 +57,8 @@ class LeftOutSets:
         outputs = to_numpy(readout.read(own[:, None, :], rules))[:, 0, :]
         self.own = own_oddity(outputs, codes)
 
-    def __call__(
-        self, smoothing: Smoothing, f: Array, confidence: float, minmax: bool
+    def members(
+        self, confidence: float, minmax: bool, smoothing: Smoothing, f: Array
     ) -> np.ndarray:
         """Membership (m, c) of every class at new rows with predicted targets f (m, t)."""
         values = namespace(f).permute_dims(self.left.values(smoothing, f), (1, 0, 2))
@@ -66,7 +66,7 @@ class LeftOutSets:
         every = np.moveaxis(oddities(outputs), 0, 1)  # (m, k, c)
         every = every.min(axis=1, keepdims=True) if minmax else every[:, self.left.owner]
         accuracy = self.left.problem.smoother.accuracy(self.left.mu)
-        room = accuracy * max(float(np.abs(self.own).max()), float(np.abs(every).max()))
+        room = accuracy * max(np.abs(self.own).max(), np.abs(every).max())
         below = self.own[None, :, None] < every - room
         mass = np.einsum("mnc,n->mc", below, self.left.mass)
         return np.asarray(mass < confidence - ROUNDING)
@@ -83,7 +83,7 @@ class FullSets:
         self.rule = rule_of_fit(problem, readout, self.fitted)
         self.labels = readout.targets(np.arange(readout.n_classes))
 
-    def __call__(self, smoothing: Smoothing, f: Array, confidence: float) -> np.ndarray:
+    def members(self, confidence: float, smoothing: Smoothing, f: Array) -> np.ndarray:
         """Membership (m, c) of every class."""
         own = oddities(to_numpy(self.readout.read(f, self.rule)))
         scale = self.problem.row_scale
@@ -91,40 +91,33 @@ class FullSets:
         members = []
         for code, target in enumerate(self.labels):
             delta = asarray_like(target[None, :], f) - f
-            joined = to_numpy(self._joined(smoothing, lines.at_zero, lines.slope, delta, code))
+            joined = to_numpy(self._joined(smoothing, lines, delta, code))
             others = own_oddity(joined, np.broadcast_to(self.codes, joined.shape[:2]))
-            room = self.accuracy * max(float(np.abs(others).max()), float(np.abs(own).max()))
+            room = self.accuracy * max(np.abs(others).max(), np.abs(own).max())
             count = np.sum(others >= own[:, code : code + 1] - room, axis=1)
             members.append(count >= needed(confidence, len(self.codes)))
         return np.column_stack(members)
 
-    def _joined(
-        self, smoothing: Smoothing, at_zero: Array, slope: Array, delta: Array, code: int
-    ) -> Array:
+    def _joined(self, smoothing: Smoothing, lines: Lines, delta: Array, code: int) -> Array:
         """Outputs (m, n, o) of every row without itself, with the new row added as `code`."""
-        problem = self.problem
-        e = at_zero + slope[:, :, None] * delta[:, None, :]
-        values = problem.targets - e
-        if not self.readout.needs_scatter:
-            return self.readout.read(values, None)
-        return self.readout.read(values[:, :, None, :], self._rules(smoothing, e, delta, code))[
-            :, :, 0, :
-        ]
+        e = lines.at_zero + lines.slope[:, :, None] * delta[:, None, :]
+        scatter = self.readout.needs_scatter
+        rules = self._rules(smoothing, e, delta, code) if scatter else None
+        values = (self.problem.targets - e)[:, :, None, :]
+        return self.readout.read(values, rules)[:, :, 0, :]
 
     def _rules(self, smoothing: Smoothing, e: Array, delta: Array, code: int) -> Rule | None:
         """The rules (m, n) of the joined rows without each row: E₊ - r₊ᵢ eᵢᵀ, with the sizes
         reduced.
         """
-        problem, xp = self.problem, namespace(e)
-        s = problem.row_scale
-        scaled = e if s is None else e * s
-        tau = smoothing.excess
+        problem, tau = self.problem, smoothing.excess
+        assert tau is not None
+        scaled = e if problem.row_scale is None else e * problem.row_scale
         joined = scatter_with(problem.scatter(self.fitted), delta, tau)
         # r₊ = r - h δ/(1 + τ), for all rows including the new one
-        r = self.fitted.residual - smoothing.to_targets[:, :, None] * (
-            delta[:, None, :] / xp.reshape(1.0 + tau, (-1, 1, 1))  # type: ignore[operator]
-        )
+        change = delta / (1.0 + tau)[:, None]
+        r = self.fitted.residual - smoothing.to_targets[:, :, None] * change[:, None, :]
         E = joined[:, None, :, :] - r[..., :, None] * scaled[..., None, :]
         joins = asarray_like(self.labels[code], e)
         sizes = problem.sizes + joins - problem.row_weights * problem.targets
-        return self.readout.rule(Evidence(E, sizes + xp.zeros_like(e)))
+        return self.readout.rule(Evidence(E, sizes + namespace(e).zeros_like(e)))
