@@ -61,6 +61,6 @@ def test_no_inverse_without_a_factor(torch: Any) -> None:
 
 @pytest.mark.parametrize("m", [7, 101])
 def test_symmetric_products(torch: Any, m: int) -> None:
-    Z, w = np.random.default_rng(0).normal(size=(60, m)), np.linspace(0.5, 2.0, 60)[:, None]
-    found = blocked.symmetric_product(torch.asarray(w * Z), torch.asarray(Z), 20)
-    np.testing.assert_allclose(to_numpy(found), (w * Z).T @ Z, rtol=1e-12, atol=1e-12)
+    Z = np.random.default_rng(0).normal(size=(60, m))
+    found = blocked.symmetric_product(torch.asarray(Z), 20)
+    np.testing.assert_allclose(to_numpy(found), Z.T @ Z, rtol=1e-12, atol=1e-12)

@@ -285,9 +285,7 @@ def test_folds_are_refits_without_what_each_deletes(name, kernel, intercept, wei
 @with_and_without_weights
 @every_bias
 def test_folds_of_few_rows_need_no_decomposition_of_their_own(intercept, weighted, monkeypatch):
-    """Those whose rows carry a feature of their own are left to the moments, with the same
-    result.
-    """
+    """By small systems, with the same result as by moments."""
     model, refits = setup("landmarks", "rbf", intercept, weighted)
     case = refits.case
     smoother, targets = model.make(case, 1.0)
@@ -295,13 +293,10 @@ def test_folds_of_few_rows_need_no_decomposition_of_their_own(intercept, weighte
     monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 0.0)
     expected = smoother.held_out_folds(targets, mus, parts)
     monkeypatch.setattr("fitonce.core.features.SMALL_FOLD", 100.0)
-    found = {}
-    for least in (1e-6, 0.5, 2.0):
-        monkeypatch.setattr("fitonce.core.fold_moments.SINGULAR", least)
-        found[least] = len(smoother._small_folds(targets, mus, parts))
+    for elements in (1, 1 << 25):
+        monkeypatch.setattr("fitonce.core.features.FOLD_ELEMENTS", elements)
         values = smoother.held_out_folds(targets, mus, parts)
         np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-8)
-    assert found[1e-6] > 1 and found[2.0] == 0
 
 
 @pytest.mark.parametrize("name", ["landmarks", "dropped"])

@@ -113,16 +113,16 @@ def invert_lower(L: Array) -> None:
     L[half:, :half] = -(second @ (L[half:, :half] @ first))
 
 
-def symmetric_product(A: Array, B: Array, strip: int = STRIP // 2) -> Array:
-    """AᵀB (m, m), known to be symmetric: where it is large, blocks on and below the diagonal only,
-    the others mirrored. NumPy does that by itself where A is B.
+def symmetric_product(A: Array, strip: int = STRIP // 2) -> Array:
+    """AᵀA (m, m): where it is large, blocks on and below the diagonal only, the others mirrored.
+    NumPy does that by itself.
     """
     m = A.shape[-1]
-    if A.ndim > 2 or m <= 2 * strip or (A is B and is_numpy(A)):
-        return _T(A) @ B
+    if A.ndim > 2 or m <= 2 * strip or is_numpy(A):
+        return _T(A) @ A
     result = empty_like_shape((m, m), A)
     for i in _slices(m, strip):
-        result[i, : i.stop] = A[:, i].T @ B[:, : i.stop]
+        result[i, : i.stop] = A[:, i].T @ A[:, : i.stop]
     mirror_lower(result, strip)
     return result
 

@@ -23,8 +23,8 @@ the pair system of `holdout`, whose first block is I - S(Ω - ΩN_TᵀD⁻¹N_T�
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Protocol
 
@@ -41,7 +41,7 @@ from .arrays import (
     to_numpy,
     zeros_like_shape,
 )
-from .fold_moments import FeatureMap, FoldModels, FoldSystems, in_order, moments_job
+from .fold_moments import FOLD_ELEMENTS, FeatureMap, FoldModels, moments_job
 from .holdout import (
     Deletion,
     Fitted,
@@ -51,13 +51,14 @@ from .holdout import (
     Removal,
     ResidualMap,
     Smoother,
+    Solver,
     Targets,
 )
 from .moments import MomentFit, Moments
 from .rows import Rows
 from .smoothing import Smoothing
-from .spectral import Spectral, complement_solver, log_determinant
-from .spectrum import Spectrum, machine_epsilon, orthonormal
+from .spectral import complement_solver, is_thin, log_determinant
+from .spectrum import machine_epsilon, orthonormal, row_blocks
 
 # rows of a fold, as a share of the features, up to which its own system is solved
 SMALL_FOLD = 0.25
@@ -88,13 +89,10 @@ class FeatureNorm(Smoother):
     features: FeatureMap
     row_scale: Array | None
     free_bias: bool
+    moments: Moments
     solved: MomentFit
     Q0: Array
-    conditioning: float
-    largest: float
-    trace: float
     dropping: Dropping | None = None
-    has_duals: bool = False
 
     @classmethod
     def of(
@@ -110,36 +108,51 @@ class FeatureNorm(Smoother):
         projected.
         """
         moments = data.reduce(partial(moments_job, features), Moments.merge, Y, row_scale)
-        solved = MomentFit(moments, free_bias)
+        solved = MomentFit.of(moments, free_bias)
         ones = namespace(Y).ones_like(Y[:, :1]) if row_scale is None else row_scale
         Q0 = orthonormal(ones) if free_bias else zeros_like_shape((data.n_samples, 0), Y)
-        sizes = solved.conditioning, solved.largest, solved.trace
-        dropped = dropping, dropping is not None
-        smoother = cls(data, features, row_scale, free_bias, solved, Q0, *sizes, *dropped)
+        smoother = cls(data, features, row_scale, free_bias, moments, solved, Q0, dropping)
         return smoother, Targets(Y, solved.z)
+
+    @property
+    def has_duals(self) -> bool:
+        return self.dropping is not None
+
+    @cached_property
+    def largest(self) -> float:
+        return float(namespace(self.Q0).max(self.solved.eigenvalues))
+
+    @cached_property
+    def trace(self) -> float:
+        return float(namespace(self.Q0).sum(self.solved.eigenvalues))
+
+    @cached_property
+    def conditioning(self) -> float:
+        norm = float(namespace(self.Q0).linalg.vector_norm(self.solved.eigenvalues))
+        return machine_epsilon(self.Q0) * max(norm, self.solved.entry)
 
     def can_leave_out(self, n_rows: int) -> bool:
         return True
 
-    @cached_property
-    def spectrum(self) -> Spectrum:
-        """The same smoother with its V (n, r) in memory."""
-        xp = namespace(self.Q0)
-        noise = self.solved.eigenvalues.shape[0] * machine_epsilon(self.Q0) * self.largest
-        large = [float(value) > noise for value in self.solved.eigenvalues]
-        kept = np.flatnonzero(np.asarray(large))
-        eigenvalues = take(self.solved.eigenvalues, kept)
-        S = xp.concat(list(self.data.map(self._score, self.row_scale)), axis=0)
-        return Spectrum(take(S.T, kept).T / xp.sqrt(eigenvalues), eigenvalues, self.Q0)
+    def _omega(self, mu: float) -> Array:
+        """1/(λ + μ) (r,)."""
+        return self.solved.inverse(np.asarray([mu]))[:, 0]
 
     def residual_map(self, mu: float) -> ResidualMap:
-        return Spectral(self.spectrum).residual_map(mu)
+        S = self._all_scores()
+        thin = ResidualMap(None, (S, self._omega(mu), self.Q0))
+        n, r = S.shape
+        return thin if is_thin(n, r) else ResidualMap(thin(eye_like(n, S)))
 
     # ---- passes over the rows ------------------------------------------------------------------
 
     @cached_property
     def _score(self) -> Callable[..., Array]:
         return partial(_scores, self.features.rotated(self.solved.W, self.solved.mean_Z))
+
+    def _all_scores(self) -> Array:
+        """S (n, r), in memory."""
+        return namespace(self.Q0).concat(list(self.data.map(self._score, self.row_scale)), axis=0)
 
     def scores(self, rows: np.ndarray) -> Array:
         """S at some rows (k, r)."""
@@ -160,43 +173,46 @@ class FeatureNorm(Smoother):
 
     def mean_Y(self, Y: Array) -> Array:
         """The weighted mean (t,) that a free bias follows, of unscaled targets; else zero."""
-        xp = namespace(Y)
-        if not self.free_bias:
-            return xp.zeros_like(Y[0, :])
-        total = xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)
-        return total / self.solved.moments.weight
+        return namespace(Y).sum(self.Q0.T @ Y, axis=0) / self.solved.weight**0.5
 
-    def _path_parts(self, targets: Targets, mus: np.ndarray) -> tuple[Any, Array, Array]:
-        """What makes residuals and diagonals of a block; coefficients (r, m, t) and 1/(λ + μ)."""
-        Y, xp = targets.Y, namespace(targets.Y)
-        inverse = self.solved.inverse(mus)
-        coef = inverse[:, :, None] * targets.z[:, None, :]
-        flat = xp.reshape(coef, (inverse.shape[0], len(mus) * Y.shape[1]))
-        bias = 1.0 / self.solved.moments.weight if self.free_bias else 0.0
-        return partial(_path_job, self._score, inverse, flat, self.mean_Y(Y), bias), coef, inverse
+    def _pass(self, Y: Array, coef: Array, inverse: Array) -> tuple[Any, tuple[Any, ...]]:
+        """What makes residuals and diagonals of a block, for coefficients (r, m, t) and 1/(λ + μ)
+        (r, m); and what it takes of every row.
+        """
+        flat = namespace(Y).reshape(coef, (coef.shape[0], -1))
+        centred = Y - self.Q0 @ (self.Q0.T @ Y)
+        bias = namespace(Y).sum(self.Q0**2, axis=1, keepdims=True)
+        return partial(_path_job, self._score, inverse, flat), (centred, bias, self.row_scale)
+
+    def _residuals(self, Y: Array, coef: Array, inverse: Array) -> tuple[Array, Array]:
+        """Residuals (m, n, t) and the diagonal of I - H (m, n): one pass."""
+        xp, m, n = namespace(Y), int(inverse.shape[1]), self.n_samples
+        residual, one_minus_h = zeros_like_shape((m, *Y.shape), Y), zeros_like_shape((m, n), Y)
+        job, per_row = self._pass(Y, coef, inverse)
+        start = 0
+        for block_residual, block_diagonal in self.data.map(job, *per_row):
+            rows = slice(start, start + block_residual.shape[0])
+            by_mu = xp.reshape(block_residual, (-1, m, Y.shape[1]))
+            residual[:, rows, :] = xp.permute_dims(by_mu, (1, 0, 2))
+            one_minus_h[:, rows] = block_diagonal.T
+            start = rows.stop
+        return residual, one_minus_h
 
     def squared_errors(self, targets: Targets, mus: np.ndarray) -> np.ndarray:
         """Sums (m,) of the squares of all leave-one-out residuals, in one pass that returns
         nothing else.
         Landmarks stay.
         """
-        job = partial(_squares_job, self._path_parts(targets, mus)[0], len(mus))
-        return to_numpy(self.data.reduce(job, operator.add, targets.Y, self.row_scale))
+        inverse = self.solved.inverse(mus)
+        path, per_row = self._pass(targets.Y, inverse[:, :, None] * targets.z[:, None, :], inverse)
+        job = partial(_squares_job, path, len(mus))
+        return to_numpy(self.data.reduce(job, operator.add, *per_row))
 
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
         """Residuals and diagonals at all mus in one pass."""
-        Y, xp = targets.Y, namespace(targets.Y)
-        m, t, n = len(mus), Y.shape[1], self.n_samples
-        job, coef, inverse = self._path_parts(targets, mus)
-        residual, one_minus_h = zeros_like_shape((m, n, t), Y), zeros_like_shape((m, n), Y)
-        start = 0
-        for block_residual, block_diagonal in self.data.map(job, Y, self.row_scale):
-            rows = slice(start, start + block_residual.shape[0])
-            by_mu = xp.reshape(block_residual, (-1, m, t))
-            residual[:, rows, :] = xp.permute_dims(by_mu, (1, 0, 2))
-            one_minus_h[:, rows] = block_diagonal.T
-            start = rows.stop
-        path = Path(np.asarray(mus, dtype=float), residual, one_minus_h)
+        inverse = self.solved.inverse(mus)
+        coef = inverse[:, :, None] * targets.z[:, None, :]
+        path = Path(np.asarray(mus, dtype=float), *self._residuals(targets.Y, coef, inverse))
         return path if self.dropping is None else self._with_pairs(path, coef, inverse)
 
     def _with_pairs(self, path: Path, coef: Array, inverse: Array) -> Path:
@@ -228,7 +244,7 @@ class FeatureNorm(Smoother):
         if force is not None and self.dropping is not None:
             own, N = self._own()
             z = z - N.T @ take(force, self.dropping.rows[own])
-        return self.solved.inverse(np.asarray([mu])) * z
+        return self._omega(mu)[:, None] * z
 
     def _own(self) -> tuple[np.ndarray, Array]:
         """The landmarks that are rows, and α = N w of theirs in eigenvector coordinates."""
@@ -237,11 +253,10 @@ class FeatureNorm(Smoother):
         return own, take(self.dropping.N, own) @ self.solved.W
 
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
-        """One pass for the fitted values."""
+        """One pass for the residuals."""
         coef, Y = self.coef(targets, mu, force), targets.Y
-        job = partial(_values_job, self._score, coef, self.mean_Y(Y))
-        values = namespace(Y).concat(list(self.data.map(job, self.row_scale)), axis=0)
-        return Fitted(Y, Y - values, self._row_dual(coef), coef)
+        residual, _ = self._residuals(Y, coef[:, None, :], self._omega(mu)[:, None])
+        return Fitted(Y, residual[0, ...], self._row_dual(coef), coef)
 
     def fitted(self, targets: Targets, path: Path) -> Fitted:
         coef = self.coef(targets, float(path.mus[0]))
@@ -257,18 +272,12 @@ class FeatureNorm(Smoother):
 
     def smoothing(self, X: Array, mu: float) -> Smoothing:
         """h = S(x)ΩSᵀ + s/Σw, b = S(x)ΩNᵀ and τ = S(x)ΩS(x)ᵀ + 1/Σw of new rows X: one pass."""
-        new, omega = self._score(X, None), self.solved.inverse(np.asarray([mu]))[:, 0]
-        xp, weight = namespace(new), self.solved.moments.weight
-        S = xp.concat(list(self.data.map(self._score, self.row_scale)), axis=0)
-        h, excess = (new * omega) @ S.T, xp.sum(new**2 * omega, axis=1)
-        if self.free_bias:
-            h, excess = h + self.Q0.T / float(np.sqrt(weight)), excess + 1.0 / weight
-        if self.dropping is None:
-            return Smoothing(h, excess=excess)
-        own, N = self._own()
-        zero = zeros_like_shape((self.n_samples, int(new.shape[0])), new)
-        b = replace_rows(zero, self.dropping.rows[own], N @ (new * omega).T)
-        return Smoothing(h, b.T, excess)
+        new, omega, weight = self._score(X, None), self._omega(mu), self.solved.weight
+        xp, free = namespace(new), float(self.free_bias)
+        h = (new * omega) @ self._all_scores().T + xp.sum(self.Q0, axis=1) / weight**0.5
+        excess = xp.sum(new**2 * omega, axis=1) + free / weight
+        dual = self._row_dual((new * omega).T)
+        return Smoothing(h, None if dual is None else dual.T, excess)
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         n_free = self.n_samples - int(self.Q0.shape[1])
@@ -284,22 +293,24 @@ class FeatureNorm(Smoother):
 
     # ---- held-out values -----------------------------------------------------------------------
 
+    def _solvers(self, rows: np.ndarray, S: Array, mus: np.ndarray) -> Iterator[Solver]:
+        """R → (I - H_TT)⁻¹R for each mu: through the p×p side where that is smaller."""
+        xp, bias, roots = namespace(S), take(self.Q0, rows), self.solved.inverse(mus) ** 0.5
+        thin = (xp.concat([bias, S * roots[:, j]], axis=1) for j in range(len(mus)))
+        return map(complement_solver, thin)
+
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
-        """Through the p×p side if more rows are deleted than there are features."""
-        S, bias = self.scores(rows), take(self.Q0, rows)
-        xp = namespace(S)
-        omega = self.solved.inverse(np.asarray([mu]))[:, 0]
+        S, omega = self.scores(rows), self._omega(mu)
         if self.dropping is None:
-            L = xp.concat([bias, S * xp.sqrt(omega)], axis=1)
-            return PairSystem(complement_solver(L), scores=S)
-        landmarks = self.dropping.within(rows)
+            return PairSystem(next(self._solvers(rows, S, np.array([mu]))), scores=S)
+        xp, landmarks = namespace(S), self.dropping.within(rows)
         E = self.dropping.directions(landmarks)
         N = E.T @ take(self.dropping.N, landmarks) @ self.solved.W
         solve_D = spd_solver((N * omega) @ N.T) if N.shape[0] else _unchanged
         reduced = eye_like(S.shape[1], S) * omega - (omega[:, None] * N.T) @ solve_D(N * omega)
         values, vectors = eigh_overwriting(0.5 * (reduced + reduced.T))
         root = vectors * xp.sqrt(xp.where(values > 0, values, xp.zeros_like(values)))
-        solve = complement_solver(xp.concat([bias, S @ root], axis=1))
+        solve = complement_solver(xp.concat([take(self.Q0, rows), S @ root], axis=1))
         position = np.full(self.n_samples, -1)
         position[rows] = np.arange(len(rows))
         zero = zeros_like_shape((len(rows), N.shape[0]), S)
@@ -327,33 +338,45 @@ class FeatureNorm(Smoother):
         Disjoint deletions share a pass; overlapping ones, as in repeated cross-validation, take
         one each.
         """
-        small = {} if self.dropping is not None else self._small_folds(targets, mus, deletions)
-        others = [deletion for number, deletion in enumerate(deletions) if number not in small]
-        if not others:
-            return namespace(targets.Y).concat(list(small.values()), axis=1)
-        values = self._by_moments(targets, mus, others)
-        return values if not small else in_order(small, values, deletions)
-
-    def _small_folds(
-        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
-    ) -> dict[int, Array]:
-        """The folds with few rows relative to the features, by index."""
-        few = SMALL_FOLD * self.solved.W.shape[1]
-        chosen = [i for i, (deleted, _) in enumerate(deletions) if 0 < len(deleted) <= few]
-        if not chosen:
-            return {}
-        systems = FoldSystems(self.scores, self.Q0, self.solved.inverse(mus))
-        return systems.held_out(targets.Y, self.path(targets, mus), chosen, deletions)
-
-    def _by_moments(
-        self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
-    ) -> Array:
+        few = 0 if self.dropping is not None else SMALL_FOLD * self.solved.W.shape[1]
+        folds = dict(enumerate(deletions))
+        small = {i: fold for i, fold in folds.items() if 0 < len(fold[0]) <= few}
+        large = {i: fold for i, fold in folds.items() if i not in small}
         constraint = None if self.dropping is None else self.dropping.constraint
-        Y, xp = targets.Y, namespace(targets.Y)
-        sum_Y = xp.sum(Y if self.row_scale is None else self.row_scale * Y, axis=0)
-        total = self.solved.with_targets(targets.z, sum_Y, Y.T @ Y)
-        models = FoldModels(self.data, self.features, self.row_scale, total, constraint)
-        return models.held_out(Y, mus, deletions)
+        of_rows = self.data, self.features, self.row_scale, self.free_bias
+        models = FoldModels(*of_rows, self._moments_of(targets), constraint)
+        values = models.held_out(targets.Y, mus, large)
+        if small:
+            values |= self._by_systems(targets, mus, small)
+        return namespace(targets.Y).concat([values[i] for i in folds], axis=1)
+
+    def _moments_of(self, targets: Targets) -> Moments:
+        """Those of all rows with these targets: no pass."""
+        Y, mean = targets.Y, self.mean_Y(targets.Y)
+        ZY = self.solved.W @ targets.z + self.moments.sum_Z[:, None] * mean
+        return replace(self.moments, sum_Y=self.solved.weight * mean, ZY=ZY, YY=Y.T @ Y)
+
+    def _by_systems(
+        self, targets: Targets, mus: np.ndarray, folds: Mapping[int, Deletion]
+    ) -> dict[int, Array]:
+        """Held-out values (m, k, t) of folds of few rows: one pass, and scores of many of them in
+        one go.
+        """
+        xp, Y, found = namespace(targets.Y), targets.Y, {}
+        residual = self.path(targets, mus).residual
+        numbers, size = list(folds), max(len(deleted) for deleted, _ in folds.values())
+        for some in row_blocks(
+            len(numbers), max(1, FOLD_ELEMENTS // self.solved.W.shape[1] // size)
+        ):
+            together = self.scores(np.concatenate([folds[i][0] for i in numbers[some]]))
+            start = 0
+            for i in numbers[some]:
+                rows, tested = folds[i]
+                S, start = together[start : start + len(rows), :], start + len(rows)
+                solvers = enumerate(self._solvers(rows, S, mus))
+                rho = [solve(take(residual[j, ...], rows)) for j, solve in solvers]
+                found[i] = xp.stack([take(take(Y, rows) - each, tested) for each in rho])
+        return found
 
 
 # ---- what happens to a block of rows; plain functions, so that they travel to other processes ----
@@ -376,34 +399,22 @@ def _path_job(
     score: Callable[..., Array],
     inverse: Array,
     coef: Array,
-    mean_Y: Array,
-    bias: float,
     X: Array,
-    Y: Array,
+    centred: Array,
+    bias: Array,
     scale: Array | None,
 ) -> tuple[Array, Array]:
     """Residuals (k, m·t) and 1 - leverage (k, m) of a block."""
-    xp = namespace(Y)
     S = score(X, scale)
-    centred = Y - (mean_Y if scale is None else scale * mean_Y)
-    spread = centred[:, None, :] + xp.zeros_like(inverse[:1, :, None])
-    residual = xp.reshape(spread, (Y.shape[0], coef.shape[1])) - S @ coef
-    own = bias * (xp.ones_like(Y[:, :1]) if scale is None else scale**2)
-    return residual, 1.0 - own - (S**2) @ inverse
+    spread = namespace(S).concat([centred] * (coef.shape[1] // centred.shape[1]), axis=1)
+    return spread - S @ coef, 1.0 - bias - S**2 @ inverse
 
 
 def _squares_job(
-    path: Callable[..., tuple[Array, Array]], m: int, X: Array, Y: Array, scale: Array | None
+    path: Callable[..., tuple[Array, Array]], m: int, X: Array, *per_row: Array
 ) -> Array:
     """Sums (m,) of squared leave-one-out residuals of a block."""
-    residual, one_minus_h = path(X, Y, scale)
+    residual, one_minus_h = path(X, *per_row)
     xp = namespace(residual)
     squares = xp.sum(xp.reshape(residual**2, (residual.shape[0], m, -1)), axis=2)
     return xp.sum(squares / one_minus_h**2, axis=0)
-
-
-def _values_job(
-    score: Callable[..., Array], coef: Array, mean_Y: Array, X: Array, scale: Array | None
-) -> Array:
-    """Fitted values (k, t), scaled as the rows are."""
-    return score(X, scale) @ coef + (mean_Y if scale is None else scale * mean_Y)

@@ -17,14 +17,12 @@ So the training moments of a fold are the total minus the fold's own, whatever t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from .arrays import Array, asarray_like, eigh_overwriting, namespace, spd_solver
 from .blocked import symmetric_product
-from .spectrum import machine_epsilon
 
 
 @dataclass(frozen=True)
@@ -42,20 +40,21 @@ class Moments:
     YY: Array
 
     @classmethod
-    def of(cls, Z: Array, Y: Array, weights: Array | None = None) -> Moments:
-        """The moments of a block of features Z (…, k, p) with targets Y (k, t) and weights (k, 1)
-        or None. Cost: O(k p²).
+    def of(cls, Z: Array, Y: Array, scale: Array | None = None) -> Moments:
+        """The moments of a block of features Z (…, k, p) with targets Y (k, t). Cost: O(k p²).
+
+        With weights, `scale` (k, 1) are their roots s, and Y comes scaled: the targets are Y/s.
         """
         xp = namespace(Z)
-        weighted_Z, weighted_Y = (Z, Y) if weights is None else (weights * Z, weights * Y)
-        total = float(Y.shape[0]) if weights is None else float(xp.sum(weights))
+        s, sZ = (xp.ones_like(Y[:, :1]), Z) if scale is None else (scale, scale * Z)
+        Zt = xp.matrix_transpose(sZ)
         return cls(
-            weight=total,
-            sum_Z=xp.sum(weighted_Z, axis=-2),
-            sum_Y=xp.sum(weighted_Y, axis=0),
-            ZZ=symmetric_product(weighted_Z, Z),
-            ZY=xp.matrix_transpose(weighted_Z) @ Y,
-            YY=weighted_Y.T @ Y,
+            weight=float(xp.sum(s**2)),
+            sum_Z=(Zt @ s)[..., 0],
+            sum_Y=(Y.T @ s)[:, 0],
+            ZZ=symmetric_product(sZ),
+            ZY=Zt @ Y,
+            YY=Y.T @ Y,
         )
 
     def merge(self, other: Moments) -> Moments:
@@ -76,8 +75,10 @@ class Moments:
             self.YY + sign * other.YY,
         )
 
-    def centred(self) -> tuple[Array, Array, Array]:
-        """ZᵀWZ, ZᵀWY and YᵀWY about the weighted means."""
+    def normal(self, free_bias: bool) -> tuple[Array, Array, Array]:
+        """ZᵀWZ, ZᵀWY and YᵀWY, about the weighted means where the bias is free."""
+        if not free_bias:
+            return self.ZZ, self.ZY, self.YY
         return (
             self.ZZ - self.sum_Z[..., :, None] * (self.sum_Z[..., None, :] / self.weight),
             self.ZY - self.sum_Z[..., :, None] * (self.sum_Y[None, :] / self.weight),
@@ -97,86 +98,29 @@ def merge_folds(some: Mapping[int, Moments], others: Mapping[int, Moments]) -> d
 class MomentFit:
     """A = W diag(λ) Wᵀ of some rows' moments, and every model that follows from it.
 
-    One decomposition, any μ.
+    One decomposition, any μ: `z` = WᵀC (r, t) are the targets seen along the eigenvectors. The
+    weighted means of features and targets are zero where the bias is not free. `entry` is the
+    largest of the diagonal of ZᵀWZ, which the means are taken off: a single heavy row is in its own
+    mean, and rounding is eps times that.
     """
 
-    moments: Moments
-    free_bias: bool
-    lower_bound = 0.0  # every mu > 0 will do
+    eigenvalues: Array
+    W: Array
+    z: Array
+    mean_Z: Array
+    mean_Y: Array
+    weight: float
+    entry: float
 
-    @cached_property
-    def _normal(self) -> tuple[Array, Array, Array]:
-        m = self.moments
-        return m.centred() if self.free_bias else (m.ZZ, m.ZY, m.YY)
-
-    @cached_property
-    def _eigen(self) -> tuple[Array, Array]:
-        xp = namespace(self.moments.ZZ)
-        eigenvalues, W = eigh_overwriting(self._normal[0] + 0.0)
-        return xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues)), W
-
-    @property
-    def eigenvalues(self) -> Array:
-        return self._eigen[0]
-
-    @property
-    def W(self) -> Array:
-        return self._eigen[1]
-
-    @cached_property
-    def z(self) -> Array:
-        """WᵀC (r, t): the targets seen along the eigenvectors."""
-        return self.W.T @ self._normal[1]
-
-    def with_targets(self, z: Array, sum_Y: Array, YY: Array) -> MomentFit:
-        """The same features with other targets, known by their z, Σwy and YᵀWY."""
-        m = self.moments
-        ZY = self.W @ z
-        if self.free_bias:
-            ZY = ZY + m.sum_Z[:, None] * (sum_Y[None, :] / m.weight)
-        return MomentFit(replace(m, sum_Y=sum_Y, ZY=ZY, YY=YY), self.free_bias)
-
-    @property
-    def target_scatter(self) -> Array:
-        """YᵀWY (t, t), about the means where the bias is free."""
-        return self._normal[2]
-
-    @cached_property
-    def trace(self) -> float:
-        return float(namespace(self.eigenvalues).sum(self.eigenvalues))
-
-    @cached_property
-    def largest(self) -> float:
-        xp = namespace(self.eigenvalues)
-        return float(xp.max(self.eigenvalues)) if self.eigenvalues.shape[0] else 0.0
-
-    @property
-    def conditioning(self) -> float:
-        """eps times ‖λ‖ or the largest of the diagonal of ZᵀWZ, which the means are taken off.
-
-        A single heavy row is in its own mean.
-        """
-        xp = namespace(self.moments.ZZ)
-        before = (
-            float(xp.max(xp.linalg.diagonal(self.moments.ZZ))) if self.eigenvalues.shape[0] else 0.0
-        )
-        return machine_epsilon(self.moments.ZZ) * max(
-            float(xp.linalg.vector_norm(self.eigenvalues)), before
-        )
-
-    @cached_property
-    def mean_Z(self) -> Array:
-        """What is taken off the features.
-
-        Their weighted mean where the bias is free, else nothing.
-        """
-        mean = self.moments.sum_Z / self.moments.weight
-        return mean if self.free_bias else namespace(mean).zeros_like(mean)
-
-    @cached_property
-    def mean_Y(self) -> Array:
-        mean = self.moments.sum_Y / self.moments.weight
-        return mean if self.free_bias else namespace(mean).zeros_like(mean)
+    @classmethod
+    def of(cls, moments: Moments, free_bias: bool) -> MomentFit:
+        xp, (A, C, _) = namespace(moments.ZZ), moments.normal(free_bias)
+        eigenvalues, W = eigh_overwriting(A + 0.0)
+        eigenvalues = xp.where(eigenvalues > 0, eigenvalues, xp.zeros_like(eigenvalues))
+        share = float(free_bias) / moments.weight
+        means = share * moments.sum_Z, share * moments.sum_Y
+        entry = float(xp.max(xp.linalg.diagonal(moments.ZZ)))
+        return cls(eigenvalues, W, W.T @ C, *means, moments.weight, entry)
 
     def inverse(self, mus: np.ndarray) -> Array:
         """1/(λ+μ) (r, m)."""
@@ -202,5 +146,5 @@ class MomentFit:
         return xp.stack(solutions)
 
     def intercept(self, coef: Array) -> Array:
-        """The free bias (m, t) that goes with coefficients (m, p, t): ȳ - z̄·w."""
+        """The bias (m, t) that goes with coefficients (m, p, t): ȳ - z̄·w."""
         return self.mean_Y - self.mean_Z @ coef

@@ -89,8 +89,8 @@ class Spectral(Resolvent):
 
     def residual_map(self, mu: float) -> ResidualMap:
         """The thin factors of a low rank, or the matrix where that is cheaper."""
-        spectrum, n = self.spectrum, self.spectrum.n_samples
-        if n <= DENSE_UP_TO or 4 * self.rank >= n:
+        spectrum = self.spectrum
+        if not is_thin(spectrum.n_samples, self.rank):
             return super().residual_map(mu)
         f = spectrum.eigenvalues / (spectrum.eigenvalues + mu)
         return ResidualMap(None, (spectrum.V, f, self.Q0))
@@ -102,6 +102,11 @@ class Spectral(Resolvent):
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         n_free = self.spectrum.n_samples - int(self.Q0.shape[1])
         return log_determinant(to_numpy(self.spectrum.eigenvalues), n_free, mus)
+
+
+def is_thin(n: int, rank: int) -> bool:
+    """Whether n×n maps are cheaper to apply through their factors."""
+    return n > DENSE_UP_TO and 4 * rank < n
 
 
 def complement_solver(L: Array) -> Solver:

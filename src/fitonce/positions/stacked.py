@@ -174,12 +174,14 @@ class LinearFolds:
         Y = asarray_like(self.Y, X)
         weights = None if self.weights is None else asarray_like(self.weights[:, None], X)
         Z, centre, scatter = self._centred(X, weights)
-        total = Moments.of(Z, Y, weights)
+        scale = None if weights is None else xp.sqrt(weights)
+        scaled = Y if scale is None else scale * Y
+        total = Moments.of(Z, scaled, scale)
         covered = xp.isfinite(scatter)
         models = []
         for fold, (train, _) in enumerate(self.splits):
-            moments = self._training(fold, train, Z, Y, weights, total)
-            A, C, YY = moments.centred() if self._free else (moments.ZZ, moments.ZY, moments.YY)
+            moments = self._training(fold, train, Z, scaled, scale, total)
+            A, C, YY = moments.normal(self._free)
             covered = covered & (xp.sum(xp.linalg.diagonal(A), axis=-1) > SAME * scatter)
             w = xp.linalg.solve(A + self.mu * eye_like(int(A.shape[-1]), A), C)
             models.append(self._model(fold, moments, centre, w, YY - xp.matrix_transpose(C) @ w))
@@ -215,7 +217,7 @@ class LinearFolds:
         train: np.ndarray,
         Z: Array,
         Y: Array,
-        weights: Array | None,
+        scale: Array | None,
         total: Moments,
     ) -> Moments:
         """The moments of the training rows of a fold, from the rows that train or those that do
@@ -224,7 +226,7 @@ class LinearFolds:
         xp, deleted = namespace(Z), self.deleted[fold]
         rows = train if len(train) < len(deleted) else deleted
         part = xp.take(Z, index_like(rows, Z), axis=1)
-        own = Moments.of(part, take(Y, rows), None if weights is None else take(weights, rows))
+        own = Moments.of(part, take(Y, rows), None if scale is None else take(scale, rows))
         return own if rows is train else total.without(own)
 
     def _model(self, fold: int, moments: Moments, centre: Array, w: Array, E: Array) -> LinearModel:

@@ -45,7 +45,7 @@ class LandmarkProblem(Problem):
         if not self.smoother.data.remote or self.smoother.dropping is not None:
             return None
         t = int(self.projected.Y.shape[1])
-        total = t * self.smoother.solved.moments.weight
+        total = t * self.smoother.solved.weight
         return self.smoother.squared_errors(self.projected, alphas) / total
 
     def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
