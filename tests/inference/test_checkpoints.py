@@ -20,7 +20,8 @@ from sklearn.metrics import fbeta_score, get_scorer, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from fitonce import KernelFisherDiscriminant
-from fitonce.inference import checkpoint, permutation_test_score
+from fitonce.inference import permutation_test_score
+from fitonce.inference.checkpoint import Checkpoint
 from fitonce.inference.fingerprint import fingerprint
 from fitonce.positions import permutation_test
 
@@ -211,14 +212,14 @@ def test_callable_objects_and_partials_go_on(
         model = KernelFisherDiscriminant(kernel=kernel, alpha=1.0)
         return permutation_test_score(model, X, Y, cv=KFold(3), n_permutations=30, **options)
 
-    write, calls = checkpoint.save, []
+    write, calls = Checkpoint.save, []
 
-    def interrupted(*arguments: Any) -> None:
-        write(*arguments)
-        calls.append(arguments[2])
+    def interrupted(file: Checkpoint, results: Any) -> None:
+        write(file, results)
+        calls.append(len(results["accuracy"]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoint, "save", interrupted)
+    monkeypatch.setattr(Checkpoint, "save", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(checkpoint=path, max_bytes=20_000)
     monkeypatch.undo()
@@ -261,30 +262,29 @@ def test_places_are_checked_before_anything_is_computed(
 
 def test_a_full_disk_leaves_the_last_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One sentence that names the file; what was there stays, and nothing beside it."""
-    path = tmp_path / "run.npz"
-    checkpoint.save(path, "mark", 2, {"a": 1.0}, {"a": np.arange(2.0)})
+    file = Checkpoint(tmp_path / "run.npz", "mark")
+    file.save({"a": np.arange(2.0)})
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
     with pytest.raises(OSError, match=r"run.npz cannot be written: the disk is full"):
-        checkpoint.save(path, "mark", 3, {"a": 1.0}, {"a": np.arange(3.0)})
+        file.save({"a": np.arange(3.0)})
     monkeypatch.undo()
     assert os.listdir(tmp_path) == ["run.npz"]
-    known = checkpoint.load(path, "mark")
-    assert known is not None and known[0] == 2
+    assert len(file.load(5, {"a": ()})["a"]) == 2
 
 
 def test_two_processes_on_one_file(tmp_path: Path) -> None:
     """Each writes the whole file under a name of its own."""
-    path, failures = tmp_path / "run.npz", []
+    file, failures = Checkpoint(tmp_path / "run.npz", "mark"), []
 
     def write(number: int) -> None:
         try:
             for _ in range(20):
-                checkpoint.save(path, "mark", 50, {"a": 0.0}, {"a": np.full(50, float(number))})
-                assert checkpoint.load(path, "mark") is not None
+                file.save({"a": np.full(50, float(number))})
+                assert file.load(50, {"a": ()})
         except Exception as error:
             failures.append(error)
 
@@ -294,11 +294,23 @@ def test_two_processes_on_one_file(tmp_path: Path) -> None:
     for writer in writers:
         writer.join()
     assert not failures and os.listdir(tmp_path) == ["run.npz"]
-    known = checkpoint.load(path, "mark")
-    assert known is not None and len(set(known[1]["a"])) == 1
+    assert len(set(file.load(50, {"a": ()})["a"])) == 1
 
 
-def test_a_file_that_holds_less_than_it_says(tmp_path: Path) -> None:
-    checkpoint.save(tmp_path / "run.npz", "mark", 3, {"a": 1.0}, {"a": np.arange(2.0)})
-    with pytest.raises(ValueError, match="as many scores as it claims"):
-        checkpoint.load(tmp_path / "run.npz", "mark")
+@pytest.mark.parametrize(
+    ("most", "shapes"),
+    [(3, {"a": (2,), "b": ()}), (4, {"a": ()}), (4, {"a": (3,), "b": ()}), (4, {"b": (), "c": ()})],
+    ids=["more than were asked for", "another score", "another shape", "another name"],
+)
+def test_results_of_other_shapes_are_not_believed(
+    most: int, shapes: dict[str, tuple[int, ...]], tmp_path: Path
+) -> None:
+    """The right fingerprint is not enough."""
+    file = Checkpoint(tmp_path / "run.npz", "mark")
+    file.save({"a": np.zeros((4, 2)), "b": np.zeros(4)})
+    assert set(file.load(4, {"a": (2,), "b": ()})) == {"a", "b"}
+    with pytest.raises(ValueError, match="damaged: it does not contain the scores"):
+        file.load(most, shapes)
+    file.save({"a": np.zeros((4, 2)), "b": np.zeros(3)})
+    with pytest.raises(ValueError, match="damaged: it does not contain the scores"):
+        file.load(4, {"a": (2,), "b": ()})

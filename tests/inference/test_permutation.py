@@ -44,6 +44,7 @@ from sklearn.preprocessing import StandardScaler
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, RefitWarning
 from fitonce.inference import PermutationTest, ValidityWarning, permutation_test_score
 from fitonce.inference import run as run_module
+from fitonce.inference.evaluation import Evaluation
 from fitonce.inference.keys import Keys
 from fitonce.inference.result import Sequential
 from fitonce.inference.units import make_exchange
@@ -1197,7 +1198,7 @@ def test_resumed_from_a_checkpoint(
         "max_bytes": 60_000,
     }
     whole = permutation_test_score(MODELS["fisher"], X, y, **options)
-    evaluate, calls = run_module.Evaluation.scores, []
+    evaluate, calls = Evaluation.scores, []
 
     def interrupted(self: Any, labellings: Any) -> Any:
         calls.append(len(labellings))
@@ -1205,20 +1206,20 @@ def test_resumed_from_a_checkpoint(
             raise KeyboardInterrupt
         return evaluate(self, labellings)
 
-    monkeypatch.setattr(run_module.Evaluation, "scores", interrupted)
+    monkeypatch.setattr(Evaluation, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
         permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
     monkeypatch.undo()
     done = sum(calls[1:3])
     with np.load(path, allow_pickle=False) as archive:
-        assert len(archive["null_0"]) == done
+        assert len(archive["result_0"]) == done
     evaluated = []
 
     def counted(self: Any, labellings: Any) -> Any:
         evaluated.append(len(labellings))
         return evaluate(self, labellings)
 
-    monkeypatch.setattr(run_module.Evaluation, "scores", counted)
+    monkeypatch.setattr(Evaluation, "scores", counted)
     resumed = permutation_test_score(MODELS["fisher"], X, y, checkpoint=path, **options)
     assert sum(evaluated[1:]) == 40 - done
     for name in options["scoring"]:

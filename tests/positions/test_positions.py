@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -557,6 +558,29 @@ def test_a_checkpoint_is_gone_on_from(tmp_path, monkeypatch):
         permutation_test(LINEAR, X, y, checkpoint=path, **{**options, "random_state": None})
 
 
+@pytest.mark.parametrize("permute", ["cosets", "free", "resplit"])
+def test_memory_does_not_grow_with_permutations(permute):
+    """Labels that do not fit into the budget are drawn again at every position."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3, 2)), rng.normal(size=200)
+    model = KernelRidge(alpha=1.0, kernel="linear")
+    options = {"cv": KFold(4), "permute": permute, "random_state": 3}
+    if permute != "resplit":
+        peaks = []
+        for count in (200, 2000):
+            tracemalloc.start()
+            permutation_test(model, X, y, n_permutations=count, max_bytes=1 << 18, **options)
+            peaks.append(tracemalloc.get_traced_memory()[1] - 8 * 6 * 2 * count)  # null scores
+            tracemalloc.stop()
+        assert peaks[1] < peaks[0] + (1 << 18)
+    kept, drawn = (
+        permutation_test(model, X, y, n_permutations=30, max_bytes=size, **options)
+        for size in (1 << 28, 1 << 14)
+    )
+    np.testing.assert_allclose(kept.null, drawn.null, atol=1e-12)
+    assert kept.n_placements == drawn.n_placements
+
+
 def test_progress_and_a_word_before_long_runs(capsys, monkeypatch):
     X, y = epochs()
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
@@ -565,7 +589,7 @@ def test_progress_and_a_word_before_long_runs(capsys, monkeypatch):
     assert "1/5" in shown and shown.endswith("5/5\n") and shown.count("\r") == 5
     permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=5)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(sys.modules["fitonce.positions.sweep"], "LONG", 0.0)
+    monkeypatch.setattr("fitonce.inference.run.LONG", 0.0)
     permutation_test(LINEAR, X, y, cv=KFold(3), n_permutations=5)
     assert "permutation_test: about" in capsys.readouterr().err
 

@@ -11,8 +11,9 @@ from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelRidge, permutation_test_targets
 from fitonce.core import columns as columns_module
-from fitonce.inference import target_engine
-from fitonce.inference.units import make_exchange
+from fitonce.inference import many_targets
+from fitonce.inference.question import Question
+from fitonce.inference.run import labellings_of, unpermuted
 
 ALPHAS = np.logspace(-1, 3, 5)
 
@@ -54,30 +55,44 @@ def literal(model, X, Y, splits, scoring, pooled, groups):
         ({"alpha": 3.0, "fit_intercept": False}, "sign", "neg_mean_squared_error", False, False),
     ],
 )
+@pytest.mark.parametrize("permute", ["cosets", "free"])
 @pytest.mark.parametrize("small", [False, True], ids=["", "blocks"])
-def test_equal_to_refits(options, exchange, scoring, pooled, runs, small, monkeypatch):
+def test_equal_to_refits(options, exchange, scoring, pooled, runs, permute, small, monkeypatch):
     X, Y, groups = data()
     if small:  # several blocks of targets, matrices made again for each block of permutations
         monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 3000)
         monkeypatch.setattr(columns_module, "LEAST", 3)
-        monkeypatch.setattr(target_engine, "KEPT_ELEMENTS", 1)
+        monkeypatch.setattr(many_targets, "KEPT_ELEMENTS", 1)
     groups = groups if runs else None
     cv = LeaveOneGroupOut() if runs else KFold(4)
     model = KernelRidge(**{"alpha": ALPHAS, "kernel": "rbf", "gamma": 0.1, **options})
-    test = permutation_test_targets(
-        model, X, Y, groups=groups, cv=cv, n_permutations=2, exchange=exchange, scoring=scoring,
-        pooled=pooled, exact=False,
-    )  # fmt: skip
-    random = np.random.RandomState(0)
-    exchanged = make_exchange(exchange, np.arange(len(X)), groups, None, False, 0)
-    splits = list(cv.split(X, None, groups))
-    for found in (test.score, *test.null):
-        moved = Y
-        if found is not test.score:
-            order = exchanged.draw(random)
-            moved = Y[order.indices] * (1.0 if order.signs is None else order.signs[:, None])
+    asked = {"groups": groups, "cv": cv, "permute": permute, "exchange": exchange}
+    options = {"n_permutations": 3, "scoring": scoring, "pooled": pooled, "exact": False}
+    test = permutation_test_targets(model, X, Y, **asked, **options)
+    question = Question.of(model, X, Y, **asked)
+    labellings = labellings_of(question, 3, False, np.random.RandomState(0))
+    for found, labelling in zip(
+        [test.score, *test.null], [unpermuted(question), *labellings], strict=True
+    ):
+        moved = question.rearranged(labelling.rearrangement)
+        splits = labelling.placement.splits
         expected = literal(model, X, moved, splits, scoring, pooled, groups)
         np.testing.assert_allclose(found, expected, atol=1e-9)
+    assert test.mode == permute
+
+
+def test_designed_targets_keep_the_level():
+    """Every fold has the same targets in another order: free permutations find the design."""
+    found, model = {None: 0, "free": 0}, KernelRidge(300.0, kernel="linear")
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+        X, design = random.normal(size=(24, 3)), random.normal(size=(4, 5))
+        Y = np.concatenate([random.permutation(design) for _ in range(6)])
+        asked = {"cv": KFold(6), "n_permutations": 19, "random_state": seed, "pooled": True}
+        for permute in found:
+            test = permutation_test_targets(model, X, Y, permute=permute, **asked)
+            found[permute] += test.pvalue_max.min() <= 0.05
+    assert found[None] <= 4 < 12 < found["free"], found
 
 
 def test_pipelines_and_precomputed_kernels():
@@ -97,7 +112,7 @@ def test_pipelines_and_precomputed_kernels():
 def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
     X, Y, _ = data()
     model = KernelRidge(ALPHAS, alpha_per_target=True, kernel="linear")
-    asked = {"cv": KFold(5), "n_permutations": 99, "adjacency": np.eye(7, k=1)}
+    asked = {"cv": KFold(5), "permute": "free", "n_permutations": 99, "adjacency": np.eye(7, k=1)}
     mapped = np.memmap(tmp_path / "Y", np.float64, "w+", shape=Y.shape)
     mapped[:] = Y
     whole = permutation_test_targets(model, X, mapped, **asked)
@@ -111,7 +126,7 @@ def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
     assert whole.clusters[0].positions.tolist() == [0, 1]
     assert whole.pvalue_cluster.tolist()[2:] == [1.0] * 5
     # interrupted after two blocks, then resumed
-    scores, calls = target_engine.TargetEngine.scores, []
+    scores, calls = many_targets.ManyTargets.scores, []
 
     def interrupted(self, orders):
         calls.append(len(orders))
@@ -119,7 +134,7 @@ def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return scores(self, orders)
 
-    monkeypatch.setattr(target_engine.TargetEngine, "scores", interrupted)
+    monkeypatch.setattr(many_targets.ManyTargets, "scores", interrupted)
     with pytest.raises(KeyboardInterrupt):
         permutation_test_targets(model, X, Y, checkpoint=tmp_path / "c", **asked)
     monkeypatch.undo()
@@ -127,7 +142,7 @@ def test_corrections_checkpoint_and_complete_lists(tmp_path, monkeypatch):
     np.testing.assert_allclose(resumed.null, whole.null, atol=1e-12)
     with pytest.raises(ValueError, match="belongs to another test"):
         permutation_test_targets(model, X, Y + 1, checkpoint=tmp_path / "c", **asked)
-    turned = permutation_test_targets(model, X, Y, cv=KFold(5), exchange="shift")
+    turned = permutation_test_targets(model, X, Y, cv=KFold(5), exchange="shift", permute="free")
     assert turned.exact and turned.n_permutations_done == 29
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import sklearn
 from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state
 
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
@@ -23,16 +24,15 @@ from ..crossval.stand_in import n_rows
 from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step
 from ..rows.dask import is_dask
-from . import checkpoint as checkpoints
+from .checkpoint import Checkpoint, check_place, check_resumable
 from .engine import MAX_BYTES
 from .evaluation import Evaluation
 from .exchange import ValidityWarning
 from .fingerprint import fingerprint
 from .question import Question
 from .result import PermutationTest
-from .run import Draws
+from .run import Run
 from .scoring import Routed, Scoring, measures
-from .validity import draws_anew
 
 logger = logging.getLogger("fitonce")
 
@@ -175,7 +175,7 @@ def permutation_test_score(
             "`groups` alongside other metadata via the `params` argument instead."
         )
     check_counts(n_permutations, stop_after, max_bytes, exact)
-    checkpoints.check_place(checkpoint)
+    check_place(checkpoint)
     if is_dask(X) or is_rows(X):
         raise ValueError(
             "permutation_test_score needs the rows in memory, since it uses them many times. "
@@ -198,46 +198,24 @@ def permutation_test_score(
         measured = [replace(measure, params=routed.score[measure.name]) for measure in measured]
     scoring_ = Scoring(estimator, measured, problem.classes, problem.y.ndim == 1, pooled)
     test = Evaluation(problem, scoring_, params, n_jobs, max_bytes)
-    enumerated = is_enumerated(problem.n_labellings, n_permutations, exact, stop_after)
-    total = problem.n_labellings - 1 if enumerated else n_permutations
-    mark = ""
-    if checkpoint is not None:
-        check_resumable(random_state, problem.cv, enumerated)
-        mark = fingerprint(
-            **asked(problem, X, groups, enumerated, total, random_state),
-            scoring=[scoring, [measure.name for measure in scoring_.measures]],
-            options=[params, pooled, stop_after, max_bytes, *told(confounds)],
-        )
-    run = Draws(
-        test,
-        total,
-        enumerated,
-        random_state,
-        stop_after,
-        Path(checkpoint) if checkpoint is not None else None,
-        mark,
-        verbose,
-    )
-    done = run.finish()
+    total, enumerated = planned(problem, n_permutations, exact, stop_after)
+    names = [measure.name for measure in scoring_.measures]
+    options = [scoring, names, pooled, stop_after, max_bytes, params]
+    file = checkpoint_of(checkpoint, problem, X, total, enumerated, random_state, options)
+    rng = check_random_state(random_state)
+    run = Run(test, total, enumerated, rng, stop_after, file, verbose)
+    scores, null, sequential, n_placements = run.finish()
     logger.info("route %s", test.route)
     return PermutationTest.of(
-        done.scores,
-        done.null,
-        done.sequential,
+        scores,
+        null,
+        sequential,
         mode=problem.mode,
-        n_placements=done.n_placements,
+        n_placements=n_placements,
         exchange=problem.exchange_name,
         route=test.route,
         classes=problem.classes,
     )
-
-
-def told(confounds: Any) -> list[Any]:
-    """Confounds in the form that a fingerprint takes; empty if there are none."""
-    if confounds is None:
-        return []
-    coding, C = coding_of(confounds, n_rows(confounds))
-    return [C, [*coding.names, *map(str, coding.levels)]]
 
 
 def with_shared_landmarks(estimator: Any, X: Any, y: Any, params: Mapping[str, Any] | None) -> Any:
@@ -273,6 +251,15 @@ def check_counts(n_permutations: Any, stop_after: Any, max_bytes: Any, exact: An
         raise ValueError(f'exact must be True, False or "auto", got {exact!r} instead.')
 
 
+def planned(
+    question: Question, n_permutations: int, exact: bool | str, stop_after: int | None = None
+) -> tuple[int, bool]:
+    """How many labelings are used, and whether these are all that there are."""
+    count = question.n_labellings
+    enumerated = is_enumerated(count, n_permutations, exact, stop_after)
+    return (count - 1 if enumerated else n_permutations), enumerated
+
+
 def is_enumerated(
     count: int, n_permutations: int, exact: bool | str, stop_after: int | None = None
 ) -> bool:
@@ -301,35 +288,34 @@ def is_enumerated(
     return exact is True or (exact == "auto" and count <= n_permutations)
 
 
-def check_resumable(random_state: Any, cv: Any, enumerated: bool) -> None:
-    if not enumerated and not isinstance(random_state, (int, np.integer)):
-        raise ValueError(
-            f"checkpoint needs an integer random_state, got {random_state!r} instead: otherwise "
-            "the same permutations cannot be drawn again."
-        )
-    if draws_anew(cv) or (getattr(cv, "shuffle", False) and getattr(cv, "random_state", 0) is None):
-        raise ValueError(
-            "checkpoint needs reproducible folds: give the splitter an integer random_state."
-        )
-
-
-def asked(
-    question: Question, X: Any, groups: Any, enumerated: bool, total: int, random_state: Any
-) -> dict[str, Any]:
-    """Everything that distinguishes the draws of one test from those of another, by name."""
-    return {
-        "estimator": question.estimator,
-        "X": X,
-        "y": question.y,
-        "groups": groups,
-        "split_metadata": question.split_metadata,
-        "splits": question.splits,
-        "cv": question.cv if question.mode == "resplit" else None,
-        "permutations": [
-            question.mode,
-            question.exchange_name,
-            enumerated,
-            total,
-            None if enumerated else random_state,
-        ],
-    }
+def checkpoint_of(
+    path: str | Path | None,
+    question: Question,
+    X: Any,
+    total: int,
+    enumerated: bool,
+    random_state: Any,
+    options: Any,
+) -> Checkpoint | None:
+    """The file to resume from, marked by everything that distinguishes one test from another."""
+    if path is None:
+        return None
+    check_resumable(random_state, question.cv, enumerated)
+    confounds = None
+    if question.confounds is not None:
+        coding, C = coding_of(question.confounds, n_rows(question.confounds))
+        confounds = [C, [*coding.names, *map(str, coding.levels)]]
+    mark = fingerprint(
+        estimator=question.estimator,
+        X=X,
+        y=question.y,
+        groups=question.groups,
+        split_metadata=question.split_metadata,
+        splits=question.splits,
+        cv=question.cv if question.mode == "resplit" else None,
+        permutations=[question.mode, question.exchange_name, enumerated, total],
+        random_state=None if enumerated else random_state,
+        confounds=confounds,
+        options=options,
+    )
+    return Checkpoint(Path(path), mark)

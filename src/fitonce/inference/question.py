@@ -32,6 +32,8 @@ from .validity import (
     permutable_atoms,
 )
 
+SEEN = 1000  # targets whose variance decides how many labelings share a placement of the folds
+
 
 @dataclass(frozen=True)
 class Question:
@@ -83,8 +85,7 @@ class Question:
                     f"{name} must have one entry per row of X ({n_rows(X)}), got {len(values)} "
                     "instead."
                 )
-        classes, labels = np.unique(host, return_inverse=True, axis=None if host.ndim == 1 else 0)
-        labels = labels.reshape(-1)
+        classes, labels = _numbered(host)
         cv = check_cv(cv, given_y, classifier=classifier)
         split_metadata = {"groups": groups} if split_metadata is None else split_metadata
         splits = split_rows(cv.split(X, given_y, **split_metadata), len(host))
@@ -138,10 +139,10 @@ class Question:
 
     @property
     def targets(self) -> np.ndarray:
-        """Indicators of the classes, or standardized numbers, (n, t)."""
+        """Indicators of the classes, or standardized numbers of at most `SEEN` targets, (n, t)."""
         if self.classes is not None:
             return np.asarray(np.eye(len(self.classes))[self.labels])
-        numbers = self.y.astype(np.float64).reshape(self.n_samples, -1)
+        numbers = self.y.reshape(self.n_samples, -1)[:, :SEEN].astype(np.float64)
         spread = numbers.std(axis=0)
         return np.asarray((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0))
 
@@ -187,6 +188,14 @@ class Question:
         if rearrangement.signs is None:
             return y
         return (np.asarray(y).T * rearrangement.signs).T
+
+
+def _numbered(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels, or rows of numbers, and the number of each row's."""
+    if y.ndim > 1 and y.shape[1] and len(np.unique(y[:, 0])) == len(y):
+        y = y[:, :1]  # this tells all rows apart
+    found, labels = np.unique(y, return_inverse=True, axis=None if y.ndim == 1 else 0)
+    return found, labels.reshape(-1)
 
 
 def _within(groups: np.ndarray | None, levels: np.ndarray | None) -> np.ndarray | None:

@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from ..core.progress import heard, say
-from . import checkpoint as checkpoints
-from .evaluation import Evaluation
+from ..core.progress import heard
+from ..crossval.depends import Route
+from ..tuning.targets import Told
+from .checkpoint import Checkpoint
 from .exchange import Rearrangement
 from .folds import Resplitter, same_splits
 from .placements import Cosets, Labelling, Placement, enumerated_cosets
@@ -27,6 +26,7 @@ from .question import Question
 from .result import Sequential, reaches
 
 LONG = 5.0  # seconds; the expected duration of a longer run is printed before it starts
+UNITS = ("hours", 3600.0), ("minutes", 60.0)
 
 
 def labellings_of(
@@ -77,99 +77,90 @@ def unpermuted(question: Question) -> Labelling:
     return Labelling(Rearrangement(np.arange(question.n_samples)), question.observed)
 
 
-@dataclass(frozen=True)
-class Finished:
-    """Scores and null scores by name, how p-values follow, at how many places the folds lay."""
+class Test(Protocol):
+    """What scores labelings."""
 
-    scores: dict[str, Any]
-    null: dict[str, np.ndarray]
-    sequential: Sequential
-    n_placements: int
+    question: Question
+    fitted_one_by_one: int
+
+    @property
+    def route(self) -> Route: ...
+    @property
+    def block_size(self) -> int: ...
+    def scores(self, labellings: Sequence[Labelling]) -> dict[str, np.ndarray]: ...
 
 
-class Draws:
+@dataclass
+class Run:
     """The observed score, then block after block of labelings, until there are enough."""
 
-    def __init__(
-        self,
-        test: Evaluation,
-        total: int,
-        enumerated: bool,
-        random_state: Any,
-        stop_after: int | None,
-        path: Path | None,
-        mark: str,
-        verbose: int,
-    ) -> None:
-        self.test, self.total, self.enumerated = test, total, enumerated
-        self.stop_after = stop_after
-        self.rng = check_random_state(random_state)
-        self.path, self.mark, self.verbose = path, mark, verbose
+    test: Test
+    total: int
+    enumerated: bool
+    rng: np.random.RandomState
+    stop_after: int | None = None
+    checkpoint: Checkpoint | None = None
+    verbose: int = 0
+    name: str = "permutation_test_score"
 
-    def finish(self) -> Finished:
-        known = checkpoints.load(self.path, self.mark) if self.path is not None else None
-        question = self.test.question
-        start = time.perf_counter()
+    def finish(self) -> tuple[dict[str, Any], dict[str, np.ndarray], Sequential, int]:
+        """Scores and null scores by name, how p-values follow, at how many places the folds lay."""
+        question, start = self.test.question, time.perf_counter()
         given = unpermuted(question)
         observed = self.test.scores([given])
-        scores = {
-            name: float(values[0]) if values.ndim == 1 else values[0]
-            for name, values in observed.items()
-        }
-        self.test.fitted_one_by_one = 0
-        null = {name: np.empty((0, *values.shape[1:])) for name, values in observed.items()}
-        shuffled = self.stop_after is not None
-        labellings = labellings_of(question, self.total, self.enumerated, self.rng, shuffled)
-        placed = {0}
-        if known is not None:
-            null = known[1]
-            placed |= {other.placement.number for other in islice(labellings, known[0])}
-        done = len(next(iter(null.values())))
+        scores = {name: A[0] if A.ndim > 1 else float(A[0]) for name, A in observed.items()}
+        null = {name: np.empty((self.total, *A.shape[1:]), A.dtype) for name, A in observed.items()}
+        done, hits = self._resume(null), np.zeros(len(null), dtype=int)
+        hits += self._reached({name: A[:done] for name, A in null.items()}, scores).sum(axis=0)
+        labellings = labellings_of(
+            question, self.total, self.enumerated, self.rng, self.stop_after is not None
+        )
+        placed = {0, *(other.placement.number for other in islice(labellings, done))}
         self._announce(time.perf_counter() - start, self.total - done, given)
-        parts = [null]
-        hits = self._hits(null, scores)
+        self.test.fitted_one_by_one = 0
+        told = Told(self.total, self.verbose, "permutations")
+        told(done)
         while done < self.total and not self._enough(hits):
             block = list(islice(labellings, min(self.test.block_size, self.total - done)))
             found = self.test.scores(block)
-            so_far = hits + self._reached(found, scores)
-            kept = self._kept(so_far)
-            hits = so_far[kept - 1]
-            parts.append({name: values[:kept] for name, values in found.items()})
+            reached = self._reached(found, scores)
+            enough = self._enough(hits + np.cumsum(reached, axis=0))
+            kept = int(np.argmax(enough)) + 1 if enough.any() else len(block)
+            hits += reached[:kept].sum(axis=0)
             placed |= {labelling.placement.number for labelling in block[:kept]}
+            for name, values in found.items():
+                null[name][done : done + kept] = values[:kept]
             done += kept
-            if self.path is not None:
-                parts = [_joined(parts)]
-                checkpoints.save(self.path, self.mark, done, scores, parts[0])
-            self._show(done)
-        stopped = self._enough(hits) and not (self.enumerated and done == self.total)
-        exact = self.enumerated and not stopped
-        sequential = Sequential(done, exact, stopped, self.stop_after)
-        return Finished(scores, _joined(parts), sequential, len(placed))
+            if self.checkpoint is not None:
+                self.checkpoint.save({name: A[:done] for name, A in null.items()})
+            told(kept)
+        stopped = bool(self._enough(hits)) and not (self.enumerated and done == self.total)
+        sequential = Sequential(done, self.enumerated and not stopped, stopped, self.stop_after)
+        return scores, {name: A[:done] for name, A in null.items()}, sequential, len(placed)
 
-    # ---- when to stop ----------------------------------------------------------------------------
+    def _resume(self, null: dict[str, np.ndarray]) -> int:
+        """How many null scores a file had; they are filled in."""
+        if self.checkpoint is None:
+            return 0
+        known = self.checkpoint.load(self.total, {name: A.shape[1:] for name, A in null.items()})
+        for name, values in known.items():
+            null[name][: len(values)] = values
+        return min(map(len, known.values()), default=0)
 
     def _reached(self, null: dict[str, np.ndarray], scores: dict[str, Any]) -> np.ndarray:
-        """How many of the first null scores reach the observed one, (B, scores); of scores that are
-        numbers.
+        """Which null scores reach the observed one (B, scores), where that may end the run; tables
+        of counts always do.
         """
-        numbers = [measure.name for measure in self.test.scoring.measures if not measure.adds_up]
-        each = [reaches(null[name], scores[name]) for name in numbers]
-        return np.cumsum(np.stack(each, axis=1), axis=0)
+        shape = len(next(iter(null.values()))), len(null)
+        reached = np.full(shape, self.stop_after or 0)
+        for number, (name, values) in enumerate(null.items()):
+            if self.stop_after is not None and values.ndim == 1:
+                reached[:, number] = reaches(values, scores[name])
+        return reached
 
-    def _hits(self, null: dict[str, np.ndarray], scores: dict[str, Any]) -> np.ndarray:
-        reached = self._reached(null, scores)
-        return reached[-1] if len(reached) else np.zeros(reached.shape[1], dtype=int)
-
-    def _enough(self, hits: np.ndarray) -> bool:
-        """Whether every score has been reached as often as is wanted."""
-        return self.stop_after is not None and bool(np.all(hits >= self.stop_after))
-
-    def _kept(self, so_far: np.ndarray) -> int:
-        """The block up to the draw that completes the number for the last of the scores."""
-        if self.stop_after is None:
-            return len(so_far)
-        complete = np.all(so_far >= self.stop_after, axis=1)
-        return int(np.argmax(complete)) + 1 if complete.any() else len(so_far)
+    def _enough(self, hits: np.ndarray) -> Any:
+        """Whether every score (the last axis) has been reached as often as is wanted."""
+        return np.all(hits >= (self.stop_after or math.inf), axis=-1)
 
     def _announce(self, seconds: float, remaining: int, given: Labelling) -> None:
         """About how long it will take, where that is long and blocks are not nearly free; `seconds`
@@ -177,28 +168,16 @@ class Draws:
 
         With decompositions shared by a block, two more labelings tell what each costs by itself.
         """
-        estimate = seconds * remaining
-        if heard():
-            say(self.total - remaining, self.total, "permutations")
+        test, estimate = self.test, seconds * remaining
+        if heard() or test.route.name == "one" or estimate < LONG:
             return
-        if self.test.route.name == "one" or estimate < LONG:
-            return
-        if self.test.route.name == "per-fold":
+        if test.route.name == "per-fold":
             start = time.perf_counter()
-            self.test.scores([given] * 3)
+            test.scores([given] * 3)
             each = max(0.0, time.perf_counter() - start - seconds) / 2
-            set_ups = max(math.ceil(remaining / self.test.block_size), self._placements())
+            set_ups = max(math.ceil(remaining / test.block_size), self._placements())
             estimate = seconds * set_ups + each * remaining
-            self.test.fitted_one_by_one = 0
-            if estimate < LONG:
-                return
-        print(
-            f"permutation_test_score: about {duration(estimate)} for {remaining} permutations "
-            f"({self.test.route.name}: "
-            f"{self.test.route.reason})",
-            file=sys.stderr,
-            flush=True,
-        )
+        announce(self.name, estimate, f"{remaining} permutations ({test.route})")
 
     def _placements(self) -> int:
         """How many placements of the folds there will be."""
@@ -207,23 +186,12 @@ class Draws:
             return 1
         return len(cosets_of(question, question.atoms, self.total).sizes)
 
-    def _show(self, done: int) -> None:
-        say(done, self.total, "permutations")
-        if self.verbose > 0 and sys.stderr.isatty() and not heard():
-            print(
-                f"\rpermutations [{'#' * (30 * done // self.total):.<30}] {done}/{self.total}",
-                end="\n" if done == self.total else "",
-                file=sys.stderr,
-                flush=True,
-            )
 
-
-def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def duration(seconds: float) -> str:
-    for unit, size in (("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} seconds"
+def announce(name: str, seconds: float, what: str) -> None:
+    """Print the expected duration of a function, if it is long."""
+    if seconds > LONG:
+        duration = next(
+            (f"{seconds / size:.0f} {unit}" for unit, size in UNITS if seconds >= 2 * size),
+            f"{seconds:.0f} seconds",
+        )
+        print(f"{name}: about {duration} for {what}", file=sys.stderr, flush=True)

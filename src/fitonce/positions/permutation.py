@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,9 @@ from sklearn.utils import check_random_state
 
 from ..crossval.confounds import taken
 from ..crossval.depends import Route
-from ..inference import checkpoint as checkpoints
+from ..inference.checkpoint import check_place
 from ..inference.evaluation import Batch, Evaluation
-from ..inference.fingerprint import fingerprint
-from ..inference.permutation import asked, check_counts, check_resumable, is_enumerated, told
+from ..inference.permutation import check_counts, checkpoint_of, planned
 from ..inference.placements import Labelling
 from ..inference.question import Question
 from ..inference.run import labellings_of, unpermuted
@@ -154,7 +155,7 @@ def permutation_test(
     """
     check_routing(params)
     check_counts(n_permutations, None, max_bytes, exact)
-    checkpoints.check_place(checkpoint)
+    check_place(checkpoint)
     slices = Slices.of(X, neighbors)
     rules = Rules.of(
         alternative, cluster_pvalue, cluster_score, slices.edges(adjacency), "cluster_score"
@@ -162,33 +163,24 @@ def permutation_test(
     confounds, params = taken(estimator, params)
     question = Question.of(estimator, X, y, groups, cv, permute, exchange, confounds)
     measured = one_score(estimator, question.y, question.classes, scoring, pooled)
-    enumerated = is_enumerated(question.n_labellings, n_permutations, exact)
-    total = question.n_labellings - 1 if enumerated else n_permutations
-    mark = ""
-    if checkpoint is not None:
-        check_resumable(random_state, question.cv, enumerated)
-        mark = fingerprint(
-            **asked(question, X, groups, enumerated, total, random_state),
-            scoring=[scoring, measured.measures[0].name],
-            options=["positions", params, pooled, max_bytes, list(slices.places), *told(confounds)],
-        )
-    drawn = labellings_of(question, total, enumerated, check_random_state(random_state))
-    labellings = [unpermuted(question), *drawn]
-    work = EveryLabelling(
-        replace(question, X=None, cv=None),
-        labellings,
-        measured,
-        params,
-        max_bytes,
+    total, enumerated = planned(question, n_permutations, exact)
+    options = ["positions", scoring, measured.measures[0].name, pooled, max_bytes, params]
+    places = list(slices.places)
+    file = checkpoint_of(
+        checkpoint, question, X, total, enumerated, random_state, [options, places]
     )
+    rng = check_random_state(random_state)
+    question = question if question.mode == "resplit" else replace(question, X=None)
+    work = EveryLabelling(question, total, enumerated, deepcopy(rng), measured, params, max_bytes)
+    placed = {0, *(each.placement.number for each in work.drawn(question, rng))}
     table = swept(
         work,
         slices,
         name="permutation_test",
         n_jobs=n_jobs,
         verbose=verbose,
-        path=None if checkpoint is None else Path(checkpoint),
-        mark=mark,
+        checkpoint=file,
+        width=total + 3,
     )
     scores, routes, fitted = table[:, :-2], table[:, -2], table[:, -1]
     slowest = int(routes.max())
@@ -202,7 +194,7 @@ def permutation_test(
         exact=enumerated,
         rules=rules,
         mode=question.mode,
-        n_placements=len({labelling.placement.number for labelling in labellings}),
+        n_placements=len(placed),
         exchange=question.exchange_name,
         route=route,
         classes=question.classes,
@@ -214,16 +206,19 @@ def permutation_test(
 class EveryLabelling:
     """The scores of all labelings at one position.
 
-    Labels, folds and their layouts are computed at the first position and kept.
+    Every position draws the same ones. Where they fit into the budget, labels, folds and their
+    layouts are computed at the first position and kept.
     """
 
     question: Question
-    labellings: list[Labelling]
+    total: int
+    enumerated: bool
+    rng: np.random.RandomState
     scoring: Scoring
     params: Mapping[str, Any] | None
     max_bytes: int
     reasons: dict[int, str] = field(default_factory=dict)
-    _batches: dict[int, list[Batch]] = field(default_factory=dict)
+    kept: dict[int, list[Batch]] = field(default_factory=dict)
 
     def __call__(self, X: Any) -> np.ndarray:
         """The scores of all labelings, the index of the route, and how many were fitted one by
@@ -240,8 +235,21 @@ class EveryLabelling:
         self.reasons.setdefault(route, evaluation.route.reason)
         return np.append(scores, [route, evaluation.fitted_one_by_one])
 
-    def batches(self, size: int) -> list[Batch]:
-        """The labelings in batches; the same ones at every position with this batch size."""
-        parts = range(0, len(self.labellings), size)
-        new = [Batch(self.question, self.labellings[start : start + size]) for start in parts]
-        return self._batches.setdefault(size, new)
+    def drawn(self, question: Question, rng: np.random.RandomState) -> Iterator[Labelling]:
+        """The permuted labelings."""
+        return labellings_of(question, self.total, self.enumerated, rng)
+
+    def batches(self, size: int) -> Iterable[Batch]:
+        """The labelings in batches, the observed one first."""
+        if size in self.kept:
+            return self.kept[size]
+        rng, cv = deepcopy((self.rng, self.question.cv))  # which may share a generator
+        question = replace(self.question, cv=cv)
+        labellings = chain([unpermuted(question)], self.drawn(question, rng))
+        made = (Batch(question, part) for part in iter(lambda: list(islice(labellings, size)), []))
+        folds = len(question.splits) if question.mode == "resplit" else 0
+        each = 8 * question.n_samples * (1 + question.targets.shape[1] + folds)
+        if (self.total + 1) * each > self.max_bytes:
+            return made
+        self.kept = {size: list(made)}
+        return self.kept[size]

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +17,9 @@ from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.doubt import caught_warnings, depth_inside_package, kinds_of
-from ..inference import checkpoint as checkpoints
-from ..inference.run import LONG, duration
+from ..inference.checkpoint import Checkpoint
+from ..inference.run import LONG, announce
+from ..tuning.targets import Told
 from .slices import Slices
 
 # checks of the clock, limited so that the data shared by all positions are not sent to workers too
@@ -44,23 +43,21 @@ def swept(
     n_jobs: int | None,
     verbose: int,
     together: Together | None = None,
-    path: Path | None = None,
-    mark: str = "",
+    checkpoint: Checkpoint | None = None,
+    width: int = 0,
 ) -> np.ndarray:
     """The results of `work` at all places, (places, …), or of `together` at many places at once.
 
-    With a `path`, they are saved after every round; a file with the same `mark` is resumed.
+    With a `checkpoint`, they are saved after every round, `width` numbers for each place.
     """
-    known = None if path is None else checkpoints.load(path, mark)
-    parts = [] if known is None else [known[1]["positions"]]
-    start = 0 if known is None else known[0]
+    known = {} if checkpoint is None else checkpoint.load(len(slices), {"positions": (width,)})
+    parts = list(known.values())
+    start = sum(map(len, parts))
     for found in _in_rounds(work, together, slices, name, n_jobs, verbose, start):
         parts.append(found)
-        if path is not None:
+        if checkpoint is not None:
             parts = [np.concatenate(parts)]
-            checkpoints.save(
-                path, mark, len(parts[0]), {"positions": len(slices)}, {"positions": parts[0]}
-            )
+            checkpoint.save({"positions": parts[0]})
     return np.concatenate(parts)
 
 
@@ -80,6 +77,8 @@ def _in_rounds(
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
     done, began, announced = start, time.perf_counter(), False
+    told = Told(total, verbose, "positions")
+    told.done = start
     try:
         for results, warned in _rounds(work, together, slices, start, n_jobs, workers):
             complaints += warned
@@ -88,9 +87,9 @@ def _in_rounds(
             if not announced and (not first or seconds > LONG):
                 announced = True
                 each = seconds / len(results) / (workers if first else 1)
-                _announce(name, each, total - done)
+                announce(name, each * (total - done), f"{total - done} more positions")
             yield results
-            _show(done, total, verbose)
+            told(len(results))
             began = time.perf_counter()
     finally:
         _complain(complaints)
@@ -171,23 +170,3 @@ def _complain(complaints: list[Complaint]) -> None:
         more = f" ({len(texts) - 1} more like this one, also at other positions.)"
         text = texts[0] + (more if len(set(texts)) > 1 else "")
         warnings.warn(category(text), stacklevel=depth_inside_package())
-
-
-def _announce(name: str, each: float, remaining: int) -> None:
-    """Print the expected duration if it is long."""
-    if each * remaining > LONG:
-        print(
-            f"{name}: about {duration(each * remaining)} for {remaining} more positions",
-            file=sys.stderr,
-            flush=True,
-        )
-
-
-def _show(done: int, total: int, verbose: int) -> None:
-    if verbose > 0 and sys.stderr.isatty():
-        print(
-            f"\rpositions [{'#' * (30 * done // total):.<30}] {done}/{total}",
-            end="\n" if done == total else "",
-            file=sys.stderr,
-            flush=True,
-        )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +10,15 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from ..core.arrays import to_numpy
 from ..core.columns import Columns
 from ..crossval.stand_in import n_rows
 from ..estimators.validation import is_foreign_array
-from ..inference import checkpoint as checkpoints
-from ..inference.exchange import Exchange, Rearrangement
-from ..inference.fingerprint import fingerprint
-from ..inference.folds import split_rows
-from ..inference.permutation import check_counts, check_resumable, is_enumerated
-from ..inference.target_engine import SCORES, TargetEngine, check_estimator
-from ..inference.units import make_exchange
+from ..inference.checkpoint import check_place
+from ..inference.many_targets import SCORES, ManyTargets, check_estimator
+from ..inference.permutation import check_counts, checkpoint_of, planned
+from ..inference.question import Question
+from ..inference.run import Run
 from ..inference.validity import check_free
-from ..tuning.targets import Told
 from .corrections import Rules
 from .result import JointTest, significance
 from .slices import edges_of
@@ -44,11 +38,17 @@ class TargetTest(JointTest):
     ----------
     scoring : {"r2", "correlation", "neg_mean_squared_error"}
         Name of the score.
+    mode : {"cosets", "resplit", "within-folds", "free"}
+        How targets were permuted relative to the folds; see `fitonce.permutation_test_score`.
+    n_placements : int
+        Number of placements of the folds, including the observed one; 1 if they stayed the same.
     exchange : {"rows", "within", "whole", "sign", "shift"}
         How rows were exchanged.
     """
 
     scoring: str = ""
+    mode: str = ""
+    n_placements: int = 1
     exchange: str = ""
 
 
@@ -61,6 +61,7 @@ def permutation_test_targets(
     cv: Any = None,
     n_permutations: int = 1000,
     scoring: str = "r2",
+    permute: str | None = None,
     exchange: str | None = None,
     pooled: bool = False,
     alternative: str = "greater",
@@ -92,12 +93,16 @@ def permutation_test_targets(
     groups : array-like of shape (n_samples,), default=None
         Groups for the splitters and for `exchange`: runs, sessions, subjects.
     cv : int, splitter, iterable of splits or None, default=None
-        As in scikit-learn. The folds stay the same, so they must not depend on y.
+        As in scikit-learn. The folds must not depend on y.
     n_permutations : int, default=1000
         Number of permutations of the rows to draw.
     scoring : {"r2", "correlation", "neg_mean_squared_error"}, default="r2"
         The score of every target: R², the correlation r with the held-out predictions, or minus the
         mean squared error.
+    permute : {"cosets", "resplit", "within-folds", "free"} or None, default=None
+        How targets are permuted relative to the folds; see `fitonce.permutation_test_score`. By
+        default, each row's targets are permuted together with its fold. "free" keeps the folds,
+        which takes a tenth of the time, and is valid if the targets have no designed order.
     exchange : {"rows", "within", "whole", "sign", "shift"} or None, default=None
         How rows can be exchanged under the null hypothesis. None: freely within each of the
         `groups`, or all of them without groups. "rows": freely, whatever the groups. "whole":
@@ -153,7 +158,7 @@ def permutation_test_targets(
     """
     check_estimator(estimator)
     check_counts(n_permutations, None, 1, exact)
-    checkpoints.check_place(checkpoint)
+    check_place(checkpoint)
     if not (isinstance(scoring, str) and scoring in SCORES):
         raise ValueError(
             f"scoring must be one of {', '.join(map(repr, SCORES))}, got {scoring!r} instead."
@@ -162,34 +167,29 @@ def permutation_test_targets(
     n, t = columns.shape
     edges = None if adjacency is None else edges_of(adjacency, (t,))
     rules = Rules.of(alternative, cluster_pvalue, cluster_score, edges, "cluster_score")
-    groups = None if groups is None else np.asarray(to_numpy(groups))
     if groups is not None and len(groups) != n:
         raise ValueError(f"groups must have one entry per row ({n}), got {len(groups)} instead.")
-    splitter = check_cv(cv)
-    check_free(splitter, [], None, groups)
-    splits = split_rows(splitter.split(np.empty((n, 1)), None, groups=groups), n)
-    _check_sizes(splits, scoring, pooled)
-    exchanged = make_exchange(exchange, np.arange(n), groups, None, False, 0)
-    enumerated = is_enumerated(exchanged.count, n_permutations, exact)
-    total = exchanged.count - 1 if enumerated else n_permutations
-    engine = TargetEngine(estimator, X, columns, groups, splits, scoring, pooled)
-    mark = ""
-    if checkpoint is not None:
-        check_resumable(random_state, splitter, enumerated)
-        options = ["targets", scoring, pooled, exchange, total, enumerated, random_state]
-        given = {"estimator": estimator, "X": X, "y": columns.values, "groups": groups}
-        mark = fingerprint(**given, splits=splits, options=options)
-    orders = _orders(exchanged, enumerated, total, random_state)
-    path = None if checkpoint is None else Path(checkpoint)
-    score, null = _run(engine, orders, total, path, mark, verbose)
+    check_free(check_cv(cv), [], None, None)
+    question = Question.of(estimator, X, columns.values, groups, cv, permute, exchange)
+    _check_sizes(question.splits, scoring, pooled)
+    total, enumerated = planned(question, n_permutations, exact)
+    options = ["targets", scoring, pooled]
+    file = checkpoint_of(checkpoint, question, X, total, enumerated, random_state, options)
+    block_size = max(1, min(BLOCK_ELEMENTS // t, -(-total // 20)))
+    test = ManyTargets(question, columns, scoring, pooled, block_size)
+    rng = check_random_state(random_state)
+    run = Run(test, total, enumerated, rng, None, file, verbose, "permutation_test_targets")
+    scores, null, _, n_placements = run.finish()
     return TargetTest(
-        score=score,
-        null=null,
+        score=scores["score"],
+        null=null["score"],
         exact=enumerated,
         rules=rules,
         scoring=scoring,
-        exchange=exchange or ("rows" if groups is None else "within"),
-        **significance(score, null, rules, standardized=False),
+        mode=question.mode,
+        n_placements=n_placements,
+        exchange=question.exchange_name,
+        **significance(scores["score"], null["score"], rules, standardized=False),
     )
 
 
@@ -214,43 +214,3 @@ def _check_sizes(splits: list[tuple[np.ndarray, np.ndarray]], scoring: str, pool
             f"scoring={scoring!r} needs at least {least} test rows in every fold, got {smallest}: "
             "use pooled=True, which computes one score over all held-out rows."
         )
-
-
-def _orders(
-    exchange: Exchange, enumerated: bool, total: int, random_state: Any
-) -> Iterator[Rearrangement]:
-    if enumerated:
-        return exchange.others()
-    rng = check_random_state(random_state)
-    return (exchange.draw(rng) for _ in range(total))
-
-
-def _run(
-    engine: TargetEngine,
-    orders: Iterator[Rearrangement],
-    total: int,
-    path: Path | None,
-    mark: str,
-    verbose: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The observed scores (t,) and those of all permutations (P, t), resumed from a file."""
-    n, t = engine.columns.shape
-    known = None if path is None else checkpoints.load(path, mark)
-    score = engine.scores([Rearrangement(np.arange(n))])[0]
-    null = np.empty((total, t))
-    done = 0
-    if known is not None:
-        done = known[0]
-        null[:done] = known[1]["score"]
-        next(islice(orders, done, done), None)
-    told = Told(total, verbose, "permutations")
-    told(done)
-    step = max(1, min(BLOCK_ELEMENTS // t, -(-total // 20)))
-    while done < total:
-        block = list(islice(orders, min(step, total - done)))
-        null[done : done + len(block)] = engine.scores(block)
-        done += len(block)
-        if path is not None:
-            checkpoints.save(path, mark, done, {"score": score}, {"score": null[:done]})
-        told(len(block))
-    return score, null

@@ -8,8 +8,9 @@ targets (`core.held_out_maps`). Targets in another order are other columns for t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,18 @@ from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.columns import Columns, column_blocks, columns_at_once
 from ..core.held_out_maps import HeldOutMap, held_out_map
 from ..core.target_losses import sums_of
+from ..crossval.depends import Route
 from ..crossval.stand_in import subset
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.ridge import KernelRidge
 from ..estimators.setup import folds_of, setup_of
 from ..tuning.search import TIE
 from ..tuning.targets import TargetLosses
+from .draws import Draw
 from .exchange import Rearrangement
+from .placements import Labelling, Placement
+from .question import Question
+from .validity import Split
 
 SCORES = {"r2": (1.0, "r2"), "correlation": (1.0, "correlation")}
 SCORES["neg_mean_squared_error"] = (0.0, "squared_error")
@@ -34,7 +40,7 @@ KEPT_ELEMENTS = 1 << 25  # of matrices kept from one block of permutations to th
 
 
 @dataclass(frozen=True)
-class FoldMaps:
+class TrainedMaps:
     """One split: its test rows' predictions for every alpha, and the losses that choose among
     them; `inner` is None if there is one alpha.
     """
@@ -48,19 +54,49 @@ class FoldMaps:
         return int(np.prod(self.outer.basis.shape))
 
 
-@dataclass(frozen=True)
-class TargetEngine:
-    """Scores of all targets for rearranged rows, by refits on every training set in closed form."""
+@dataclass
+class ManyTargets:
+    """Scores of all targets for labelings, by refits on every training set in closed form."""
 
-    estimator: Any
-    X: Any
+    question: Question
     columns: Columns
-    groups: np.ndarray | None
-    splits: Sequence[tuple[np.ndarray, np.ndarray]]
+    scoring: str
+    pooled: bool
+    block_size: int
+    fitted_one_by_one: int = 0
+    route = Route("per-fold", "alpha is chosen in every training set")
+    _placed: dict[int, FoldsOfTargets] = field(default_factory=dict)
+
+    def scores(self, labellings: Sequence[Labelling]) -> dict[str, np.ndarray]:
+        """(B, t) for B labelings."""
+        parts = []
+        for placement, same in groupby(labellings, lambda each: each.placement):
+            orders = [labelling.rearrangement for labelling in same]
+            parts.append(self._at(placement).scores(orders))
+        return {"score": np.concatenate(parts)}
+
+    def _at(self, placement: Placement) -> FoldsOfTargets:
+        """The folds of a placement; the observed ones and the latest are kept."""
+        number = placement.number
+        if number not in self._placed:
+            self._placed = {0: self._placed[0]} if 0 in self._placed else {}
+            self._placed[number] = FoldsOfTargets(
+                self.question, self.columns, placement.splits, self.scoring, self.pooled
+            )
+        return self._placed[number]
+
+
+@dataclass(frozen=True)
+class FoldsOfTargets:
+    """The folds of one placement: what they make of any order of the targets."""
+
+    question: Question
+    columns: Columns
+    splits: Sequence[Split]
     scoring: str
     pooled: bool
 
-    def scores(self, orders: Sequence[Rearrangement]) -> np.ndarray:
+    def scores(self, orders: Sequence[Rearrangement | Draw]) -> np.ndarray:
         """(B, t) for B orders of the rows. Cost for each: n² multiplications for every target and
         alpha.
         """
@@ -93,7 +129,7 @@ class TargetEngine:
 
     @property
     def _model(self) -> Any:
-        return final_step(self.estimator)
+        return final_step(self.question.estimator)
 
     @property
     def _alphas(self) -> np.ndarray:
@@ -106,14 +142,14 @@ class TargetEngine:
     # ---- what sees no target ---------------------------------------------------------------------
 
     @cached_property
-    def _first(self) -> FoldMaps:
+    def _first(self) -> TrainedMaps:
         return self._fold(*self.splits[0])
 
     @cached_property
-    def _kept(self) -> list[FoldMaps]:
+    def _kept(self) -> list[TrainedMaps]:
         return [self._first, *(self._fold(*split) for split in self.splits[1:])]
 
-    def _folds(self) -> Iterator[FoldMaps]:
+    def _folds(self) -> Iterator[TrainedMaps]:
         """All splits; kept where they are small, made again each time where they are not."""
         n, m = len(self.columns.values), len(self._alphas)
         if m * n**2 * (1 + len(self.splits)) <= KEPT_ELEMENTS:
@@ -123,9 +159,9 @@ class TargetEngine:
         for split in self.splits[1:]:
             yield self._fold(*split)
 
-    def _fold(self, train: np.ndarray, test: np.ndarray) -> FoldMaps:
+    def _fold(self, train: np.ndarray, test: np.ndarray) -> TrainedMaps:
         model, X_train, X_test = self._preprocessed(train, test)
-        groups = None if self.groups is None else self.groups[train]
+        groups = None if self.question.groups is None else self.question.groups[train]
         none = np.zeros((len(train), 1))
         setup = setup_of(model, X_train, none, None, groups, by_target=True)
         inner = folds_of(model.cv, setup.training, classifier=False)
@@ -145,16 +181,16 @@ class TargetEngine:
         if len(alphas) > 1:
             given = tuner.deletions, None, tuner.specification.criterion
             losses = TargetLosses(problem, Columns(np.empty((len(train), 1))), *given)
-        return FoldMaps(outer, losses, alphas)
+        return TrainedMaps(outer, losses, alphas)
 
     def _preprocessed(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any, Any]:
         """The model with the rows it trains on and those it predicts, as steps before it make them
         of the training rows.
         """
-        X_train, X_test = subset(self.X, train), subset(self.X, test)
+        X_train, X_test = subset(self.question.X, train), subset(self.question.X, test)
         model = clone(self._model).set_params(alpha_per_target=True, verbose=0)
-        if isinstance(self.estimator, Pipeline):
-            steps = clone(self.estimator[:-1])
+        if isinstance(self.question.estimator, Pipeline):
+            steps = clone(self.question.estimator[:-1])
             return model, steps.fit_transform(X_train), steps.transform(X_test)
         if model.kernel == "precomputed":
             X_train, X_test = subset(X_train.T, train).T, subset(X_test.T, train).T
@@ -162,7 +198,9 @@ class TargetEngine:
 
     # ---- what does -------------------------------------------------------------------------------
 
-    def _of_fold(self, fold: FoldMaps, orders: Sequence[Rearrangement], columns: slice) -> Any:
+    def _of_fold(
+        self, fold: TrainedMaps, orders: Sequence[Rearrangement | Draw], columns: slice
+    ) -> Any:
         """Sums over the test rows, or their loss, for all orders and some of the columns."""
         Y = self.columns.block(columns, self._like)
         xp = namespace(Y)
@@ -178,7 +216,7 @@ class TargetEngine:
         sums = sums_of(predicted - centre, truth - centre, None, self.scoring == "correlation")
         return sums if self.pooled else sums.loss(SCORES[self.scoring][1])
 
-    def _predicted(self, fold: FoldMaps, Y: Array, n_orders: int) -> Array:
+    def _predicted(self, fold: TrainedMaps, Y: Array, n_orders: int) -> Array:
         """Predictions (1, k, T) of the test rows, at the alphas that the training rows choose."""
         xp, values = namespace(Y), fold.outer(Y)
         if fold.inner is None:
@@ -239,4 +277,4 @@ def check_estimator(estimator: Any) -> None:
         )
 
 
-__all__ = ["SCORES", "TargetEngine", "check_estimator"]
+__all__ = ["SCORES", "ManyTargets", "check_estimator"]
