@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import reference
-from fitonce.core.holdout import HeldOut, scatter_without
 from fitonce.core.readout import (
     Axes,
     Evidence,
@@ -37,20 +36,15 @@ def solve_discriminant(
 def without_each(case: Case, mu: float) -> np.ndarray:
     """The residual scatter (n, c, c) without each row, as one batch."""
     path = case.smoother.path(case.targets, np.array([mu]))
-    held = path.leave_one_out()
-    parts = path.residual, held.residual, held.force, path.dual
-    r, rho, force, dual = (None if part is None else part[0, :, None, :] for part in parts)
     E = case.smoother.residual_scatter(case.targets, path.mus)[0]
-    return scatter_without(E, r, HeldOut(rho, force), dual)
+    return E - path.leave_one_out().each().lost()
 
 
 def without(case: Case, test: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
     """The residual scatter without some rows, and the targets predicted for them."""
     fitted = case.smoother.fit(case.targets, mu)
     held = case.smoother.leave_out(test, mu).held_out(fitted)
-    dual = None if fitted.dual is None else fitted.dual[test]
-    E = scatter_without(scatter_of(case, mu), fitted.residual[test], held, dual)
-    return E, case.Y[test] - held.residual / case.s[test]
+    return scatter_of(case, mu) - held.lost(), case.Y[test] - held.residual / case.s[test]
 
 
 # ---- scatter -------------------------------------------------------------------------------------

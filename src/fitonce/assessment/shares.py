@@ -269,7 +269,7 @@ def _own_parts(model: Any) -> Iterator[Part]:
         test = test[position[test] >= 0]
         deleted = complement(position[train][position[train] >= 0], len(active))
         without = problem.without(fitted, deleted, mu)
-        dual = to_numpy(problem.solution(without.refitted, mu).dual_coef)
+        dual = to_numpy(without.solution.dual_coef)
         left = weights.copy()
         left[deleted] = 0.0
         rows = position[test]

@@ -37,6 +37,7 @@ class DualNorm(KernelSmoother):
     """Penalty μ‖α‖², with U, σ of the uncentered kernel in `spectrum`, and Q0.
 
     If the bias is free, a constant `offset` may be subtracted from the kernel: α stays the same.
+    A spectrum without Q₀ is that of the residual kernel (I - Q₀Q₀ᵀ)K(I - Q₀Q₀ᵀ).
     """
 
     spectrum: Spectrum
@@ -48,9 +49,9 @@ class DualNorm(KernelSmoother):
     @property
     def columns(self) -> Array:
         """The columns fitted in addition to the kernels (n, u), orthonormal: here, the unpenalized
-        ones.
+        ones that the spectrum has not lost.
         """
-        return self.Q0
+        return self.Q0[:, int(self.spectrum.Q0.shape[1]) :]
 
     @property
     def ridge(self) -> float:
@@ -76,8 +77,9 @@ class DualNorm(KernelSmoother):
     @cached_property
     def trace(self) -> float:
         """trace(C K K C), of the Gram matrix that this penalty uses."""
-        xp = namespace(self.KQ0)
-        return max(float(xp.sum(self.spectrum.eigenvalues**2)) - float(xp.sum(self.KQ0**2)), 0.0)
+        xp, sigma = namespace(self.KQ0), self.spectrum.eigenvalues
+        of_columns = sigma[:, None] * (self.spectrum.V.T @ self.columns)
+        return max(float(xp.sum(sigma**2)) - float(xp.sum(of_columns**2)), 0.0)
 
     def operators(self, mus: np.ndarray) -> DualOperators:
         mus = asarray_like(np.atleast_1d(mus), self.Q0)

@@ -105,10 +105,32 @@ class Path:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out residuals ρ = Y - (held-out values), and the forces ν that keep α at zero."""
+    """Held-out residuals ρ = Y - (held-out values), and the forces ν that keep α at zero, beside
+    the residuals r and α of the fit that they are made of: (…, k, t) each.
+    """
 
     residual: Any
     force: Any = None
+    r: Any = None
+    dual: Any = None
+
+    def map(self, change: Callable[..., Array], *others: HeldOut) -> HeldOut:
+        """Every array changed, together with the same arrays of others."""
+        fields = ("residual", "force", "r", "dual")
+        arrays = [[getattr(held, name) for held in (self, *others)] for name in fields]
+        return HeldOut(*(None if each[0] is None else change(*each) for each in arrays))
+
+    def each(self) -> HeldOut:
+        """Every row as a set of its own, at the single mu: (n, 1, t) of (1, n, t) or (n, t)."""
+        return self.map(lambda A: A[..., None, :] if A.ndim == 2 else A[0, :, None, :])
+
+    def lost(self) -> Array:
+        """What the residual scatter loses with these rows: rᵀρ - αᵀν (…, t, t)."""
+        xp = namespace(self.residual)
+        lost = xp.matrix_transpose(self.r) @ self.residual
+        if self.force is not None:
+            lost = lost - xp.matrix_transpose(self.dual) @ self.force
+        return lost
 
 
 def delete_each(
@@ -116,9 +138,9 @@ def delete_each(
 ) -> HeldOut:
     """Every row deleted on its own; arrays, or jets that carry derivatives."""
     if dual is None:
-        return HeldOut(r / one_minus_h)
+        return HeldOut(r / one_minus_h, r=r)
     rho = (d * r + b * dual) / (one_minus_h * d + b * b)
-    return HeldOut(rho, (dual - b * rho) / d)
+    return HeldOut(rho, (dual - b * rho) / d, r, dual)
 
 
 @dataclass(frozen=True)
@@ -139,11 +161,11 @@ class PairSystem:
     def held_out(self, r: Array, dual: Array | None) -> HeldOut:
         """ρ and ν (k, t) from residuals and α at the deleted rows: O(k²) for each target."""
         if self.B is None or self.solve_D is None:
-            return HeldOut(self.solve(r))
+            return HeldOut(self.solve(r), r=r)
         alpha = dual if self.lift is None else self.lift.T @ dual
         rho = self.solve(r + self.B @ self.solve_D(alpha))
         force = self.solve_D(alpha - self.B.T @ rho)
-        return HeldOut(rho, force if self.lift is None else self.lift @ force)
+        return HeldOut(rho, force if self.lift is None else self.lift @ force, r, dual)
 
 
 @dataclass(frozen=True)
@@ -156,15 +178,6 @@ class Removal:
     def held_out(self, fitted: Fitted) -> HeldOut:
         dual = None if fitted.dual is None else take(fitted.dual, self.rows)
         return self.pairs.held_out(take(fitted.residual, self.rows), dual)
-
-
-def scatter_without(E: Array, r: Array, held_out: HeldOut, dual: Array | None) -> Array:
-    """E of the rows that remain, for r, ρ, α, ν (…, k, t) of the deleted ones: (…, t, t)."""
-    xp = namespace(E)
-    E = E - xp.matrix_transpose(r) @ held_out.residual
-    if held_out.force is not None:
-        E = E + xp.matrix_transpose(dual) @ held_out.force
-    return E
 
 
 class Smoother(ABC):
@@ -391,5 +404,4 @@ __all__ = [
     "Smoother",
     "Targets",
     "delete_each",
-    "scatter_without",
 ]

@@ -23,7 +23,7 @@ from ..tuning.outputs import (
     read_window,
     read_without,
 )
-from ..tuning.problem import Problem, Without
+from ..tuning.problem import Problem, Refit, Without
 from ..tuning.windows import WindowModel, WindowModels
 
 Model = Callable[[np.ndarray, str], np.ndarray]  # row indices and a method → outputs
@@ -76,8 +76,9 @@ class Decomposed:
     def covers(self, train: np.ndarray, deleted: np.ndarray) -> bool:
         """Whether the model of these training rows has a closed form."""
         repeated = len(deleted) + len(train) != self.problem.n_samples
-        smoother = self.problem.smoother
-        return not repeated and smoother.can_leave_out(len(deleted)) and self._fits(train)
+        closed = self.problem.smoother.can_leave_out(len(deleted))
+        closed = closed and not self.problem.fits_anew(deleted)
+        return closed and not repeated and self._fits(train)
 
     def follow(self, setup: Callable[[], Setup], trains: list[np.ndarray]) -> None:
         """Announce that training sets are the first rows of these: one Cholesky factor serves
@@ -143,9 +144,9 @@ class Decomposed:
             return to_numpy(projections_without(without, self.readout, values, self.n_axes))
         return to_numpy(self.readout.shaped(read_without(without, self.readout, values, rows)))
 
-    def without(self, deleted: np.ndarray) -> Without:
+    def without(self, deleted: np.ndarray) -> Without | Refit:
         return self.problem.without(self.fitted, deleted, self.mu)
 
-    def predict(self, without: Without, X: Any) -> np.ndarray:
+    def predict(self, without: Without | Refit, X: Any) -> np.ndarray:
         """The output of a model without some rows, for new rows."""
         return to_numpy(self.readout.shaped(predict_without(without, self.readout, X)))

@@ -10,7 +10,6 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, namespace
 from ..core.rows import is_rows
 from ..rows.dask import is_dask
-from ..tuning.exact import KernelProblem
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from .record import FitRecord, record_of
 from .uncertain import model_path, new_row_blocks
@@ -25,7 +24,7 @@ def process_record(model: Any, what: str) -> FitRecord:
             "corresponds to a Gaussian process prior. For intervals with both, use "
             "predict_interval."
         )
-    if not isinstance(record.problem, KernelProblem):
+    if record.problem.features is not None:
         raise ValueError(
             f"{what} needs the exact model, got landmarks: away from them, the variance would "
             "vanish. For intervals with landmarks, use predict_interval."
@@ -73,7 +72,7 @@ def predict_with_spread(
     record = process_record(model, "return_cov" if covariance else "return_std")
     variance, mu = signal_variances(signal_variance, record, model), model.alpha_
     if covariance:
-        tau = record.problem.covariance(X, mu).excess  # type: ignore[attr-defined]
+        tau = record.problem.smoothing(X, mu, excess=True, matrix=True).excess
         result = spread(tau, variance, mu, noise)
     else:
         blocks = new_row_blocks(model, record, X, True, lambda smoothing, f: smoothing.excess)

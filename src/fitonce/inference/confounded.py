@@ -33,7 +33,7 @@ import scipy.stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from ..core.confounds import ConfoundRegression
+from ..core.confounds import ConfoundBasis
 from ..core.doubt import depth_inside_package
 from ..estimators.confounding import coding_of, discrete_levels
 from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
@@ -71,8 +71,8 @@ class Confounded:
             curved = _curved(C, np.eye(labels.max() + 1)[labels])
             return cls(CONDITIONAL, log_q=_log_probabilities(C, labels), curved=curved)
         numbers = y.astype(np.float64).reshape(len(y), -1)
-        regression = ConfoundRegression.of(C, None)
-        base = regression.Q0 @ regression.fit(numbers).beta
+        Q0 = ConfoundBasis.of(C, None).Q0
+        base = Q0 @ (Q0.T @ numbers)
         return cls(RESIDUALS, base=base, curved=_curved(C, numbers))
 
     @property
@@ -136,8 +136,8 @@ def _curved(C: np.ndarray, Y: np.ndarray) -> bool:
     with an F test at 1 % divided by the number of targets.
     """
     Z = C - C.mean(axis=0)
-    line = ConfoundRegression.of(C, None)
-    curve = ConfoundRegression.of(np.hstack([Z, Z**2]), None)
+    line = ConfoundBasis.of(C, None)
+    curve = ConfoundBasis.of(np.hstack([Z, Z**2]), None)
     more = curve.U.shape[1] - line.U.shape[1]
     left = len(C) - 1 - curve.U.shape[1]
     if more < 1 or left < 1:

@@ -106,7 +106,7 @@ class TrainedFold:
         S = problem.solution(fitted, mu).values(*new, confounds=self.C_test)
         if not self.readout.needs_scatter:
             return S, None, True
-        R = problem.residual(fitted)
+        R = fitted.residual
         definite = self.readout.n_classes < 3 or is_definite(
             problem.kernel, problem.smoother.has_duals, ResidualMap(R)
         )

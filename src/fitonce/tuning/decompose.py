@@ -46,12 +46,14 @@ def decompose(
     fit_intercept: FitIntercept,
     row_scale: Array | None,
     free: Array | None = None,
+    removed: bool = False,
 ) -> KernelSmoother:
     """The smoother of the rows X for any mu; X is the kernel matrix itself where precomputed, which
     is overwritten.
 
     `free` (n, u) is the orthonormal basis of what is not penalized where that is more than a free
-    bias, whose column is its first.
+    bias, whose column is its first. Where it is `removed` from the features, the dual norm is that
+    of the residual kernel; the function norm is the same.
     """
     if few_features(X, kernel, penalty):
         return _decompose_features(X, fit_intercept, row_scale, free)
@@ -63,7 +65,7 @@ def decompose(
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
     KQ0 = K @ Q0
     bias = _bias_column(K, row_scale) if fit_intercept == "coefficient" else ()
-    spectrum = spectrum_of_kernel(K, zeros_like_shape((K.shape[0], 0), K))
+    spectrum = spectrum_of_kernel(K, Q0 if removed else zeros_like_shape((K.shape[0], 0), K))
     if spectrum.largest > np.sqrt(np.finfo(np.float64).max):  # it enters squared
         raise RefusedError(OVERFLOW)
     if fit_intercept == "coefficient":
@@ -96,6 +98,7 @@ def decompose_at(
     row_scale: Array | None,
     mu: float,
     free: Array | None = None,
+    removed: bool = False,
     whole: Callable[[], Resolvent] | None = None,
 ) -> KernelSmoother:
     """`decompose` for a single mu, by the cheapest means.
@@ -104,7 +107,7 @@ def decompose_at(
     they do. Eigenvectors are preferred then where Cholesky's factor would lose digits.
     """
     if penalty == "dual" or few_features(X, kernel, penalty):
-        return decompose(X, kernel, penalty, fit_intercept, row_scale, free)
+        return decompose(X, kernel, penalty, fit_intercept, row_scale, free, removed)
     prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
     K, Q0 = prepared.K, prepared.Q0
     if whole is None:

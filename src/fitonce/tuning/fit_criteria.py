@@ -5,15 +5,12 @@ What `core.likelihood` looks at, from a path or from jets.
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 
 from ..core.arrays import Array, to_numpy
 from ..core.holdout import Path
 from ..core.jets import Jet
 from ..core.likelihood import CRITERIA, FitTerms
-from .exact import KernelProblem
 from .problem import Problem
 
 
@@ -25,7 +22,7 @@ def fit_losses(name: str, problem: Problem, path: Path) -> np.ndarray:
 
 def fit_jet(name: str, problem: Problem, mu: float) -> Jet:
     """The same at one mu with two derivatives in log mu."""
-    jets = cast(KernelProblem, problem).smoother.jets(problem.projected, mu)
+    jets = problem.of_kernel.jets(problem.projected, mu)
     n_targets = problem.targets.shape[1]
     total = Jet(0.0, 0.0, 0.0)
     for t in range(n_targets):

@@ -10,8 +10,10 @@ from ..core.arrays import Array, namespace
 from ..core.holdout import Fitted, Path
 from ..core.lda import Axes, Rule
 from ..core.readout import Evidence, Indicators, Readout
-from .problem import Problem, Without
+from .problem import Problem, Refit, Without
 from .windows import WindowModel
+
+ModelOfSome = Without | Refit | WindowModel
 
 
 def axes_of(evidence: Evidence, readout: Readout) -> Axes:
@@ -38,14 +40,12 @@ def _settled(problem: Problem, readout: Readout, P: Array, rule: Rule | None, mu
     return readout.settled(P, rule, largest, problem.smoother.accuracy(mu))
 
 
-def projections_without(
-    model: Without | WindowModel, readout: Readout, values: Array, n_axes: int
-) -> Array:
+def projections_without(model: ModelOfSome, readout: Readout, values: Array, n_axes: int) -> Array:
     """Projections of predicted targets on the first axes of the model without some rows."""
     return (values @ axes_of(model.evidence, readout).axes)[:, :n_axes]
 
 
-def _rule_without(model: Without | WindowModel, readout: Readout) -> Rule | None:
+def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
     return readout.rule(model.evidence) if readout.needs_scatter else None
 
 
@@ -58,7 +58,7 @@ def read_window(window: WindowModel, readout: Readout, rows: np.ndarray) -> Arra
 
 
 def read_without(
-    without: Without, readout: Readout, values: Array, rows: np.ndarray | None = None
+    without: Without | Refit, readout: Readout, values: Array, rows: np.ndarray | None = None
 ) -> Array:
     """Outputs (k, o) for targets that the model without some rows predicts for them, with the ties
     of a refit.
@@ -77,7 +77,7 @@ def read_without(
 
 
 def predict_without(
-    without: Without, readout: Readout, X: Array, confounds: Array | None = None
+    without: Without | Refit, readout: Readout, X: Array, confounds: Array | None = None
 ) -> Array:
     """Outputs (k, o) of new rows X by the model without some rows, as its refit predicts them."""
     problem, rule = without.problem, _rule_without(without, readout)

@@ -6,43 +6,61 @@ other labels are another `Problem` with the same smoother.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..core.arrays import (
     Array,
     asarray_like,
+    index_like,
     namespace,
+    replace_rows,
+    square_block,
     take,
+    zeros_like_shape,
 )
-from ..core.holdout import (
-    Deletion,
-    Fitted,
-    HeldOut,
-    Path,
-    Removal,
-    Smoother,
-    Targets,
-    scatter_without,
-)
+from ..core.confounds import ConfoundBasis
+from ..core.features import FeatureNorm
+from ..core.holdout import Deletion, Fitted, HeldOut, Path, Removal, Smoother, Targets
 from ..core.readout import Evidence
 from ..core.refused import RefusedError
+from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
+from ..core.splits import complement
+from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing, signed
 from ..kernels import Kernel
+from ..landmarks.features import LandmarkMap
+from .data import Data
 from .decompose import FitIntercept
+from .kernel_models import free_columns, kernel_smoothing, kernel_solution
 from .solution import Solution
+
+LINEAR = Kernel("linear")
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """The rows of a problem, and what makes another one of some of them."""
+
+    data: Data
+    problem_of: Callable[[Data], Problem]
 
 
 @dataclass(frozen=True)
 class Problem:
     """Training rows, their decomposition and their targets.
 
-    `row_scale` (n, 1) holds the square roots of the row weights, or None. Smoothers work on scaled
-    targets, which `projected` holds.
+    The model is a sum of kernels at `X`, which are the rows, or landmarks if there are `features`;
+    None for a kernel matrix. `row_scale` (n, 1) holds the square roots of the row weights, or None.
+    Smoothers work on scaled targets, which `projected` holds.
+
+    Confounds are free columns beside the bias; where they are removed, the smoother is a `Sum`.
+    They come with what fits `fresh` models, where rows leave without which confounds lose rank, or
+    change the basis functions of the dual norm. Then `Z` holds the features of landmarks.
     """
 
     kernel: Kernel
@@ -52,21 +70,39 @@ class Problem:
     fit_intercept: FitIntercept
     targets: Array
     projected: Targets
+    features: LandmarkMap | None = None
+    Z: Array | None = None
+    confounds: ConfoundBasis | None = None
+    fresh: Fresh | None = None
+
+    @property
+    def n_samples(self) -> int:
+        return int(self.targets.shape[0])
+
+    @property
+    def of_kernel(self) -> KernelSmoother:
+        """The smoother of a kernel matrix: the joint one where confounds are removed."""
+        smoother = self.smoother
+        return cast(KernelSmoother, smoother.terms[0] if isinstance(smoother, Sum) else smoother)
 
     @property
     def left_out(self) -> float:
-        """What μ must be well above, because smaller eigenvalues were taken for rounding."""
-        return 0.0
+        """What μ must be well above, because smaller eigenvalues were taken for rounding: those of
+        K_mm, n/m times as large in the sums over rows.
+        """
+        if self.features is None:
+            return 0.0
+        return self.features.left_out * self.n_samples / int(self.X.shape[0])
 
     def squared_errors(self, alphas: np.ndarray) -> np.ndarray | None:
         """The mean squared leave-one-out error at every alpha, where it can be had without the
         residuals themselves: from rows that are elsewhere.
         """
-        return None
-
-    @property
-    def n_samples(self) -> int:
-        return int(self.targets.shape[0])
+        smoother = self.smoother
+        if not isinstance(smoother, FeatureNorm) or not smoother.data.remote or smoother.dropping:
+            return None
+        total = int(self.projected.Y.shape[1]) * smoother.solved.weight
+        return smoother.squared_errors(self.projected, alphas) / total
 
     @cached_property
     def row_weights(self) -> Array:
@@ -103,6 +139,8 @@ class Problem:
                 "need a definite kernel."
             )
 
+    # ---- the model of all rows -----------------------------------------------------------------
+
     def path(self, alphas: np.ndarray) -> Path:
         return self.smoother.path(self.projected, alphas)
 
@@ -119,46 +157,73 @@ class Problem:
 
     def evidences(self, mus: np.ndarray) -> Evidence:
         """The same for every mu (m, …)."""
-        E = self.scatters(mus)
+        E = self.smoother.residual_scatter(self.projected, mus)
         return Evidence(E, self.sizes + 0.0 * E[:, 0, :])
-
-    def evidence_without_each(self, path: Path) -> Evidence:
-        """Of the other rows (n, …), where each one is left out, at the mu of a path."""
-        sizes = self.sizes - self.row_weights * self.targets
-        return Evidence(self.scatter_without_each(path), sizes)
-
-    def residual(self, fitted: Fitted) -> Array:
-        """(I - H)Y (n, t) of a fit."""
-        return fitted.residual
-
-    def scatters(self, mus: np.ndarray) -> Array:
-        """E for every mu (m, t, t)."""
-        return self.smoother.residual_scatter(self.projected, mus)
-
-    def scatter_without_each(self, path: Path) -> Array:
-        """E of the other rows (n, t, t) where each one is left out, at the mu of a path."""
-        held_out = path.leave_one_out()
-        r, rho = path.residual[0, :, None, :], held_out.residual[0, :, None, :]
-        force = dual = None
-        if held_out.force is not None and path.dual is not None:
-            force, dual = held_out.force[0, :, None, :], path.dual[0, :, None, :]
-        E = Problem.scatter(self, self.smoother.fitted(self.projected, path))
-        return scatter_without(E, r, HeldOut(rho, force), dual)
 
     def leverage(self, path: Path) -> Array:
         """The diagonal of H (n,) at the mu of a path."""
         return 1.0 - path.one_minus_h[0, :]
 
     def solution(self, fitted: Fitted, mu: float, with_coef: bool = True) -> Solution:
-        """The model of a fit: dual_coef = s∘α, and the bias from its normal equation, or the sum of
-        α where it is penalized by K + 1; the weights of the features of a linear kernel, unless
-        they are not wanted.
+        """The model of a fit as coefficients, with the weights of the features of a linear kernel
+        unless they are not wanted.
         """
-        raise NotImplementedError
+        if isinstance(self.smoother, FeatureNorm):
+            return self._on_landmarks(self.smoother, fitted, mu)
+        if self.Z is not None:
+            own = self._linear.solution(fitted, mu)
+            assert self.features is not None and own.coef is not None
+            model = self.features.model(own.coef, own.intercept, 0.0 * own.coef[:, 0])
+            return Solution(*model, confound_coef=own.confound_coef)
+        if not isinstance(fitted, SumFitted):
+            return kernel_solution(self, fitted, mu, with_coef)
+        joint, of_all, of_bias = fitted.parts
+        solution, basis = kernel_solution(self, joint, mu, with_coef), self.confounds
+        assert basis is not None
+        beta = -(basis.Q0.T @ of_all.values)
+        mean = basis.bias.T @ of_bias.values
+        beta = namespace(beta).concat([mean + beta[:1, :], beta[1:, :]], axis=0)
+        return solution.plus(basis, beta)
 
-    def smoothing(self, X: Array, mu: float, excess: bool = False) -> Smoothing:
-        """New rows as functions of the scaled targets, with τ where `excess` asks for it."""
-        raise NotImplementedError
+    def _on_landmarks(self, smoother: FeatureNorm, fitted: Fitted, mu: float) -> Solution:
+        """α = N w and the bias ȳ - z̄·w, from coefficients w of features minus their center."""
+        assert self.features is not None
+        solved = smoother.solved
+        coef = smoother.coef(self.projected, mu) if fitted.coef is None else fitted.coef
+        mean_Y = smoother.mean_Y(fitted.Y)
+        return Solution(*self.features.model(solved.W @ coef, mean_Y, solved.mean_Z))
+
+    @property
+    def _linear(self) -> Problem:
+        """The linear problem on the features of landmarks."""
+        return replace(self, kernel=LINEAR, X=self.Z, features=None, Z=None)
+
+    def smoothing(
+        self,
+        X: Any,
+        mu: float,
+        excess: bool = False,
+        matrix: bool = False,
+        confounds: Array | None = None,
+    ) -> Smoothing:
+        """New rows as functions of the scaled targets, with τ where `excess` asks for it, of every
+        two rows where it is to be a `matrix`.
+        """
+        if isinstance(self.smoother, FeatureNorm):
+            return self.smoother.smoothing(X, mu)
+        if self.features is not None:
+            return self._linear.smoothing(self.features(X), mu, excess, matrix, confounds)
+        joint = kernel_smoothing(self, X, mu, excess, matrix, confounds)
+        if not isinstance(self.smoother, Sum):
+            return joint
+        q = free_columns(self, X, confounds)
+        free = [term.Q0 for term in self.smoother.terms[1:]]
+        parts = [joint, *(Smoothing(q[:, : Q.shape[1]] @ Q.T) for Q in free)]
+        signs = self.smoother.signs
+        h = signed(signs, [part.to_targets for part in parts])
+        return SumSmoothing(h, signs=signs, parts=parts)
+
+    # ---- models without some rows --------------------------------------------------------------
 
     def held_out_targets(
         self, mus: np.ndarray, deletions: Sequence[Deletion] | None, path: Path | None = None
@@ -169,40 +234,142 @@ class Problem:
         Leave-one-out where no deletions are given, O(n²) per mu and from `path` if that is known;
         otherwise pairs of rows deleted and positions among them tested.
         """
+        rows, fold = (
+            (np.arange(self.n_samples),) * 2 if deletions is None else tested_rows(deletions)
+        )
+        anew = self._anew(deletions)
+        if not anew:
+            return self._closed(mus, deletions, path), rows, fold
+        places, blocks = [np.flatnonzero(~np.isin(fold, list(anew)))], []
+        if len(places[0]):
+            others = deletions and [d for number, d in enumerate(deletions) if number not in anew]
+            values = self._closed(mus, others, path)
+            blocks.append(values if others else _rows_of(values, places[0]))
+        for number, (deleted, tested) in anew.items():
+            blocks.append(self._refitted(mus, deleted, deleted[tested]))
+            places.append(np.flatnonzero(fold == number))
+        values = namespace(blocks[0]).concat(blocks, axis=1)
+        return _rows_of(values, np.argsort(np.concatenate(places))), rows, fold
+
+    def _closed(
+        self, mus: np.ndarray, deletions: Sequence[Deletion] | None, path: Path | None
+    ) -> Array:
+        """Held-out targets (m, k, t) by deletion formulas."""
         if deletions is None:
-            rows = np.arange(self.n_samples)
             path = self.path(mus) if path is None else path
-            return self.unscale(self.projected.Y - path.leave_one_out().residual), rows, rows
-        rows, fold = tested_rows(deletions)
+            return self.unscale(self.projected.Y - self._each(path).residual)
         values = self.smoother.held_out_folds(self.projected, mus, deletions)
-        return self.unscale(values, rows), rows, fold
+        return self.unscale(values, tested_rows(deletions)[0])
+
+    def scatter_without_each(self, path: Path) -> Array:
+        """E of the other rows (n, t, t) where each one is left out, at the mu of a path."""
+        E = self.scatter(self.smoother.fitted(self.projected, path))
+        E = E - self._each(path).each().lost()
+        if not len(self.alone):
+            return E
+        mu = float(path.mus[0])
+        refits = [self.refit(np.array([row]), mu).evidence.scatter for row in self.alone]
+        return replace_rows(E, self.alone, namespace(E).stack(refits))
+
+    def _each(self, path: Path) -> HeldOut:
+        """Every row deleted; what the formula gives where it does not hold is not looked at."""
+        with np.errstate(divide="ignore" if len(self.alone) else None):
+            return path.leave_one_out()
+
+    def evidence_without_each(self, path: Path) -> Evidence:
+        """Of the other rows (n, …), where each one is left out, at the mu of a path."""
+        sizes = self.sizes - self.row_weights * self.targets
+        return Evidence(self.scatter_without_each(path), sizes)
 
     def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
         """Leave-one-out residuals (m, n, t) of other targets (n, t), scaled as the rows are."""
-        scaled = columns if self.row_scale is None else self.row_scale * columns
-        return self.smoother.leave_one_out(self.smoother.project(scaled), mus).residual
+        other = self.with_targets(columns)
+        residual = other.targets - other.held_out_targets(mus, None)[0]
+        return residual if self.row_scale is None else self.row_scale * residual
 
     def values_without_each(self, path: Path) -> Array:
         """Predicted targets (n, t) of every row by the model without it, at the mu of a path."""
-        return self.unscale(self.projected.Y - path.leave_one_out().residual[0, ...])
+        return self.held_out_targets(path.mus, None, path)[0][0, ...]
 
     def features_of(self, rows: np.ndarray) -> Any:
         """Some of the rows as they would come to `predict`; None if they are not kept."""
-        return None if self.X is None else take(self.X, rows)
+        if isinstance(self.smoother, FeatureNorm):
+            return self.smoother.data.take(rows)
+        return None if self.X is None or self.Z is not None else take(self.X, rows)
 
     def confounds_of(self, rows: np.ndarray) -> Array | None:
         """The confounds of some rows, where there are any."""
-        return None
+        if self.fresh is None or self.fresh.data.confounds is None:
+            return None
+        return take(self.fresh.data.confounds.C, rows)
 
-    def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without:
+    def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without | Refit:
         """The model that a refit without the deleted rows would give."""
+        if self.fits_anew(deleted):
+            return self.refit(deleted, mu)
         return Without(self, fitted, self.smoother.leave_out(deleted, mu), mu)
+
+    # ---- models that are fitted anew -----------------------------------------------------------
+
+    @cached_property
+    def alone(self) -> np.ndarray:
+        """The rows whose leaving has no closed form."""
+        if self.confounds is None:
+            return np.arange(0)
+        return np.arange(self.n_samples) if self._basis_moves else self.confounds.lonely
+
+    @property
+    def _basis_moves(self) -> bool:
+        """Whether basis functions depend on all rows that train: of the dual norm, less what
+        confounds explain.
+        """
+        return isinstance(self.smoother, Sum) and self.smoother.has_duals
+
+    def fits_anew(self, deleted: np.ndarray) -> bool:
+        """Whether the model without these rows has no closed form."""
+        if self.confounds is None:
+            return False
+        return self._basis_moves or not self.confounds.keeps_rank(deleted)
+
+    def _anew(self, deletions: Sequence[Deletion] | None) -> dict[int, Deletion]:
+        """The splits whose models have no closed form, by number."""
+        if deletions is None:
+            return {int(row): (np.array([row]), np.array([0])) for row in self.alone}
+        return {
+            number: deletion
+            for number, deletion in enumerate(deletions)
+            if self.fits_anew(deletion[0])
+        }
+
+    def of_rows(self, rows: np.ndarray) -> Problem:
+        """The problem of some of the rows, decomposed anew."""
+        assert self.fresh is not None
+        data = replace(self.fresh.data, targets=self.targets)
+        some = replace(data.rows(rows), landmarks=data.landmarks)
+        if self.kernel.precomputed:
+            some = replace(some, X=square_block(data.X, rows))
+        return self.fresh.problem_of(some)
+
+    def refit(self, deleted: np.ndarray, mu: float) -> Refit:
+        kept = complement(deleted, self.n_samples)
+        return Refit(self, self.of_rows(kept), kept, mu)
+
+    def _refitted(self, mus: np.ndarray, deleted: np.ndarray, rows: np.ndarray) -> Array:
+        """Values (m, k, t) of some rows by the models without those deleted."""
+        first = self.refit(deleted, float(mus[0]))
+        values = [replace(first, mu=float(mu)).values(rows) for mu in mus]
+        return namespace(values[0]).stack(values)
 
 
 def tested_rows(deletions: Sequence[Deletion]) -> tuple[np.ndarray, np.ndarray]:
     """The rows tested by all deletions one after the other, and which deletion tests each."""
     rows = np.concatenate([deleted[tested] for deleted, tested in deletions])
     return rows, np.repeat(np.arange(len(deletions)), [len(tested) for _, tested in deletions])
+
+
+def _rows_of(values: Array, rows: np.ndarray) -> Array:
+    """Some of the rows of values (m, k, t)."""
+    return namespace(values).take(values, index_like(rows, values), axis=1)
 
 
 @dataclass(frozen=True)
@@ -241,15 +408,7 @@ class Without:
         problem, rows = self.problem, self.removal.rows
         removed = take(problem.row_weights * problem.targets, rows)
         sizes = problem.sizes - namespace(removed).sum(removed, axis=0)
-        return Evidence(self.scatter, sizes)
-
-    @property
-    def scatter(self) -> Array:
-        """E of the rows that are left."""
-        fitted, rows = self.fitted, self.removal.rows
-        dual = None if fitted.dual is None else take(fitted.dual, rows)
-        E = Problem.scatter(self.problem, fitted)
-        return scatter_without(E, take(fitted.residual, rows), self.held_out, dual)
+        return Evidence(problem.scatter(self.fitted) - self.held_out.lost(), sizes)
 
     def values(self, rows: np.ndarray) -> Array:
         """Predicted targets of the given rows, deleted or not."""
@@ -261,3 +420,41 @@ class Without:
         else:
             values = take(self.refitted.values, rows)
         return self.problem.unscale(values, rows)
+
+
+@dataclass(frozen=True)
+class Refit:
+    """The model of the rows kept, fitted to these: where rows leave `problem` without a closed
+    form.
+    """
+
+    problem: Problem
+    own: Problem
+    kept: np.ndarray
+    mu: float
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        return self.own.fit(self.mu)
+
+    @cached_property
+    def solution(self) -> Solution:
+        """The model as coefficients, zero for the rows that have left."""
+        solution = self.own.solution(self.fitted, self.mu)
+        if self.problem.features is not None:
+            return solution
+        t = int(solution.dual_coef.shape[1])
+        zero = zeros_like_shape((self.problem.n_samples, t), solution.dual_coef)
+        return replace(solution, dual_coef=replace_rows(zero, self.kept, solution.dual_coef))
+
+    @property
+    def evidence(self) -> Evidence:
+        """Scatter and class sizes of the rows that are left."""
+        return self.own.evidence(self.fitted)
+
+    def values(self, rows: np.ndarray) -> Array:
+        """Predicted targets of the given rows."""
+        problem, fresh = self.problem, self.problem.fresh
+        assert fresh is not None
+        given = problem.kernel, take(fresh.data.X, rows), problem.X
+        return self.solution.values(*given, confounds=problem.confounds_of(rows))

@@ -15,7 +15,6 @@ from ..core.arrays import Array, namespace
 from ..core.jets import Jet
 from ..kernels import RADIAL, Kernel
 from .data import Data
-from .exact import KernelProblem
 from .fit_criteria import fit_jet
 from .gradient import KernelObjective, LossAndSlope
 from .newton import NewtonStep, newton
@@ -87,7 +86,7 @@ def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
         return fit_jet(criterion.given, problem, mu)
     if criterion.name not in ("squared_error", "smoothed_error"):
         return None
-    jets = cast(KernelProblem, problem).smoother.jets(problem.projected, mu)
+    jets = problem.of_kernel.jets(problem.projected, mu)
     if criterion.name == "squared_error":
         total = tuner.data.total_weight * problem.targets.shape[1]
         mean: Jet = (jets.held_out * jets.held_out).sum() * (1.0 / total)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from ..core.arrays import Array, is_numpy, namespace
+from ..core.confounds import ConfoundBasis
 from ..core.refused import RefusedError
 from ..core.spectrum import row_blocks
 from ..core.ties import settled_decisions, settled_sum
@@ -42,6 +43,13 @@ class Solution:
     coef: Array | None
     centred: bool = False  # Σ dual_coef = 0: the kernel is wanted up to a constant of each row
     confound_coef: Array | None = None
+
+    def plus(self, basis: ConfoundBasis, beta: Array) -> Solution:
+        """The model plus q(x)β, q(x) the basis of a bias and confounds."""
+        coef = basis.coef(beta)
+        intercept = self.intercept + beta[0, :] / basis.norm - basis.centre @ coef
+        coef = coef if self.confound_coef is None else self.confound_coef + coef
+        return replace(self, intercept=intercept, confound_coef=coef)
 
     def readout(self, weights: Array, offsets: Array) -> Solution:
         """The model whose outputs are these outputs times `weights` plus `offsets`."""

@@ -21,14 +21,12 @@ from ..core.readout import Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
 from .best import Best, Evaluated, Watch
-from .confounded import confounded_problem
-from .confounded_landmarks import confounded_landmarks
 from .costs import alphas_at_once, check_fits
 from .data import Data
 from .exact import exact_problem
 from .fit_criteria import fit_losses
 from .lattice import alpha_lattice
-from .on_landmarks import landmark_problem
+from .on_landmarks import confounded_landmarks, landmark_problem
 from .problem import Problem
 from .sample import SAMPLED_FROM, Sample, sample_of
 from .search import Branch, Evaluate, Search, TargetTrial, Trial
@@ -95,13 +93,11 @@ class Tuner:
             # a decomposition overwrites a precomputed kernel: all but the last one get a copy
             if kernel.precomputed and (whole is not None or len(self.branches()) > 1):
                 data = replace(data, X=data.X + 0.0)
-            if data.confounds is not None:
-                return confounded_problem(data, kernel, penalty, mu)
             return exact_problem(data, kernel, penalty, spec.fit_intercept, mu, whole)
 
     def _resolvent(self, parameters: Mapping[str, Any]) -> Resolvent:
         """The factorization of the exact model with the function norm, for any mu."""
-        smoother = self.problem(parameters).smoother
+        smoother = self.problem(parameters).of_kernel
         assert isinstance(smoother, FunctionNorm)
         return smoother.resolvent
 

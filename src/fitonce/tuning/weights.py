@@ -24,7 +24,7 @@ import numpy as np
 import scipy.optimize
 
 from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace
-from ..core.confounds import ConfoundRegression
+from ..core.confounds import ConfoundBasis
 from ..core.holdout import Deletion
 from ..core.inverse import Inverse
 from ..core.rows import dense_like
@@ -343,7 +343,7 @@ def _free(data: Data, like: Array, fit_intercept: FitIntercept) -> Array:
     """What is not penalized: a free bias, and confounds beside it."""
     if data.confounds is None:
         return bias_basis(like, data.row_scale, fit_intercept)
-    return ConfoundRegression.of(data.confounds.C, data.row_scale).Q0
+    return ConfoundBasis.of(data.confounds.C, data.row_scale).Q0
 
 
 def _targets(data: Data, criterion: Any) -> np.ndarray:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, namespace, replace_rows, take
+from ..core.arrays import Array, asarray_like, namespace, take
 from ..core.holdout import HeldOut, Path
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
@@ -88,18 +88,17 @@ def left_out(
     """
     mass, owner = _mass(counted), np.arange(problem.n_samples)
     if sets is None:
-        each = path.leave_one_out()
-        force = None if each.force is None else each.force[0, ...]
-        return LeftOut(problem, path, HeldOut(each.residual[0, ...], force), owner, mass)
+        each = path.leave_one_out().map(lambda A: A[0, ...])
+        return LeftOut(problem, path, each, owner, mass)
     fitted = problem.smoother.fitted(problem.projected, path)
-    models = [problem.without(fitted, rows, float(path.mus[0])) for rows in sets]
-    residual, force = fitted.residual, fitted.dual
-    for number, (rows, model) in enumerate(zip(sets, models, strict=True)):
-        owner[rows] = number
-        residual = replace_rows(residual, rows, model.held_out.residual)
-        if force is not None:
-            force = replace_rows(force, rows, model.held_out.force)
-    return LeftOut(problem, path, HeldOut(residual, force), owner, mass, models)
+    found = (problem.without(fitted, rows, float(path.mus[0])) for rows in sets)
+    models = [model for model in found if isinstance(model, Without)]
+    order = np.argsort(np.concatenate(sets))
+    first, *others = (model.held_out for model in models)
+    xp = namespace(fitted.residual)
+    held_out = first.map(lambda *parts: take(xp.concat(parts, axis=0), order), *others)
+    owner = np.repeat(owner[: len(sets)], [len(rows) for rows in sets])[order]
+    return LeftOut(problem, path, held_out, owner, mass, models)
 
 
 def _mass(counted: np.ndarray) -> np.ndarray:

@@ -1,0 +1,221 @@
+r"""Sums of kernels at all rows: their coefficients, and new rows as functions of the targets.
+
+With s the roots of the weights and Q₀ the columns that are free of a penalty (a bias, s/‖s‖, and
+the basis of confounds), which are q(x) at a new row,
+
+    f(x) = s∘k(x)ᵀα + q(x)β,           β = Q₀ᵀ(Y - Kα),
+         = P(x) α + q(x)Q₀ᵀY,          P(x) = s∘k(x) - q(x)Q₀ᵀK      x less what Q₀ explains of it,
+
+and α = BᵀY - Dν gives h(x) = B P(x)ᵀ + Q₀q(x)ᵀ and b(x) = D P(x)ᵀ. The function norm has the
+variance of f(x), in units of the noise,
+
+    τ(x) = (k̄(x, x) - P (G + μ)⁻¹Pᵀ)/μ + q(x)q(x)ᵀ,     k̄(x, x) of x less what Q₀ explains of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..core.arrays import Array, namespace, zeros_like_shape
+from ..core.confounds import ConfoundBasis
+from ..core.dual import DualNormWithBias
+from ..core.holdout import Fitted
+from ..core.smoothers import KernelSmoother
+from ..core.smoothing import Smoothing
+from ..core.ties import settled_sum
+from ..kernels import Kernel
+from .solution import Solution
+
+
+class KernelModel(Protocol):
+    """What is read of a problem: its smoother of a kernel matrix, and the rows of that."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def X(self) -> Any: ...
+    @property
+    def of_kernel(self) -> KernelSmoother: ...
+    @property
+    def row_scale(self) -> Array | None: ...
+    @property
+    def row_weights(self) -> Array: ...
+    @property
+    def fit_intercept(self) -> bool | str: ...
+    @property
+    def confounds(self) -> ConfoundBasis | None: ...
+
+
+def centred(model: KernelModel) -> bool:
+    """Whether dual coefficients add up to zero, so that the kernel is known up to a constant of
+    each row.
+    """
+    return model.fit_intercept is True and model.of_kernel.centres
+
+
+def kernel_solution(model: KernelModel, fitted: Fitted, mu: float, with_coef: bool) -> Solution:
+    """dual_coef = s∘α, and the bias from its normal equation, or the sum of α where it is penalized
+    by K + 1; the weights of the features of a linear kernel, unless they are not wanted.
+    """
+    smoother, Y = model.of_kernel, fitted.Y
+    dual, xp = smoother.dual_coef(fitted, mu), namespace(fitted.Y)
+    dual_coef, coef = _scaled(model, dual), None
+    if model.kernel.linear and with_coef:  # outside the range of X is rounding only, over μ
+        dual = smoother.inside(Y, dual, mu)
+        coef = _coef(model, _scaled(model, dual))
+    if model.fit_intercept == "penalized":
+        intercept = xp.sum(dual_coef, axis=0)
+    elif isinstance(smoother, DualNormWithBias):
+        intercept = smoother.bias(Y, dual, mu)
+    elif not model.fit_intercept:
+        intercept = xp.zeros_like(dual_coef[0, :])
+    elif coef is not None:
+        s, w = model.row_scale, model.row_weights
+        mean = xp.sum(w * Y / (1.0 if s is None else s), axis=0) / xp.sum(w)
+        intercept = mean - _mean_row(model) @ coef
+    else:
+        beta = smoother.bias_coef(Y, dual)[0, :]
+        size = smoother.bias_size(Y, dual)[0, :]
+        intercept = settled_sum(beta, size) / xp.sqrt(xp.sum(model.row_weights))
+        if smoother.offset:
+            intercept = intercept - smoother.offset * xp.sum(dual_coef, axis=0)
+    solution = Solution(dual_coef, intercept, coef, centred(model))
+    if model.confounds is None:
+        return solution
+    beta = smoother.bias_coef(Y, dual)
+    beta = xp.concat([0.0 * beta[:1, :], beta[1:, :]], axis=0)  # the bias is there already
+    return solution.plus(model.confounds, beta)
+
+
+def _scaled(model: KernelModel, dual: Array) -> Array:
+    return dual if model.row_scale is None else model.row_scale * dual
+
+
+def _mean_row(model: KernelModel) -> Array:
+    """The weighted mean of the training rows."""
+    w = model.row_weights[:, 0]
+    return (model.X.T @ w) / namespace(w).sum(w)
+
+
+def _coef(model: KernelModel, dual_coef: Array) -> Array:
+    """Xᵀ dual_coef, X minus its mean where the kernel was made so: a free bias makes that the same
+    model.
+    """
+    if not centred(model):
+        return model.X.T @ dual_coef
+    if sp.issparse(model.X):
+        return model.X.T @ dual_coef - np.outer(_mean_row(model), np.sum(dual_coef, axis=0))
+    return (model.X - _mean_row(model)).T @ dual_coef
+
+
+@dataclass(frozen=True)
+class NewKernel:
+    """k(x, X) s (m, n) of new rows, K Q₀ (n, u) of the training rows by the same kernel, and
+    k(x, x) (m,), or of every two new rows (m, m), where it is known.
+    """
+
+    cross: Array
+    KQ0: Array
+    own: Array | None
+
+
+def kernel_smoothing(
+    model: KernelModel,
+    X: Any,
+    mu: float,
+    excess: bool,
+    matrix: bool = False,
+    confounds: Array | None = None,
+) -> Smoothing:
+    """h, b and, where asked for, τ of new rows with these confounds; exact, O(n²) for each.
+
+    With `matrix`, τ (m, m) of every two of them.
+    """
+    new, smoother = _new_kernel(model, X, excess, matrix), model.of_kernel
+    of_targets, of_dual, q = smoother.Q0, new.KQ0, free_columns(model, X, confounds)
+    if isinstance(smoother, DualNormWithBias):
+        of_targets, of_dual = smoother.bias_of(mu)
+        q = namespace(of_dual).ones_like(new.cross[:, :1])
+    P = new.cross - q @ of_dual.T
+    answer = smoother.smoothing(P, mu)
+    h = answer.to_targets + q @ of_targets.T
+    if not excess:
+        return Smoothing(h, answer.to_forces)
+    if new.own is None:
+        raise ValueError(
+            "a precomputed kernel has no k(x, x) of new rows, which variances and "
+            'method="full" need: pass the rows and a kernel by name or as a function, or use '
+            'method="jackknife+" of predict_interval.'
+        )
+    of_free = new.cross @ smoother.Q0 - 0.5 * q @ (smoother.Q0.T @ new.KQ0)
+    explained = _products(answer.to_targets, P, matrix)
+    shared = _products(of_free, q, matrix)
+    shared = shared + shared.T if matrix else 2.0 * shared
+    tau = (new.own - shared - explained) / mu + _products(q, q, matrix)
+    if not matrix:
+        xp = namespace(tau)
+        tau = xp.where(tau > 0, tau, xp.zeros_like(tau))
+    return Smoothing(h, answer.to_forces, tau)
+
+
+def free_columns(model: KernelModel, X: Any, confounds: Array | None) -> Array:
+    """q (m, u) of new rows."""
+    Q0 = model.of_kernel.Q0
+    if model.confounds is not None:
+        assert confounds is not None, "a model with confounds needs those of the rows"
+        return model.confounds.of_rows(confounds)
+    xp = namespace(Q0)
+    norm = xp.sqrt(xp.sum(model.row_weights))
+    return zeros_like_shape((int(X.shape[0]), int(Q0.shape[1])), Q0) + 1.0 / norm
+
+
+def _products(A: Array, B: Array, matrix: bool) -> Array:
+    """The scalar products (m,) of the rows of A and B, or of every two of them (m, m)."""
+    return A @ B.T if matrix else namespace(A).sum(A * B, axis=1)
+
+
+def _dense(K: Any) -> Array:
+    return K.toarray() if sp.issparse(K) else K
+
+
+def _sum_of_squares(X: Array) -> Array:
+    return namespace(X).sum(X**2, axis=1)
+
+
+def _new_kernel(model: KernelModel, X: Any, own: bool, matrix: bool) -> NewKernel:
+    kernel, s, penalized = model.kernel, model.row_scale, model.fit_intercept == "penalized"
+    if kernel.precomputed:
+        cross, KQ0, diagonal = X + 0.0, model.of_kernel.KQ0, None
+    elif kernel.linear:
+        cross, KQ0, diagonal = _linear(model, X, matrix)
+    else:
+        of_rows = kernel.with_points(model.X, centred(model) or model.of_kernel.offset > 0)
+        cross, KQ0 = of_rows(X), model.of_kernel.KQ0
+        diagonal = None
+        if own:
+            diagonal = (kernel(X, X) if matrix else kernel.diagonal(X)) - of_rows.offset
+    if penalized:
+        cross = cross + 1.0
+        diagonal = None if diagonal is None else diagonal + 1.0
+    return NewKernel(cross if s is None else cross * s.T, KQ0, diagonal)
+
+
+def _linear(model: KernelModel, X: Any, matrix: bool) -> tuple[Array, Array, Array]:
+    """The linear kernel of rows minus the mean of the training rows, where that is the
+    same model with fewer digits lost.
+    """
+    Q0, w, rows = model.of_kernel.Q0, model.row_weights, model.X
+    if model.fit_intercept is True and model.of_kernel.centres and not sp.issparse(X):
+        mean = (rows.T @ w)[:, 0] / namespace(w).sum(w)
+        X, rows = X - mean, rows - mean
+    scaled_Q0 = Q0 * namespace(w).sqrt(w)
+    KQ0 = namespace(w).sqrt(w) * (rows @ (rows.T @ scaled_Q0))
+    if matrix:
+        own = _dense(X @ X.T)
+    else:
+        own = np.ravel(X.multiply(X).sum(axis=1)) if sp.issparse(X) else _sum_of_squares(X)
+    return _dense(X @ rows.T), KQ0, own
