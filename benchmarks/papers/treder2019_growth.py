@@ -26,7 +26,6 @@ import scipy.linalg
 import shared
 from sklearn.metrics.pairwise import rbf_kernel
 
-from fitonce.core.holdout import scatter_without
 from fitonce.core.inverse import Inverse
 from fitonce.core.readout import axes_of
 from fitonce.core.smoothers import FunctionNorm
@@ -120,11 +119,11 @@ def discriminant_step(c: int, settings: dict[str, Any]) -> float:
     fitted = smoother.fit(smoother.project(Y), mu)
     rows = test_set(settings["held"]["n_Te"], 0, settings)
     held_out = smoother.leave_out(rows, mu).held_out(fitted)
-    residual, E = fitted.residual[rows], Y.T @ fitted.residual
+    E = Y.T @ fitted.residual
     sizes, dof = Y.sum(axis=0) - Y[rows].sum(axis=0), np.asarray(float(n - len(rows) - c))
 
     def step() -> None:
-        axes_of(scatter_without(E, residual, held_out, None), sizes, dof)
+        axes_of(E - held_out.lost(), sizes, dof)
 
     return best(lambda: [step() for _ in range(10)], settings["repeats"]) / 10
 

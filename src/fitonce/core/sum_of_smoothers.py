@@ -26,7 +26,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .arrays import Array, namespace
+from .arrays import Array, eye_like, namespace
 from .holdout import (
     Deletion,
     Fitted,
@@ -38,7 +38,7 @@ from .holdout import (
     Smoother,
     Targets,
 )
-from .smoothers import FunctionNorm, dense_map
+from .smoothers import FunctionNorm
 from .smoothing import Smoothing
 from .spectral import Spectral
 from .spectrum import Spectrum
@@ -120,7 +120,8 @@ class Sum(Smoother):
         return signed(self.signs, scatters)
 
     def residual_map(self, mu: float) -> ResidualMap:
-        return dense_map(self, mu)
+        unit = eye_like(self.n_samples, self.Q0)
+        return ResidualMap(self.fit(self.project(unit), mu).residual)
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
         raise NotImplementedError("each term has a system of its own: see `leave_out`")
