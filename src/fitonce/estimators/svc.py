@@ -28,7 +28,7 @@ class LeastSquaresSVC(KernelClassifier):
         "sigmoid", "precomputed", or a callable ``kernel(X, Y)`` that returns the matrix of all
         pairs; each entry must depend only on its two rows. With a list of names, the kernels are
         compared by `criterion`, each with its own widths; "tune" compares "rbf", "exponential",
-        "laplacian", "linear" and "poly". Landmarks are chosen with the first kernel. For a weighted
+        "laplacian" and "linear". Landmarks are chosen with the first kernel. For a weighted
         sum of several kernels, pass a `fitonce.KernelSum`.
     gamma : float, array (n_features,), "tune", "scale", "auto" or None, default="tune"
         Kernel coefficient, as in scikit-learn (`rbf` is exp(-gamma ‖x-x'‖²)); for "exponential"
