@@ -14,9 +14,7 @@ import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
 from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
-from fitonce.tuning import sample, walk
-from fitonce.tuning.search import Branch, Trial
-from fitonce.tuning.walk import Stages, search
+from fitonce.tuning import Branch, Trial, gamma_search, sample, search
 from problems import rows_for
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
@@ -171,17 +169,14 @@ def test_kernels_close_on_the_sample_are_all_judged_on_all_rows():
     def trial(parameters, loss, sampled):
         return Trial(parameters, np.ones(1), np.array([loss]), sampled)
 
-    on_sample = {"a": 1.0, "b": 1.0 + 0.5 * walk.CLOSE, "c": 1.0 + 2.0 * walk.CLOSE}
+    on_sample = {"a": 1.0, "b": 1.0 + 0.5 * gamma_search.CLOSE, "c": 1.0 + 2.0 * gamma_search.CLOSE}
     on_all = {"a": 1.0, "b": 0.9, "c": 0.1}
-    stages = Stages(
-        lambda several: [trial(p, on_sample[p["kernel"]], 10) for p in several],
-        lambda parameters, alpha: trial(parameters, on_all[parameters["kernel"]], None),
-    )
-    found = search(
-        lambda several: [trial(p, on_all[p["kernel"]], None) for p in several],
-        [Branch({"kernel": name}, None) for name in "abc"],
-        stages,
-    )
+
+    def attempt(several, *, sample=False, alpha=None):
+        losses, rows = (on_sample, 10) if sample else (on_all, None)
+        return [trial(p, losses[p["kernel"]], rows) for p in several]
+
+    found = search(attempt, [Branch({"kernel": name}, None) for name in "abc"], sampled=True)
     assert found.winner.parameters == {"kernel": "b"}
     assert [t.parameters["kernel"] for t in found.trials if t.sampled is None] == ["a", "b"]
 

@@ -19,9 +19,9 @@ from fitonce.datasets import make_torus
 from fitonce.estimators.setup import setup_of
 from fitonce.kernels import RADIAL
 from fitonce.tuning import Tuner, newton
-from fitonce.tuning.gradient import KernelObjective, kernel_gradient
+from fitonce.tuning.gradient import Objective, Term, fold_gradient, squared_loss
 from fitonce.tuning.problem import Problem
-from fitonce.tuning.refinement import loss_and_slope, loss_jet, smoothed_loss, squared_loss
+from fitonce.tuning.refine import loss_and_slope, loss_jet, smoothed_loss
 from problems import make_case
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
@@ -117,7 +117,7 @@ def test_loss_jets_are_the_criterion_and_its_slopes(
     for t in np.random.default_rng(2).uniform(-4.0, 3.0, size=3):
         jet = loss_jet(tuner, problem, float(np.exp(t)))
         assert jet is not None
-        check_jet(jet, lambda t: tuner.losses(problem, np.exp([t]))[0], t)
+        check_jet(jet, lambda t: tuner.losses(problem, np.exp([t])).mean(), t)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -142,7 +142,8 @@ def test_kernel_gradient_is_the_slope_in_every_entry(setting: str) -> None:
         M = Inverse.of(K.copy(), case.Q0, mu).M
         return float(np.sum(v * (M @ case.scaled_Y) / np.diag(M)[:, None]))
 
-    gradient = kernel_gradient(Inverse.of(case.scaled_K.copy(), case.Q0, mu), case.scaled_Y, v)
+    smoother = Inverse.of(case.scaled_K.copy(), case.Q0, mu)
+    _, gradient = fold_gradient(smoother, case.scaled_Y, None, lambda e: (np.sum(v * e), v))
     np.testing.assert_allclose(gradient, gradient.T, atol=1e-12)
     for _ in range(6):
         D = rng.normal(size=case.K.shape)
@@ -167,10 +168,13 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     loss = loss_and_slope(tuner, problem)
     assert loss is not None
     start = np.array([rng.normal(), -0.5])
-    objective = KernelObjective(
+    term = Term(
         lambda gamma: tuner.specification.kernel_at(tuner.data, {"gamma": gamma}),
-        *(X, problem.projected.Y, problem.smoother.Q0, problem.row_scale, loss, start),
+        *(X, np.exp(start[0]), True),
     )
+    scaled = problem.projected.Y, problem.smoother.Q0, problem.row_scale
+    objective = Objective([term], np.ones(1), np.exp(start[1]), *scaled, loss)
+    np.testing.assert_allclose(objective.start, start)
     theta = start + 0.3 * rng.normal(size=len(start))
     value, slope = objective(theta)
     expected = [
@@ -179,10 +183,11 @@ def test_kernel_objective_has_the_slopes_of_finite_differences(
     ]
     np.testing.assert_allclose(slope, expected, rtol=2e-6, atol=1e-9)
     gamma, alpha = np.exp(theta)
-    direct = tuner.losses(tuner.problem({"gamma": float(gamma)}), np.array([alpha]))[0]
+    direct = tuner.losses(tuner.problem({"gamma": float(gamma)}), np.array([alpha])).mean()
     assert value == pytest.approx(direct, rel=1e-9)
     low, high = np.exp(start[-1]) * np.array([0.01, 100])
-    assert objective(objective.minimise((low, high)))[0] <= objective(start)[0]
+    _, (gamma,), alpha = objective.minimise((low, high))
+    assert objective(np.log([gamma, alpha]))[0] <= objective(start)[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

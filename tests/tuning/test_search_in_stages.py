@@ -25,7 +25,6 @@ from fitonce.inference.trained import TrainedFold
 from fitonce.tuning import Branch, GammaLattice, Trial, search, tuner
 from fitonce.tuning import sample as sampling
 from fitonce.tuning.sample import sample_of
-from fitonce.tuning.walk import Stages
 
 
 @pytest.fixture(autouse=True)
@@ -137,19 +136,18 @@ def test_the_walk_ends_where_a_full_search_ends(bottom: int, shift: int) -> None
     lattice, alphas = GammaLattice.around(1.0), 2.0 ** np.arange(-45, 46)
     on_all, on_sample, log = bowl(bottom, shift), bowl(bottom - 1), []
 
-    def columns(several: list[dict[str, Any]]) -> list[Trial]:
+    def attempt(several: Any, *, sample: bool = False, alpha: float | None = None) -> list[Trial]:
+        if sample:
+            return [Trial(p, alphas, on_sample(p["gamma"], alphas), 10) for p in several]
+        if alpha is not None:
+            one = np.array([alpha])
+            return [Trial(p, one, on_all(p["gamma"], one)) for p in several]
         log.extend(several)
         return [Trial(p, alphas, on_all(p["gamma"], alphas)) for p in several]
 
-    def sample(several: list[dict[str, Any]]) -> list[Trial]:
-        return [Trial(p, alphas, on_sample(p["gamma"], alphas), 10) for p in several]
-
-    def probe(p: dict[str, Any], alpha: float) -> Trial:
-        return Trial(p, np.array([alpha]), on_all(p["gamma"], np.array([alpha])))
-
-    full = search(columns, [Branch({}, lattice)]).winner
+    full = search(attempt, [Branch({}, lattice)]).winner
     log.clear()
-    staged = search(columns, [Branch({}, lattice)], Stages(sample, probe))
+    staged = search(attempt, [Branch({}, lattice)], sampled=True)
     assert staged.winner.parameters == full.parameters
     assert staged.winner.alpha == full.alpha
     assert len(log) == 2  # where the sample ends, and where the walk does
@@ -160,14 +158,13 @@ def test_the_walk_ends_where_a_full_search_ends(bottom: int, shift: int) -> None
 def test_a_sample_that_cannot_be_judged_is_left_aside() -> None:
     lattice, alphas = GammaLattice.around(1.0), 2.0 ** np.arange(-9, 10)
 
-    def columns(several: list[dict[str, Any]]) -> list[Trial]:
+    def attempt(several: Any, *, sample: bool = False, alpha: float | None = None) -> list[Trial]:
+        if sample:
+            raise ValueError("one class only")
         return [Trial(p, alphas, bowl(1)(p["gamma"], alphas)) for p in several]
 
-    def refuse(several: list[dict[str, Any]]) -> list[Trial]:
-        raise ValueError("one class only")
-
-    result = search(columns, [Branch({}, lattice)], Stages(refuse, None))  # type: ignore[arg-type]
-    assert result.winner.parameters == search(columns, [Branch({}, lattice)]).winner.parameters
+    result = search(attempt, [Branch({}, lattice)], sampled=True)
+    assert result.winner.parameters == search(attempt, [Branch({}, lattice)]).winner.parameters
 
 
 # ---- fits ----------------------------------------------------------------------------------------

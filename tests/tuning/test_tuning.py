@@ -41,7 +41,7 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of, held_out_output
 from fitonce.kernels import scale_gamma
-from fitonce.tuning import Branch, GammaLattice, Search, Trial, search
+from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
 
 ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 CLASSIFIERS = ESTIMATORS[:2]
@@ -424,7 +424,7 @@ def test_ties_go_to_the_larger_alpha_then_to_the_smaller_gamma() -> None:
         Trial({"gamma": 2.0}, alphas, np.array([0.6, 0.5, 0.5 * (1 + 1e-7)])),
         Trial({"gamma": 1.0}, alphas, np.array([close, 0.6, 0.6])),
     ]
-    winner = Search(trials).winner
+    winner = Trials(trials).winner
     assert (winner.parameters["gamma"], winner.alpha) == (2.0, 2.0)
 
 
@@ -616,7 +616,7 @@ def test_search_walks_beyond_the_edge_of_its_window(bottom: int, found: int) -> 
         )
 
     result = search(
-        lambda several: [evaluate(parameters) for parameters in several], [Branch({}, lattice)]
+        lambda several, **_: [evaluate(parameters) for parameters in several], [Branch({}, lattice)]
     )
     assert np.log2(result.winner.parameters["gamma"]) - 3 == found
     assert (
@@ -651,7 +651,7 @@ def test_noise_free_targets_warn_that_the_window_of_alphas_ended() -> None:
 
 def test_flat_loss_ends_the_walk_after_one_step_with_the_smoothest_kernel() -> None:
     result = search(
-        lambda several: [Trial(p, np.ones(1), np.ones(1)) for p in several],
+        lambda several, **_: [Trial(p, np.ones(1), np.ones(1)) for p in several],
         [Branch({}, GammaLattice.around(1.0))],
     )
     tried = sorted(trial.parameters["gamma"] for trial in result.trials)

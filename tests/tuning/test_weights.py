@@ -12,8 +12,8 @@ from sklearn.base import clone
 from fitonce import KernelRidge, KernelSum
 from fitonce.core.inverse import Inverse
 from fitonce.estimators.setup import folds_of, setup_of
-from fitonce.tuning.gradient import fold_gradient, kernel_gradient
-from fitonce.tuning.weights import SumObjective, _Search
+from fitonce.tuning.gradient import fold_gradient, squared_loss
+from fitonce.tuning.weights import SumSearch
 
 
 def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tuple[Any, Any]:
@@ -25,9 +25,13 @@ def objective(weights: Any, cv: Any, fit_intercept: Any, weighted: bool) -> tupl
     model = KernelRidge(kernel=kernel, cv=cv, fit_intercept=fit_intercept)
     setup = setup_of(clone(model), X, Y, rng.uniform(0.5, 2.0, n) if weighted else None)
     tuner = setup.tuner(folds_of(cv, setup.training, classifier=False))
-    work = _Search(tuner)
-    starts = work.starts(lambda several: [tuner.evaluate(one).trial for one in several])
-    return SumObjective.of(work, starts[0]), starts[0]
+
+    def attempt(several: Any, **how: Any) -> Any:
+        return [tuner.tried(one).trial for one in several]
+
+    work = SumSearch(attempt, tuner.data, tuner.specification, tuner.deletions)
+    start = work.starts()[0]
+    return work.objective(start), start
 
 
 @pytest.mark.parametrize("weights", ["tune", [1.0, 0.5, 0.2]])
@@ -54,7 +58,7 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
 
     def at(step: float) -> tuple[float, np.ndarray]:
         K = X @ X.T + np.eye(12) + step * direction
-        return fold_gradient(Inverse.of(K, Q0, 0.7), Y, deletions, 5.0)
+        return fold_gradient(Inverse.of(K, Q0, 0.7), Y, deletions, squared_loss(5.0))
 
     slope = (at(1e-6)[0] - at(-1e-6)[0]) / 2e-6
     np.testing.assert_allclose(np.sum(at(0.0)[1] * direction), slope, rtol=1e-6)
@@ -71,12 +75,14 @@ def test_overlapping_test_sets_and_rows_that_are_not_tested() -> None:
     np.testing.assert_allclose(at(0.0)[0], literal, rtol=1e-9)
 
 
-def test_leave_one_out_is_the_gradient_of_widths() -> None:
+def test_leave_one_out_is_deletion_of_every_row() -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.standard_normal((15, 3)), rng.standard_normal((15, 2))
     smoother = Inverse.of(X @ X.T + np.eye(15), np.full((15, 1), 15**-0.5), 0.7)
-    value, slope = fold_gradient(smoother, Y, None, 30.0)
+    value, slope = fold_gradient(smoother, Y, None, squared_loss(30.0))
+    each = [(np.array([i]), np.array([0])) for i in range(15)]
+    expected, slopes = fold_gradient(smoother, Y, each, squared_loss(30.0))
+    np.testing.assert_allclose(slope, slopes, rtol=1e-9, atol=1e-12)
     M = smoother.M
-    e = M @ Y / np.diag(M)[:, None]
-    np.testing.assert_allclose(slope, kernel_gradient(smoother, Y, 2.0 * e / 30.0), rtol=1e-9)
-    np.testing.assert_allclose(value, np.mean(e**2))
+    np.testing.assert_allclose(value, np.mean((M @ Y / np.diag(M)[:, None]) ** 2))
+    np.testing.assert_allclose(value, expected)

@@ -1,18 +1,25 @@
-"""Criteria for tuning: losses of held-out outputs.
+r"""Criteria for tuning: losses of held-out outputs, lower is better, weighted by the rows' weights.
 
-Everything here is small and on the host: n rows, c classes, and a leading axis for m candidates if
-there are several. Criteria are losses (lower is better), weighted by the weights of the rows.
+Losses of classes are small and on the host: n rows, c classes, and a leading axis for m candidates.
+Losses of numbers come for every target by itself (m, t), on the device of the predictions: one
+alpha for all targets has the least mean, one for each target the least of its column. They need
+sums over the tested rows, which add up over splits. With e = y - ŷ and means ȳ, ŷ̄,
+
+    squared error   Σw e² / Σw
+    1 - R²          Σw e² / Σw (y - ȳ)²
+    1 - r           1 - Σw (y - ȳ)(ŷ - ŷ̄) / √(Σw (y - ȳ)² Σw (ŷ - ŷ̄)²)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy.special
 
-from .arrays import asarray_like, namespace, to_numpy
+from .arrays import Array, asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
 
 AS_MANY_ROWS = 50.0  # that the squared error counts for beside the log-loss
@@ -22,7 +29,7 @@ AS_MANY_ROWS = 50.0  # that the squared error counts for beside the log-loss
 class HeldOutScores:
     """Held-out outputs of m candidates at k tested rows, and the truth.
 
-    `predicted` (m, k, t) are targets (on the host or, for the criteria named in `ANYWHERE`, on the
+    `predicted` (m, k, t) are targets (on the host or, for the criteria named in `BY_TARGET`, on the
     device that computed them), `decision` (m, k, c) class scores (None for regression),
     `separation` (m, c, c) half the squared distance between class centroids on the discriminant
     axes, or 2 if classes are coded ±1: in these units, the margin of a row at its class centroid
@@ -60,6 +67,19 @@ class HeldOutScores:
         return replace(
             self, predicted=self.predicted[which, ...], decision=decision, separation=separation
         )
+
+    def targets_alone(self) -> list[HeldOutScores]:
+        """The same for each of the targets by itself, which are numbers."""
+        columns = (slice(j, j + 1) for j in range(self.targets.shape[1]))
+        return [
+            replace(
+                self,
+                predicted=self.predicted[:, :, own],
+                targets=self.targets[:, own],
+                y=self.targets[:, own.start],
+            )
+            for own in columns
+        ]
 
     def __len__(self) -> int:
         """The number of candidates."""
@@ -101,32 +121,85 @@ class HeldOutScores:
 # ---- criteria ------------------------------------------------------------------------------------
 
 
-def squared_error(scores: HeldOutScores) -> np.ndarray:
-    """Mean squared error of the held-out targets (PRESS / n), on the device of the predictions."""
-    predicted, xp = scores.predicted, namespace(scores.predicted)
-    squares = xp.mean((asarray_like(scores.targets, predicted) - predicted) ** 2, axis=2)
-    w = asarray_like(scores.weights / scores.weights.sum(), predicted)
-    return to_numpy(squares @ w)
+@dataclass(frozen=True)
+class TargetSums:
+    """Sums over tested rows for T targets y and m candidates ŷ.
+
+    `weight` Σw and `error` Σwe² (m, T); then, for y and where a correlation is asked for also for
+    each ŷ (1 or 1 + m, T), its `mean`, its `square` Σw(z - z̄)² and its `product` with y,
+    Σw(z - z̄)(y - ȳ).
+    """
+
+    weight: float
+    error: Array
+    mean: Array
+    square: Array
+    product: Array
+
+    def __add__(self, other: TargetSums) -> TargetSums:
+        """The sums over both sets of rows; a shift between their means adds to the squares."""
+        weight = self.weight + other.weight
+        shift, share = other.mean - self.mean, self.weight * other.weight / weight
+        return TargetSums(
+            weight,
+            self.error + other.error,
+            self.mean + shift * (other.weight / weight),
+            self.square + other.square + share * shift**2,
+            self.product + other.product + share * shift * shift[:1, :],
+        )
+
+    def loss(self, name: str) -> Array:
+        """(m, T), lower is better; r is 0 of what does not vary."""
+        if name == "squared_error":
+            return self.error / self.weight
+        xp, total = namespace(self.error), self.square[0, :]
+        if name == "r2":
+            return self.error / xp.where(total > 0, total, xp.ones_like(total))
+        spread = total * self.square[1:, :]
+        varies = spread > 0
+        root = xp.sqrt(xp.where(varies, spread, xp.ones_like(spread)))
+        return 1.0 - xp.where(varies, self.product[1:, :] / root, xp.zeros_like(root))
 
 
-def r2(scores: HeldOutScores) -> np.ndarray:
-    """1 - R² of the held-out targets, averaged over targets."""
-    w = scores.weights
-    centre = w @ scores.targets / w.sum()
-    total = w @ (scores.targets - centre) ** 2
-    residual = np.einsum("k,mkt->mt", w, (scores.targets - scores.predicted) ** 2)
-    return np.asarray(np.mean(residual / np.where(total > 0, total, 1.0), axis=1))
+def target_sums(
+    predicted: Array, y: Array, weights: Array | None, correlation: bool = False
+) -> TargetSums:
+    """The sums of predictions (m, k, T) for targets y (k, T), with weights (k,) or None.
+
+    Values of any precision, sums in float64; one candidate at a time, so that nothing but a (k, T)
+    is added to what is there.
+    """
+    xp, root = namespace(y), 1.0 if weights is None else namespace(weights).sqrt(weights)[:, None]
+    weight = float(y.shape[0]) if weights is None else float(namespace(weights).sum(weights))
+    candidates = [predicted[number, ...] for number in range(int(predicted.shape[0]))]
+    error = xp.stack([_dot(root * (y - each)) for each in candidates])
+    means, squares, products = [], [], []
+    own = None
+    for each in [y, *candidates] if correlation else [y]:
+        first = each[:1, :]  # what does not vary is exactly zero then
+        moved = root * (each - first)
+        mean = _dot(moved, root * xp.ones_like(moved)) / weight
+        centred = moved - root * xp.astype(mean, y.dtype)
+        own = centred if own is None else own
+        means.append(first[0, :] + mean)
+        squares.append(_dot(centred))
+        products.append(_dot(centred, own))
+    return TargetSums(weight, error, xp.stack(means), xp.stack(squares), xp.stack(products))
 
 
-def correlation(scores: HeldOutScores) -> np.ndarray:
-    """1 - r of the held-out targets, averaged over targets; r is 0 of what does not vary."""
-    weights = scores.weights[None, :, None]
-    parts = (scores.predicted, scores.targets[None, ...])
-    p, y = (part - np.sum(weights * part, axis=1, keepdims=True) / weights.sum() for part in parts)
-    spread = np.sum(weights * p**2, axis=1) * np.sum(weights * y**2, axis=1)
-    together = np.sum(weights * p * y, axis=1)
-    root = np.sqrt(np.where(spread > 0, spread, 1.0))
-    return np.asarray(1.0 - np.mean(np.where(spread > 0, together / root, 0.0), axis=1))
+def _dot(A: Array, B: Array | None = None) -> Array:
+    """Σ_k A B (T,) in float64, A² where there is no B."""
+    B = A if B is None else B
+    if isinstance(A, np.ndarray) and A.dtype == np.float64:
+        return np.einsum("kt,kt->t", A, B)
+    return namespace(A).sum(A * B, axis=0, dtype=namespace(A).float64)
+
+
+def _of_numbers(name: str, scores: HeldOutScores) -> np.ndarray:
+    """A loss of held-out targets (m, t)."""
+    predicted = scores.predicted
+    y, weights = (asarray_like(part, predicted) for part in (scores.targets, scores.weights))
+    return to_numpy(target_sums(predicted, y, weights, name == "correlation").loss(name))
 
 
 def margins(scores: HeldOutScores) -> tuple[np.ndarray, np.ndarray]:
@@ -247,20 +320,26 @@ def squared_error_and_log_loss(scores: HeldOutScores) -> np.ndarray:
     entropy = float(np.sum(scipy.special.entr(np.bincount(labels, weights=w))))
     if len(np.unique(labels)) < 2:  # a fold of one class, whose frequencies leave no error
         spread = entropy = 1.0
-    summed = total * log_loss(scores) / entropy + AS_MANY_ROWS * squared_error(scores) / spread
+    squares = _of_numbers("squared_error", scores).mean(axis=1)
+    summed = total * log_loss(scores) / entropy + AS_MANY_ROWS * squares / spread
     return np.asarray(summed / (total + AS_MANY_ROWS))
 
 
-Loss = Callable[[HeldOutScores], np.ndarray]
+Loss = Callable[[HeldOutScores], np.ndarray]  # (m,), or (m, t) of numbers
+BY_TARGET = ("squared_error", "r2", "correlation")
 LOSSES: dict[str, Loss] = {
-    loss.__name__: loss
-    for loss in (log_loss, brier, error, balanced_error, squared_error, auc, r2, correlation)
-} | {"squared_error+log_loss": squared_error_and_log_loss}
+    "log_loss": log_loss,
+    "brier": brier,
+    "error": error,
+    "balanced_error": balanced_error,
+    "auc": auc,
+    "squared_error+log_loss": squared_error_and_log_loss,
+    **{name: partial(_of_numbers, name) for name in BY_TARGET},
+}
 NUMBERS_ONLY = ("r2", "correlation")
 CLASSIFICATION = (*(name for name in LOSSES if name not in NUMBERS_ONLY), "smoothed_error")
-ANYWHERE = ("squared_error",)  # that are computed on the device of the predictions
 OF_THE_FIT = ("gcv", "loo_log_density", "marginal_likelihood")  # see `likelihood`
-REGRESSION = ("squared_error", *NUMBERS_ONLY, *OF_THE_FIT)
+REGRESSION = (*BY_TARGET, *OF_THE_FIT)
 
 
 def mean_over_folds(loss: Loss, scores: HeldOutScores) -> np.ndarray:

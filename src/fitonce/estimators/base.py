@@ -16,13 +16,13 @@ from ..core.holdout import Fitted, Path
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
-from ..tuning.best import Watch
 from ..tuning.costs import SearchProgress
 from ..tuning.edges import warn_at_edges
-from ..tuning.refinement import refine
-from ..tuning.search import Search, Trial
+from ..tuning.refine import refine
 from ..tuning.solution import Solution
-from ..tuning.tuner import Tuned
+from ..tuning.trial_runner import TrialRunner
+from ..tuning.trials import Trial, Trials
+from ..tuning.tuner import Tried
 from .confounding import check_no_confounds, new_confounds
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
@@ -92,18 +92,18 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
-        watch = Watch(tasks.task, SearchProgress(self.verbose, tuner).tried)
-        tuned = tuner.search(self.n_jobs, watch)
+        progress = SearchProgress(self.verbose, tuner)
+        trials, best = TrialRunner(tuner, self.n_jobs, tasks.task, progress.tried).search()
         if setup.specification.refines:
             with tasks.task("refine"):
-                tuned = refine(tuner, tuned)
-            self.refinement_ = tuned.refinement
-        warn_at_edges(setup.specification, tuned)
-        self._set_search(setup, tuned)
+                trials, best, self.refinement_ = refine(tuner, trials, best)
+        indefinite = best.problem.smoother.lower_bound > 0
+        warn_at_edges(setup.specification, trials, best.trial, indefinite)
+        self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
-        self._kept = FitRecord(setup.training, tuner, tuned.problem, folds).light()
+        self._kept = FitRecord(setup.training, tuner, best.problem, folds).light()
         with tasks.task("solve"):
-            self._solve_winner(tuned.winner, tuned.path)
+            self._solve_winner(best.trial, best.path)
 
     def _by_target(self, y: Any, *given: Any) -> bool:
         """Whether targets are processed in blocks."""
@@ -113,16 +113,17 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         alpha = winner.alpha
         self._solve(alpha, path.at(alpha) if path is not None else None)
 
-    def _set_search(self, setup: Setup, tuned: Tuned) -> None:
+    def _set_search(self, setup: Setup, trials: Trials, best: Tried) -> None:
         """Set what was chosen, and what was tried."""
+        winner, problem = best.trial, best.problem
         training = setup.training
-        self._set_labels(setup.labels, tuned.problem.kernel)
+        self._set_labels(setup.labels, problem.kernel)
         perfect, n = setup.specification.criterion.perfect, len(training.active)
-        self._record(tuned.found, tuned.winner, perfect, n)
-        self.penalty_ = tuned.winner.parameters.get("penalty", self.penalty)
+        self._record(trials, winner, perfect, n)
+        self.penalty_ = winner.parameters.get("penalty", self.penalty)
         landmarks = setup.data.landmarks
         if landmarks is not None:
-            self.landmarks_ = tuned.problem.X
+            self.landmarks_ = problem.X
             rows = training.active[landmarks.rows]
             self.landmark_indices_ = np.where(landmarks.rows >= 0, rows, -1)
         partly = training.precomputed and not training.all_active
@@ -143,13 +144,14 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             for name, value in kernel.parameters.items():
                 setattr(self, f"{name}_", value)
 
-    def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
+    def _record(self, found: Trials, winner: Trial, perfect: float, n_samples: int) -> None:
         """Set what was tried, as scores: minus the losses, and for AUC and R² one minus the loss;
         and the parameters of the model.
         """
         self.cv_results_ = found.cv_results(perfect, n_samples)
-        self.best_score_: Any = perfect - winner.loss
-        self.best_params_ = {**winner.parameters, "alpha": winner.alpha}
+        alpha, loss = winner.choice
+        self.best_score_: Any = perfect - loss
+        self.best_params_ = {**winner.parameters, "alpha": alpha}
 
     def _solve(self, mu: float, path: Path | None = None) -> None:
         """Everything after alpha is known: the model, its held-out outputs, its diagnostics."""
@@ -256,10 +258,10 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         for name, value in vars(self).items():
             if name not in parameters:
                 setattr(other, name, value)
-        evaluated = record.tuner.judged(record.problem, candidates)
+        tried = record.tuner.judged(record.problem, candidates)
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
-        other._record(Search([evaluated.trial]), evaluated.trial, perfect, n)
-        other._solve_winner(evaluated.trial, evaluated.path)
+        other._record(Trials([tried.trial]), tried.trial, perfect, n)
+        other._solve_winner(tried.trial, tried.path)
         # the rows among them, so that writing into one model does not change the other
         fitted = {name: value for name, value in vars(other).items() if name.endswith("_")}
         vars(other).update(deepcopy(fitted))

@@ -14,9 +14,9 @@ from array_api_compat import device
 
 from ..core.arrays import Array, index_like, namespace, take, to_numpy
 from ..core.columns import column_blocks, columns_at_once
-from ..core.target_losses import BY_TARGET
+from ..core.criteria import BY_TARGET
+from ..tuning.many_targets import Told
 from ..tuning.solution import Solution
-from ..tuning.targets import Told
 from .doubts import warn_if_doubtful
 from .parameters import TUNED_SUM, word
 from .record import FitRecord

@@ -18,7 +18,8 @@ from ..core.calibration import calibrate, class_scores, probabilities
 from ..core.doubt import doubts_once
 from ..core.rows import is_rows
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
-from ..tuning.best import Evaluated, Watch
+from ..tuning.trial_runner import TrialRunner
+from ..tuning.tuner import Tried
 from .base import KernelModel
 from .classifier import KernelClassifier, labels_as_rows
 from .fisher import KernelFisherDiscriminant
@@ -100,21 +101,21 @@ def searched(
     tuner = setup.tuner(folds)
     found: list[Candidate] = []
 
-    def collect(evaluated: Evaluated) -> None:
-        trial, problem = evaluated.trial, evaluated.problem
+    def collect(tried: Tried) -> None:
+        trial, problem = tried.trial, tried.problem
         if problem is None or trial.sampled is not None:
             return
         record = FitRecord(setup.training, tuner, problem, folds)
-        alpha, known = trial.alpha, evaluated.path
+        alpha, known = trial.alpha, tried.path
         path = problem.path(np.asarray([alpha])) if known is None else known.at(alpha)
         parameters = {**trial.parameters, "alpha": alpha}
         found.append(Candidate(number, parameters, to_numpy(record.held_out(path))))
 
     with doubts_once():
-        tuned = tuner.search(None, Watch(evaluated=collect))
-        chosen = {**tuned.winner.parameters, "alpha": tuned.winner.alpha}
+        _, best = TrialRunner(tuner, seen=collect).search()
+        chosen = {**best.trial.parameters, "alpha": best.trial.alpha}
         if not any(candidate.parameters == chosen for candidate in found):
-            collect(Evaluated(tuned.winner, tuned.problem, tuned.path))
+            collect(best)
     return found
 
 

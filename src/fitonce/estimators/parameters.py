@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.criteria import CLASSIFICATION, LOSSES, OF_THE_FIT, REGRESSION
-from ..core.target_losses import BY_TARGET
+from ..core.criteria import BY_TARGET, CLASSIFICATION, LOSSES, OF_THE_FIT, REGRESSION
 from ..kernels import PARAMETERS as KERNEL_PARAMETERS
 from ..kernels import RADIAL, KernelSum, families
 from ..landmarks.choice import METHODS

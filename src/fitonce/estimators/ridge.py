@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from ..core.arrays import Array, to_numpy
 from ..core.holdout import Path
 from ..core.readout import Numbers
-from ..tuning.search import Search, TargetTrial, Trial
+from ..tuning.trials import Trial
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
@@ -258,22 +258,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
     def _check_stored(self) -> None:
         check_stored(self)
 
-    def _record(self, found: Search, winner: Trial, perfect: float, n_samples: int) -> None:
-        super()._record(found, winner, perfect, n_samples)
-        if isinstance(winner, TargetTrial):
-            self.best_score_ = perfect - winner.chosen_loss
-            self.best_params_["alpha"] = winner.alphas[winner.chosen]
-
     def _solve_winner(self, winner: Trial, path: Path | None) -> None:
         record = kept_of(self, "a fit")
         if not record.by_target:
             super()._solve_winner(winner, path)
-        elif isinstance(winner, TargetTrial):
-            self.alpha_ = winner.alphas[winner.chosen]
-            solve_by_target(self, record, self.alpha_)
-        else:
-            self.alpha_ = winner.alpha
-            solve_by_target(self, record, np.full(record.readout.n_targets, winner.alpha))
+            return
+        self.alpha_, _ = winner.choice
+        solve_by_target(self, record, np.broadcast_to(self.alpha_, record.readout.n_targets))
 
     @blockwise
     def predict(

@@ -7,9 +7,9 @@ targets (`core.held_out_maps`). Targets in another order are other columns for t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from typing import Any
 
@@ -19,15 +19,15 @@ from sklearn.pipeline import Pipeline
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.columns import Columns, column_blocks, columns_at_once
+from ..core.criteria import target_sums
 from ..core.held_out_maps import HeldOutMap, held_out_map
-from ..core.target_losses import sums_of
 from ..crossval.depends import Route
 from ..crossval.stand_in import subset
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.ridge import KernelRidge
 from ..estimators.setup import folds_of, setup_of
-from ..tuning.search import TIE
-from ..tuning.targets import TargetLosses
+from ..tuning.many_targets import held_out_by_maps, losses_of_targets
+from ..tuning.trials import least
 from .draws import Draw
 from .exchange import Rearrangement
 from .placements import Labelling, Placement
@@ -46,7 +46,7 @@ class TrainedMaps:
     """
 
     outer: HeldOutMap
-    inner: TargetLosses | None
+    inner: Callable[[Array], np.ndarray] | None
     alphas: np.ndarray
 
     @property
@@ -179,8 +179,9 @@ class FoldsOfTargets:
         outer = held_out_map(train, test, namespace(like).stack(matrices))
         losses = None
         if len(alphas) > 1:
-            given = tuner.deletions, None, tuner.specification.criterion
-            losses = TargetLosses(problem, Columns(np.empty((len(train), 1))), *given)
+            hold_out = held_out_by_maps(problem, tuner.deletions, alphas, namespace(like).float64)
+            criterion = tuner.specification.criterion
+            losses = partial(losses_of_targets, problem, criterion, None, hold_out)
         return TrainedMaps(outer, losses, alphas)
 
     def _preprocessed(self, train: np.ndarray, test: np.ndarray) -> tuple[Any, Any, Any]:
@@ -209,11 +210,9 @@ class FoldsOfTargets:
             if order.signs is not None:
                 moved[number] = asarray_like(order.signs, Y)[:, None] * moved[number]
         stacked = moved[0] if len(moved) == 1 else xp.concat(moved, axis=1)
-        # a constant of each target, the same in all splits: sums of smaller numbers
-        centre = xp.concat([xp.mean(Y, axis=0, keepdims=True)] * len(orders), axis=1)
         truth = take(stacked, fold.outer.tested)
         predicted = self._predicted(fold, stacked, len(orders))
-        sums = sums_of(predicted - centre, truth - centre, None, self.scoring == "correlation")
+        sums = target_sums(predicted, truth, None, self.scoring == "correlation")
         return sums if self.pooled else sums.loss(SCORES[self.scoring][1])
 
     def _predicted(self, fold: TrainedMaps, Y: Array, n_orders: int) -> Array:
@@ -221,14 +220,12 @@ class FoldsOfTargets:
         xp, values = namespace(Y), fold.outer(Y)
         if fold.inner is None:
             return values
-        losses = fold.inner.of_targets(take(Y, fold.outer.train), fold.alphas)
+        losses = fold.inner(take(Y, fold.outer.train))
         if self._together:
             shape = (len(losses), n_orders, -1)
             mean = losses.reshape(shape).mean(axis=2, keepdims=True)
             losses = np.broadcast_to(mean, losses.reshape(shape).shape).reshape(len(losses), -1)
-        least = losses.min(axis=0)
-        tied = losses <= least + TIE * np.abs(least)
-        chosen = len(losses) - 1 - np.argmax(tied[::-1], axis=0)
+        chosen = least(losses)
         picked = xp.zeros_like(values[0, ...])
         for number in np.unique(chosen).tolist():
             own = asarray_like((chosen == number).astype(float), Y)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.progress import heard
 from ..crossval.depends import Route
-from ..tuning.targets import Told
+from ..tuning.many_targets import Told
 from .checkpoint import Checkpoint
 from .exchange import Rearrangement
 from .folds import Resplitter, same_splits

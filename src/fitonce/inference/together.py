@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.arrays import Array, index_like, namespace
-from ..tuning.search import Trial
-from ..tuning.tuner import Parameters, Tuner
-from ..tuning.walk import Stages
+from ..tuning.trials import Parameters, Trial
+from ..tuning.tuner import Tuner
 
 if TYPE_CHECKING:
     from .trained import TrainedFold
@@ -32,20 +30,25 @@ class Together:
         self.samples = [fold.relabelled(labels).sample() for labels in values]
         self.judged: dict[Any, tuple[np.ndarray, dict[int, np.ndarray]]] = {}
 
-    def stages(self, labelling: int) -> Stages | None:
-        if self.samples[labelling] is None:
-            return None
-        sample, probe = partial(self.on_sample, labelling), partial(self.probe, labelling)
-        return Stages(sample, probe)
+    def sampled(self, labelling: int) -> bool:
+        """Whether the search of a labeling begins with a sample."""
+        return self.samples[labelling] is not None
 
-    def columns(self, labelling: int, several: Sequence[Parameters]) -> list[Trial]:
-        return [self._trial(labelling, parameters, None) for parameters in several]
+    def attempt(
+        self,
+        labelling: int,
+        several: Sequence[Parameters],
+        *,
+        sample: bool = False,
+        alpha: float | None = None,
+    ) -> list[Trial]:
+        """Trials of a labeling with every alpha, or with one, on all rows or on its sample."""
+        if alpha is not None:
+            return [self._probe(labelling, parameters, alpha) for parameters in several]
+        drawn = self.samples[labelling] if sample else None
+        return [self._trial(labelling, parameters, drawn) for parameters in several]
 
-    def on_sample(self, labelling: int, several: Sequence[Parameters]) -> list[Trial]:
-        sample = self.samples[labelling]
-        return [self._trial(labelling, parameters, sample) for parameters in several]
-
-    def probe(self, labelling: int, parameters: Parameters, alpha: float) -> Trial:
+    def _probe(self, labelling: int, parameters: Parameters, alpha: float) -> Trial:
         alphas = np.array([alpha])
         problem = self.fold.problem(parameters)
         Y = self.Y[labelling : labelling + 1, ...]

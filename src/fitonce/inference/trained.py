@@ -34,10 +34,11 @@ from ..estimators.confounding import new_confounds
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
 from ..estimators.validation import check_new_data
+from ..tuning.gamma_search import search
 from ..tuning.problem import Problem
-from ..tuning.search import Trial
-from ..tuning.tuner import Parameters, Tuner
-from ..tuning.walk import search
+from ..tuning.trial_runner import TrialRunner
+from ..tuning.trials import Parameters, Trial
+from ..tuning.tuner import Tuner
 from .engine import BLOCK_BYTES
 from .factors import is_definite, kept_targets
 from .folds import Layout
@@ -121,7 +122,7 @@ class TrainedFold:
         if self.tuner.specification.criterion.name == "squared_error":
             winners = self._judged_together(values, Y)
         else:
-            winners = [self.relabelled(labels).winner() for labels in values]
+            winners = [TrialRunner(self.relabelled(labels)).trials().winner for labels in values]
         return [(key_of(winner.parameters), winner.alpha) for winner in winners]
 
     def relabelled(self, labels: np.ndarray) -> Tuner:
@@ -139,7 +140,7 @@ class TrainedFold:
         judged = Together(self, values, Y)
         branches = self.tuner.branches()
         return [
-            search(partial(judged.columns, b), branches, judged.stages(b)).winner
+            search(partial(judged.attempt, b), branches, judged.sampled(b)).winner
             for b in range(len(Y))
         ]
 

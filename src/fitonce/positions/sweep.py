@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from ..core.doubt import caught_warnings, depth_inside_package, kinds_of
 from ..inference.checkpoint import Checkpoint
 from ..inference.run import LONG, announce
-from ..tuning.targets import Told
+from ..tuning.many_targets import Told
 from .slices import Slices
 
 # checks of the clock, limited so that the data shared by all positions are not sent to workers too

@@ -1,18 +1,20 @@
 """Choosing hyper-parameters by closed-form held-out predictions; knows no estimator."""
 
+from .gamma_search import Branch, search
 from .lattice import GammaLattice, alpha_lattice
 from .newton import NewtonStep, newton
-from .search import Branch, Search, Trial
-from .tuner import Tuned, Tuner
-from .walk import search
+from .trial_runner import TrialRunner
+from .trials import Trial, Trials
+from .tuner import Tried, Tuner
 
 __all__ = [
     "Branch",
     "GammaLattice",
     "NewtonStep",
-    "Search",
     "Trial",
-    "Tuned",
+    "TrialRunner",
+    "Trials",
+    "Tried",
     "Tuner",
     "alpha_lattice",
     "newton",

@@ -30,7 +30,7 @@ from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from .criterion import SELECTION_ELEMENTS, Criterion
 from .decompose import few_features
-from .search import Trial, described
+from .trials import described
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
 # form of a GPU
@@ -167,7 +167,8 @@ class SearchProgress:
     def _cost(self, seconds: float, size: float) -> str:
         return f"{_duration(self.whole * seconds)} and {size_text(size)}"
 
-    def tried(self, trial: Trial) -> None:
+    def tried(self, tried: Any) -> None:
+        trial = tried.trial
         self.done += 1
         values = described(trial.parameters)
         total = max(self.expected, self.done)

@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import get_scorer, get_scorer_names
 
-from ..core.criteria import LOSSES, OF_THE_FIT, HeldOutScores, mean_over_folds, smoothed_error
+from ..core.criteria import (
+    BY_TARGET,
+    LOSSES,
+    OF_THE_FIT,
+    HeldOutScores,
+    mean_over_folds,
+    smoothed_error,
+)
 from .scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 
 SELECTION_ELEMENTS = 1 << 22  # held-out values that a criterion looks at together
@@ -47,6 +54,11 @@ class Criterion:
         return isinstance(self.given, str) and self.given in OF_THE_FIT
 
     @property
+    def by_target(self) -> bool:
+        """Whether it judges every target by itself."""
+        return isinstance(self.given, str) and self.given in BY_TARGET
+
+    @property
     def perfect(self) -> float:
         """The score at a loss of zero."""
         return PERFECT.get(self.given, 0.0) if isinstance(self.given, str) else 0.0
@@ -62,14 +74,16 @@ class Criterion:
         return not isinstance(self.given, str) or self.given not in SMOOTH
 
     def losses(self, scores: HeldOutScores) -> np.ndarray:
-        """The loss of every candidate, a few at a time: temporaries are several times the size of
-        what they look at.
+        """The loss of every candidate and target (m, t), one column if targets are judged together.
+
+        A few candidates at a time: temporaries are several times the size of what they look at.
         """
         n_candidates, *shape = scores.predicted.shape
         step = max(1, SELECTION_ELEMENTS // max(1, int(np.prod(shape))))
         starts = range(0, n_candidates, step)
         parts = [slice(start, min(start + step, n_candidates)) for start in starts]
-        return np.concatenate([self._of(scores.candidates(part)) for part in parts])
+        losses = np.concatenate([self._of(scores.candidates(part)) for part in parts])
+        return losses.reshape(n_candidates, -1)
 
     def _of(self, scores: HeldOutScores) -> np.ndarray:
         loss = self._loss()

@@ -6,23 +6,23 @@ import numpy as np
 
 from ..core.doubt import warn_numerical
 from .lattice import GammaLattice
-from .search import TargetTrial
 from .specification import Specification
-from .tuner import Tuned
+from .trials import Trial, Trials
 
 HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
 
-def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
+def warn_at_edges(
+    specification: Specification, trials: Trials, winner: Trial, indefinite: bool
+) -> None:
     """Warn if the criterion still decreases at the end of the range that was tried."""
-    winner = tuned.winner
-    edge = None if isinstance(winner, TargetTrial) else winner.falling_edge
+    edge = winner.falling_edge
     if specification.alphas is None and edge is not None:
         if edge == "upper":
             reason = (
                 "larger values give a constant model; this kernel finds no effect in these data"
             )
-        elif tuned.problem.smoother.lower_bound > 0:
+        elif indefinite:
             reason = 'this indefinite kernel does not allow smaller values; penalty="dual" does'
         elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
             reason = (
@@ -40,7 +40,7 @@ def warn_at_edges(specification: Specification, tuned: Tuned) -> None:
         )
     tried = [
         trial.parameters["gamma"]
-        for trial in tuned.found.trials
+        for trial in trials.trials
         if np.ndim(trial.parameters.get("gamma", [])) == 0
         and trial.parameters.get("kernel") == winner.parameters.get("kernel")
     ]

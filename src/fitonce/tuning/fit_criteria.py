@@ -15,9 +15,9 @@ from .problem import Problem
 
 
 def fit_losses(name: str, problem: Problem, path: Path) -> np.ndarray:
-    """The criterion (m,) of every mu of a path, the mean over targets."""
+    """The criterion (m, t) of every mu of a path and target."""
     losses = [CRITERIA[name](terms) for terms in _of_path(name, problem, path)]
-    return np.asarray(np.mean(losses, axis=0))
+    return np.stack(losses, axis=1)
 
 
 def fit_jet(name: str, problem: Problem, mu: float) -> Jet:

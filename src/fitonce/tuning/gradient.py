@@ -1,128 +1,164 @@
-r"""Kernel widths by gradient descent on a smooth held-out loss.
+r"""The held-out loss and its exact gradient in weights, widths and alpha of a sum of kernels.
 
-For a kernel of a distance (`radial.py`) the leave-one-out loss E of the function norm is
-differentiable in log γ and in log μ. With M = I - H, e_i = (MY)_i / M_ii, dM = -M dK M/μ and
-∂E/∂e = v,
+For K = Σ_b θ_b K_b with the function norm, M = I - H, r = MY and rows D left out, the held-out
+residuals are e_D = M_DD⁻¹ r_D, and dM = -M dK M/μ. With v_D = ∂E/∂e, zero where D is not tested,
 
-    Γ = ∂E/∂K = -(1/μ) [ (Mu)(MY)ᵀ - M diag(z) M ],   u = v/o,  z = Σ_t v (MY)/o²,  o = diag M
+    Γ = ∂E/∂K = (1/μ) Σ_D M_:D (Z_D M_D: - u_D rᵀ),   u_D = M_DD⁻¹ v_D,  Z_D = u_D e_Dᵀ
 
-(one product of n×n matrices), and
+and the symmetric part of it. Then
 
-    ∂E/∂log γ = Σ Γ ∘ ∂K/∂log γ
-    ∂E/∂log μ = Σ v ∘ e',  e' = (MY)'/o - (MY) o'/o²,  M' = M - M²
+    ∂E/∂log θ_b = θ_b ⟨Γ, K_b⟩        ∂E/∂log γ_b = θ_b ⟨Γ, ∂K_b/∂log γ_b⟩
+    ∂E/∂log μ = -⟨Γ, K⟩               since (aK, aμ) is the same model as (K, μ)
 
-An evaluation costs one Cholesky factorization, one inversion and two products of n×n matrices.
+An evaluation costs one Cholesky factorization, one inversion and a product of n×n matrices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.optimize
 
-from ..core.arrays import (
-    Array,
-    NotPositiveDefiniteError,
-    asarray_like,
-    namespace,
-    take,
-)
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, take
 from ..core.holdout import Deletion
 from ..core.inverse import Inverse
 from ..kernels import Kernel
 
-FARTHEST = np.log(64.0)  # how far a width may move from where it started
-MAX_ITERATIONS = 30
+FARTHEST_WEIGHT, FARTHEST_WIDTH = np.log(2.0**16), np.log(2.0**6)  # from where they started
+ITERATIONS = 40
 IMPASSABLE = 1e100  # the loss where alpha is too small for the kernel: a step there is taken back
 
 LossAndSlope = Callable[[Array], tuple[float, Array]]  # held-out residuals e (n, t) to E and ∂E/∂e
 
 
 @dataclass(frozen=True)
-class KernelObjective:
-    """E and its gradient as a function of log gamma and log mu, for rows X, scaled targets Y and
-    the roots of their weights.
-
-    `kernel(gamma)` gives the kernel; `Q0` is the unpenalized basis.
-    """
+class Term:
+    """One kernel of a sum at its rows, as a function of gamma, with gamma at the start."""
 
     kernel: Callable[[Any], Kernel]
-    X: Array
+    rows: Any
+    gamma: Any
+    tunes_gamma: bool
+
+
+@dataclass(frozen=True)
+class Objective:
+    """E and its gradient in the logarithms of what is tuned: the weights θ of all terms, then the
+    widths, and mu.
+
+    `theta` and `mu` are those of the start, `Y` targets scaled as the rows are, `Q0` what is not
+    penalized; `penalized` says that the constant is.
+    """
+
+    terms: Sequence[Term]
+    theta: np.ndarray
+    mu: float
     Y: Array
     Q0: Array
     row_scale: Array | None
     loss: LossAndSlope
-    start: np.ndarray
+    deletions: Sequence[Deletion] | None = None
+    tunes_theta: bool = False
+    tunes_mu: bool = True
+    penalized: bool = False
+    known: dict[int, Array] = field(default_factory=dict, compare=False)  # matrices that stay
 
-    def __call__(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        gamma, mu = np.exp(theta).tolist()
-        kernel = self.kernel(gamma)
-        K = kernel(self.X, self.X)
+    @property
+    def widths(self) -> list[int]:
+        """Numbers of the terms whose gamma is tuned."""
+        return [b for b, term in enumerate(self.terms) if term.tunes_gamma]
+
+    @property
+    def start(self) -> np.ndarray:
+        theta = self.theta.tolist() if self.tunes_theta else []
+        widths = [self.terms[b].gamma for b in self.widths]
+        return np.log([*theta, *widths, *[self.mu] * self.tunes_mu])
+
+    def values(self, x: np.ndarray) -> tuple[np.ndarray, list[Any], float]:
+        """θ, gammas and mu of a point."""
+        given = np.exp(x)
+        n_theta = len(self.theta) if self.tunes_theta else 0
+        gammas = [term.gamma for term in self.terms]
+        for b, gamma in zip(self.widths, given[n_theta:].tolist(), strict=False):
+            gammas[b] = gamma
+        theta = given[:n_theta] if self.tunes_theta else self.theta
+        return theta, gammas, float(given[-1]) if self.tunes_mu else self.mu
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        theta, gammas, mu = self.values(x)
+        matrices = [self._matrix(b, gamma) for b, gamma in enumerate(gammas)]
+        K = sum((t * matrix for t, matrix in zip(theta, matrices, strict=True)), 0.0)
+        K = K + 1.0 if self.penalized else K
+        s = self.row_scale
         try:
-            value, slope_K, slope_mu = self._evaluate(K, mu)
+            inverse = Inverse.of(K + 0.0 if s is None else K * s * s.T, self.Q0, mu)
+            value, slope = fold_gradient(inverse, self.Y, self.deletions, self.loss)
         except NotPositiveDefiniteError:
-            return IMPASSABLE, np.zeros_like(theta)
-        slope_gamma = float(namespace(K).sum(slope_K * kernel.log_gamma_slope(self.X)))
-        return value, np.array([slope_gamma, slope_mu])
+            return IMPASSABLE, np.zeros_like(x)
+        if not np.isfinite(value):  # confounds that lose their rank without some rows
+            return IMPASSABLE, np.zeros_like(x)
+        slope = slope if s is None else slope * s * s.T
+        total = namespace(slope).sum
+        slopes = []
+        if self.tunes_theta:
+            slopes += [
+                t * float(total(slope * K_b)) for t, K_b in zip(theta, matrices, strict=True)
+            ]
+        for b in self.widths:
+            term = self.terms[b]
+            moved = term.kernel(gammas[b]).log_gamma_slope(term.rows)
+            slopes.append(theta[b] * float(total(slope * moved)))
+        if self.tunes_mu:
+            slopes.append(-float(total(slope * K)))
+        return value, np.array(slopes)
 
-    def _evaluate(self, K: Array, mu: float) -> tuple[float, Array, float]:
-        """E, ∂E/∂K and ∂E/∂log μ."""
-        xp = namespace(K)
-        scaled = K + 0.0 if self.row_scale is None else K * self.row_scale * self.row_scale.T
-        inverse = Inverse.of(scaled, self.Q0, mu)
-        M = inverse.M
-        o = xp.linalg.diagonal(M)[:, None]
-        r = M @ self.Y
-        e = r / o
-        value, v = self.loss(e)
-        slope_K = kernel_gradient(inverse, self.Y, v)
-        if self.row_scale is not None:
-            slope_K = slope_K * self.row_scale * self.row_scale.T
-        o_slope = o - xp.sum(M**2, axis=1)[:, None]
-        e_slope = (r - M @ r) / o - r * o_slope / o**2
-        return value, slope_K, float(xp.sum(v * e_slope))
+    def _matrix(self, number: int, gamma: Any) -> Array:
+        """K_b at a gamma."""
+        term = self.terms[number]
+        if number not in self.known:
+            K = term.kernel(gamma)(term.rows, term.rows)
+            if term.tunes_gamma:
+                return K
+            self.known[number] = K
+        return self.known[number]
 
-    def minimise(self, alpha_bounds: tuple[float, float]) -> np.ndarray:
-        """L-BFGS-B from the start; returns the log gamma and log mu with the least value met."""
-        bounds = [self.start[0] + np.array([-FARTHEST, FARTHEST]), np.log(alpha_bounds)]
+    def minimise(self, window: tuple[float, float]) -> tuple[np.ndarray, list[Any], float]:
+        """θ, gammas and mu that L-BFGS-B ends with, mu within a window, or those of the start where
+        nothing is better.
+        """
+        start = self.start
+        reach = [FARTHEST_WEIGHT] * (len(self.theta) if self.tunes_theta else 0)
+        reach += [FARTHEST_WIDTH] * len(self.widths)
+        bounds = [(s - r, s + r) for s, r in zip(start, reach, strict=False)]
+        bounds += [tuple(np.log(window))] * self.tunes_mu
         result = scipy.optimize.minimize(
             self,
-            self.start,
+            start,
             jac=True,
             method="L-BFGS-B",
             bounds=bounds,
-            options={"maxiter": MAX_ITERATIONS},
+            options={"maxiter": ITERATIONS},
         )
-        return np.asarray(result.x if result.fun < self(self.start)[0] else self.start)
+        return self.values(result.x if result.fun < self(start)[0] else start)
 
 
-def kernel_gradient(inverse: Inverse, Y: Array, dE_de: Array) -> Array:
-    """Γ (n, n) of the module's docstring, for the scaled kernel matrix that the smoother was made
-    of: O(n³), one product.
-    """
-    M = inverse.M
-    xp = namespace(M)
-    o = xp.linalg.diagonal(M)[:, None]
-    residual = M @ Y
-    z = xp.sum(dE_de * residual / o**2, axis=1)
-    outer = (M @ (dE_de / o)) @ residual.T
-    return (M @ (z[:, None] * M) - 0.5 * (outer + outer.T)) / inverse.mu
+def squared_loss(total: float) -> LossAndSlope:
+    """Σ e²/total and its slope."""
+
+    def loss(e: Array) -> tuple[float, Array]:
+        return float(namespace(e).sum(e**2)) / total, 2.0 * e / total
+
+    return loss
 
 
 def fold_gradient(
-    inverse: Inverse, Y: Array, deletions: Sequence[Deletion] | None, total: float
+    inverse: Inverse, Y: Array, deletions: Sequence[Deletion] | None, loss: LossAndSlope
 ) -> tuple[float, Array]:
-    r"""E = Σ‖e‖²/total over the tested rows of every deletion, and Γ = ∂E/∂K (n, n).
-
-    With D deleted, e_D = M_DD⁻¹ r_D and v_D = ∂E/∂e, which is zero if D is not tested,
-
-        Γ = (1/μ) Σ_D M_:D (Z_D M_D: - u_D rᵀ),   u_D = M_DD⁻¹ v_D,  Z_D = u_D e_Dᵀ
-
-    and the symmetric part of it; leave-one-out where no deletions are given. Cost: one product of
-    n×n matrices, and a system for every deletion.
+    """E and Γ = ∂E/∂K (n, n) of the module's docstring; the squared error, where it is the sum of
+    the losses of several deletions, and any loss of leave-one-out where no deletions are given.
     """
     M = inverse.M
     xp = namespace(M)
@@ -130,21 +166,20 @@ def fold_gradient(
     if deletions is None:
         o = xp.linalg.diagonal(M)[:, None]
         e = r / o
-        v = 2.0 * e / total
-        left, right = M, xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
-        return float(xp.sum(e**2)) / total, _symmetric(left @ right) / inverse.mu
-    value, right = 0.0, []
+        value, v = loss(e)
+        right = xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
+        return value, _symmetric(M @ right) / inverse.mu
+    value, parts = 0.0, []
     for deleted, tested in deletions:
         (solve,) = inverse.solvers(deleted, np.array([inverse.mu]))
         e = solve(take(r, deleted))
         counted = np.zeros((len(deleted), 1))
         counted[tested] = 1.0
-        v = 2.0 * asarray_like(counted, e) * e / total
-        u = solve(v)
-        value += 0.5 * float(xp.sum(v * e))
-        right.append((u @ e.T) @ take(M, deleted) - u @ r.T)
+        own, v = loss(asarray_like(counted, e) * e)
+        value, u = value + own, solve(v)
+        parts.append((u @ e.T) @ take(M, deleted) - u @ r.T)
     rows = np.concatenate([deleted for deleted, _ in deletions])
-    return value, _symmetric(take(M, rows).T @ xp.concat(right, axis=0)) / inverse.mu
+    return value, _symmetric(take(M, rows).T @ xp.concat(parts, axis=0)) / inverse.mu
 
 
 def _symmetric(A: Array) -> Array:

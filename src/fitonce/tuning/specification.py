@@ -14,8 +14,8 @@ from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_ga
 from .criterion import Criterion
 from .data import Data
 from .decompose import FitIntercept
+from .gamma_search import Branch
 from .lattice import GammaLattice
-from .search import Branch
 
 TUNED_VALUES: dict[str, tuple[Any, ...]] = {
     "penalty": ("function", "dual"),

@@ -1,4 +1,4 @@
-"""The search: candidates → held-out scores → criterion → choice.
+"""Candidates → held-out values → criterion.
 
 A `Tuner` takes only values: rows, what is tuned, how labels are read, the splits. `fit`, nested
 cross-validation, permutations with tuning and the command line all use it.
@@ -11,47 +11,37 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from ..core.arrays import NotPositiveDefiniteError, to_numpy
-from ..core.criteria import ANYWHERE, HeldOutScores
-from ..core.doubt import doubts_once
+from ..core.criteria import BY_TARGET, HeldOutScores
 from ..core.holdout import Deletion, Path
 from ..core.readout import Readout
 from ..core.resolvent import Resolvent
 from ..core.smoothers import FunctionNorm
-from .best import Best, Evaluated, Watch
 from .costs import alphas_at_once, check_fits
 from .data import Data
 from .exact import exact_problem
 from .fit_criteria import fit_losses
+from .gamma_search import Branch
 from .lattice import alpha_lattice
+from .many_targets import block_losses
 from .on_landmarks import confounded_landmarks, landmark_problem
 from .problem import Problem
 from .sample import SAMPLED_FROM, Sample, sample_of
-from .search import Branch, Evaluate, Search, TargetTrial, Trial
 from .specification import Specification
-from .targets import TargetLosses
-from .walk import Stages, search
-from .weights import search_sum
+from .trials import Parameters, Trial
 
 FACTORED_FROM = 1000  # rows: below, eigenvectors for all alphas cost less than a tenth of a second
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 
-Parameters = dict[str, Any]
-
 
 @dataclass(frozen=True)
-class Tuned:
-    """What a search found: all trials, the winner, its decomposition, and its path if that was
-    kept.
-    """
+class Tried:
+    """A trial with its decomposition, a `Problem`, and its path, where they were kept."""
 
-    found: Search
-    winner: Trial
-    problem: Problem
+    trial: Trial
+    problem: Any
     path: Path | None = None
-    refinement: Any = None
 
 
 @dataclass(frozen=True)
@@ -111,34 +101,53 @@ class Tuner:
     # ---- scores --------------------------------------------------------------------------------
 
     def losses(self, problem: Problem, alphas: np.ndarray) -> np.ndarray:
-        """The criterion for every alpha."""
+        """The criterion for every alpha and target (m, t), one column if all are judged together;
+        infinite where it is undefined.
+        """
         return self._losses(problem, alphas)[0]
 
     def _losses(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
-        """A chunk of alphas at a time; and the path, where there is one chunk of leave-one-out."""
+        """The losses, and the path where it is one of leave-one-out that is not too large."""
+        losses, path = self._summed(problem, alphas), None
+        if losses is None and self.data.columns is not None:
+            given = self.data.columns, self.deletions, self.data.weights
+            losses = block_losses(
+                problem, *given, self.specification.criterion, alphas, self.verbose
+            )
+        if losses is None:
+            losses, path = self._chunked(problem, alphas)
+        finite = np.isfinite(losses)
+        if not finite.any(axis=0).all():
+            target = int(np.argmin(finite.any(axis=0)))
+            which = f" at target number {target}" if losses.shape[1] > 1 else ""
+            raise ValueError(
+                f"the criterion is not finite for any alpha{which}, so that none can be chosen: "
+                "scale the targets, or use larger candidates; a user-defined criterion must return "
+                "a number for every split."
+            )
+        return np.where(finite, losses, np.inf), path
+
+    def _summed(self, problem: Problem, alphas: np.ndarray) -> np.ndarray | None:
+        """The squared errors (m, 1) where they can be had without residuals."""
+        if self.deletions is not None or self.specification.criterion.name != "squared_error":
+            return None
+        errors = problem.squared_errors(alphas)
+        return None if errors is None else errors[:, None]
+
+    def _chunked(self, problem: Problem, alphas: np.ndarray) -> tuple[np.ndarray, Path | None]:
+        """A few alphas at a time, as memory allows."""
         n, t = self.data.targets.shape
-        if self.deletions is None and self.specification.criterion.name == "squared_error":
-            summed = problem.squared_errors(alphas)
-            if summed is not None:
-                return np.where(np.isfinite(summed), summed, np.inf), None
         chunk = alphas_at_once(n, t, len(alphas), self.data.landmarks is not None)
-        parts = [alphas[start : start + chunk] for start in range(0, len(alphas), chunk)]
         losses, path = [], None
-        for part in parts:
+        for start in range(0, len(alphas), chunk):
+            part = alphas[start : start + chunk]
             path = problem.path(part) if self.deletions is None else None
             losses.append(self._judge(problem, part, path))
-        result = np.concatenate(losses)
-        if not np.isfinite(result).any():
-            raise ValueError(
-                "the criterion is not finite for any alpha, so none can be chosen: scale the "
-                "targets, or use larger candidates; a user-defined criterion must return a number "
-                "for every split."
-            )
         small = len(alphas) * n * (t + 1) <= KEPT_ELEMENTS or len(alphas) == 1
-        kept = path if len(parts) == 1 and small else None
-        return np.where(np.isfinite(result), result, np.inf), kept
+        return np.concatenate(losses), path if len(losses) == 1 and small else None
 
     def _judge(self, problem: Problem, alphas: np.ndarray, path: Path | None) -> np.ndarray:
+        """The criterion (m, t) from the held-out values, or from the fit of all rows."""
         criterion = self.specification.criterion
         if not criterion.of_the_fit:
             return criterion.losses(self.scores(problem, alphas, path))
@@ -163,7 +172,7 @@ class Tuner:
         decision, separation = (None, None) if classes is None else map(to_numpy, classes)
         weights = np.ones(len(rows)) if data.weights is None else data.weights[rows]
         codes = None if data.codes is None else data.codes[rows]
-        stays = self.specification.criterion.name in ANYWHERE
+        stays = self.specification.criterion.name in BY_TARGET
         return HeldOutScores(
             predicted if stays else to_numpy(predicted),
             data.targets[rows],
@@ -176,14 +185,40 @@ class Tuner:
             data.classes,
         )
 
-    # ---- search --------------------------------------------------------------------------------
+    # ---- trials --------------------------------------------------------------------------------
 
-    def evaluate(self, parameters: Parameters) -> Evaluated:
-        """All candidates for alpha at some values of the other parameters."""
-        problem = self.decomposed(parameters) if self.make is None else self.make(self, parameters)
+    def tried(self, parameters: Parameters, alpha: float | None = None) -> Tried:
+        """All candidates for alpha at some values of the other parameters; or one alone, from a
+        Cholesky factorization that is not kept, unless that is no cheaper or fails.
+        """
+        one = alpha is not None and (self.make is not None or self.factors(parameters))
+        if self.make is not None:
+            problem = self.make(self, parameters)
+        else:
+            try:
+                problem = self.problem(parameters, alpha) if one else self.decomposed(parameters)
+            except NotPositiveDefiniteError:
+                if not one:
+                    raise
+                one, problem = False, self.decomposed(parameters)
+        if one:
+            return Tried(self.judged(problem, np.array([alpha]), parameters).trial, None)
         alphas = self.alphas(problem)
         problem.check(alphas)
         return self.judged(problem, alphas, parameters)
+
+    def judged(
+        self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
+    ) -> Tried:
+        """The trial of some candidates for alpha on a decomposition that is there."""
+        losses, path = self._losses(problem, alphas)
+        given = parameters or {}, alphas
+        sampled = None if self.drawn is None else len(self.drawn.rows)
+        if self.specification.each_target and self.data.columns is not None:
+            trial = Trial.of_each_target(*given, losses, sampled)
+        else:
+            trial = Trial(*given, losses.mean(axis=1), sampled)
+        return Tried(trial, problem, path)
 
     def factors(self, parameters: Parameters) -> bool:
         """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors, and a
@@ -213,43 +248,9 @@ class Tuner:
             return self.problem(parameters)
         return self.problem(parameters, alpha, lambda: self._resolvent(parameters))
 
-    def evaluate_at(self, parameters: Parameters, alpha: float) -> Evaluated:
-        """A single alpha, from a Cholesky factorization; all of them where that is no cheaper, or
-        where it fails.
-        """
-        if self.make is not None:
-            return self.judged(self.make(self, parameters), np.array([alpha]), parameters)
-        if not self.factors(parameters):
-            return self.evaluate(parameters)
-        try:
-            problem = self.problem(parameters, alpha)
-        except NotPositiveDefiniteError:
-            return self.evaluate(parameters)
-        trial = self.judged(problem, np.array([alpha]), parameters).trial
-        return Evaluated(trial, None, None)
-
-    def judged(
-        self, problem: Problem, alphas: np.ndarray, parameters: Parameters | None = None
-    ) -> Evaluated:
-        """Some candidates for alpha on a decomposition that is there."""
-        sampled = None if self.drawn is None else len(self.drawn.rows)
-        if self.data.columns is not None:
-            by_target = self.losses_by_target(problem, alphas)
-            make = TargetTrial.of if self.specification.each_target else _of_all_targets
-            return Evaluated(make(parameters or {}, alphas, by_target, sampled), problem, None)
-        losses, path = self._losses(problem, alphas)
-        return Evaluated(Trial(parameters or {}, alphas, losses, sampled), problem, path)
-
     def branches(self) -> list[Branch]:
         """What is tuned beside alpha."""
         return self.specification.branches(self.data)
-
-    def losses_by_target(self, problem: Problem, alphas: np.ndarray) -> np.ndarray:
-        """The criterion for every alpha and target (m, t)."""
-        data, criterion = self.data, self.specification.criterion
-        assert data.columns is not None
-        given = problem, data.columns, self.deletions, data.weights, criterion, self.verbose
-        return TargetLosses(*given)(alphas)
 
     def sample(self) -> Tuner | None:
         """The same on a sample of the rows, where a search over gamma begins with one."""
@@ -262,43 +263,3 @@ class Tuner:
         drawn = sample_of(data, self.deletions)
         deletions = drawn.deletions(self.deletions, data.X.shape[0])
         return replace(self, data=data.rows(drawn.rows), deletions=deletions, drawn=drawn)
-
-    def winner(self) -> Trial:
-        """The choice alone."""
-        sample, stages = self.sample(), None
-        if sample is not None:
-            stages = Stages(sample._one_by_one, self._probe)
-        return self._found(self._one_by_one, stages).winner
-
-    def _found(self, evaluate: Evaluate, stages: Stages | None) -> Search:
-        if self.specification.tunes_sum:
-            return search_sum(self, evaluate, stages)
-        return search(evaluate, self.branches(), stages)
-
-    def _one_by_one(self, several: Sequence[Parameters]) -> list[Trial]:
-        return [self.evaluate(parameters).trial for parameters in several]
-
-    def _probe(self, parameters: Parameters, alpha: float) -> Trial:
-        return self.evaluate_at(parameters, alpha).trial
-
-    def search(self, n_jobs: int | None = None, watch: Watch | None = None) -> Tuned:
-        """Everything that is to be tuned; the winner's decomposition comes along."""
-        branches, sample = self.branches(), self.sample()
-        alone = len(branches) == 1 and branches[0].lattice is None
-        several = not alone and effective_n_jobs(n_jobs) > 1
-        best = Best(self, Watch() if watch is None else watch, n_jobs if several else None)
-        evaluate = best.side_by_side if several else best.one_by_one
-        stages = None
-        if sample is not None:
-            stages = Stages(best.of_sample(sample), best.probe)
-        with doubts_once():
-            found = self._found(evaluate, stages)
-            problem, path = best.of(found.winner)
-        return Tuned(found, found.winner, problem, path)
-
-
-def _of_all_targets(
-    parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
-) -> Trial:
-    """One alpha for all targets: the mean of their losses (m, t)."""
-    return Trial(parameters, alphas, losses.mean(axis=1), sampled)

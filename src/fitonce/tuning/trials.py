@@ -1,56 +1,66 @@
-"""The lattice search over gamma and regularization, and the record of what was tried."""
+"""What a search has tried, and which of it is the best."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .lattice import GammaLattice
-
 # losses closer than this (relative) are equal: the larger alpha wins, then the smoother kernel
 TIE = 1e-9
-WORTH_EXTENDING = (
-    1e-3  # a window is extended while its edge improves the loss by more than this (relative)
-)
+# a window is extended while its edge improves the loss by more than this (relative)
+WORTH_EXTENDING = 1e-3
 
 Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Branch:
-    """Values of the parameters that are not gamma or alpha, and the gammas to be tried with them;
-    None if there is nothing to try.
-    """
-
-    other: Parameters
-    lattice: GammaLattice | None
-
-    @property
-    def kernel(self) -> Any:
-        """Which of several kernels; None if there is one."""
-        return self.other.get("kernel")
-
-
-@dataclass(frozen=True)
 class Trial:
-    """One decomposition.
+    """One decomposition: the kernel's parameters (and penalty), the alphas tried, ascending, and
+    the mean loss over the targets at each of them.
 
-    The kernel's parameters (and penalty), the alphas tried, ascending, and their losses; and the
-    number of rows, where these are a sample of all.
+    `sampled`: the number of rows, where these are a sample of all. Where every target has an alpha
+    of its own, `chosen` (t,) is the number of each one's alpha, and `own_losses` (t,) what each one
+    loses there.
     """
 
     parameters: Parameters
     alphas: np.ndarray
     losses: np.ndarray
     sampled: int | None = None
+    chosen: np.ndarray | None = None
+    own_losses: np.ndarray | None = None
+
+    @classmethod
+    def of_each_target(
+        cls, parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
+    ) -> Trial:
+        """From the losses (m, t), of which every target takes the least of its own."""
+        chosen = least(losses)
+        own = np.take_along_axis(losses, chosen[None, :], axis=0)[0]
+        return cls(parameters, alphas, losses.mean(axis=1), sampled, chosen, own)
 
     @property
     def best(self) -> int:
-        """The least loss, and among equals the largest alpha."""
-        return int(np.flatnonzero(self.losses <= _tied(self.losses.min()))[-1])
+        """The number of the best alpha for all targets."""
+        return int(least(self.losses))
+
+    @property
+    def alpha(self) -> float:
+        return float(self.alphas[self.best])
+
+    @property
+    def loss(self) -> float:
+        """What is lost at the best alpha, or by all targets at their own."""
+        return float(self.losses[self.best] if self.own_losses is None else self.own_losses.mean())
+
+    @property
+    def choice(self) -> tuple[Any, Any]:
+        """Alpha and loss: numbers, or one of each for every target (t,)."""
+        if self.chosen is None:
+            return self.alpha, self.loss
+        return self.alphas[self.chosen], self.own_losses
 
     @property
     def falling_edge(self) -> str | None:
@@ -58,46 +68,20 @@ class Trial:
         neighbor; else None.
         """
         n, best = len(self.alphas), self.best
-        if n < 3 or best not in (0, n - 1):
+        if n < 3 or best not in (0, n - 1) or self.chosen is not None:
             return None
         neighbour = self.losses[1] if best == 0 else self.losses[-2]
         if neighbour - self.losses[best] <= WORTH_EXTENDING * abs(neighbour):
             return None
         return "lower" if best == 0 else "upper"
 
-    @property
-    def loss(self) -> float:
-        return float(self.losses[self.best])
 
-    @property
-    def alpha(self) -> float:
-        return float(self.alphas[self.best])
-
-
-@dataclass(frozen=True)
-class TargetTrial(Trial):
-    """One decomposition from which every target takes its own alpha.
-
-    `losses` are means over the targets; `chosen` (t,) is the number of each one's alpha, and
-    `chosen_loss` (t,) what it loses there.
+def least(losses: np.ndarray) -> Any:
+    """The number of the least loss on the first axis, and among equals the last: the largest
+    alpha.
     """
-
-    chosen: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=int))
-    chosen_loss: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-    @classmethod
-    def of(
-        cls, parameters: Parameters, alphas: np.ndarray, losses: np.ndarray, sampled: int | None
-    ) -> TargetTrial:
-        """From the losses (m, t) of all targets: the least, and among equals the largest alpha."""
-        tied = losses <= _tied(losses.min(axis=0))
-        chosen = len(alphas) - 1 - np.argmax(tied[::-1], axis=0)
-        own = np.take_along_axis(losses, chosen[None, :], axis=0)[0]
-        return cls(parameters, alphas, losses.mean(axis=1), sampled, chosen, own)
-
-    @property
-    def loss(self) -> float:
-        return float(self.chosen_loss.mean())
+    tied = losses <= _tied(losses.min(axis=0))
+    return len(losses) - 1 - np.argmax(tied[::-1], axis=0)
 
 
 def _tied(loss: Any) -> Any:
@@ -105,7 +89,7 @@ def _tied(loss: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Search:
+class Trials:
     """All trials, in the order tried, and the winner: the one `chosen`, or else the best."""
 
     trials: list[Trial]
@@ -181,39 +165,3 @@ def _text(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{name}: {_text(item)}" for name, item in value.items()) + "}"
     return value if isinstance(value, str) else format(value, ".4g")
-
-
-Evaluate = Callable[
-    [Sequence[Parameters]], list[Trial]
-]  # several at once, so that they can be tried side by side
-
-
-def coarse_gammas(evaluate: Evaluate, other: Parameters, lattice: GammaLattice) -> list[Trial]:
-    """The first gammas of the lattice: one decomposition each, seven of them."""
-    return evaluate([{**other, "gamma": gamma} for gamma in lattice.first()])
-
-
-def finer_gammas(
-    evaluate: Evaluate, other: Parameters, lattice: GammaLattice, coarse: list[Trial]
-) -> list[Trial]:
-    """The first gammas, those beyond an edge while that pays, and the two neighbors of the best."""
-
-    def attempt(gammas: Sequence[float]) -> dict[float, Trial]:
-        return dict(
-            zip(gammas, evaluate([{**other, "gamma": gamma} for gamma in gammas]), strict=True)
-        )
-
-    trials = {trial.parameters["gamma"]: trial for trial in coarse}
-
-    def best() -> Trial:
-        return Search(list(trials.values())).winner
-
-    while (gamma := lattice.beyond(best().parameters["gamma"], list(trials))) is not None:
-        before = best().loss
-        trials |= attempt([gamma])
-        if before - best().loss <= WORTH_EXTENDING * abs(before):
-            break
-    trials |= attempt(
-        [gamma for gamma in lattice.neighbours(best().parameters["gamma"]) if gamma not in trials]
-    )
-    return list(trials.values())

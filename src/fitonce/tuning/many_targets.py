@@ -1,0 +1,157 @@
+"""Losses of many targets, one by one: candidates → held-out values → one loss for each target.
+
+The decomposition, and what a split makes of it, are computed once. Targets come after that, a
+block of columns at a time, by one of two ways with the same numbers: through the matrices of
+`core.held_out_maps` where there are many more targets than rows, else through the deletion formulas
+as they are.
+
+Memory beside the decomposition: the matrices of the alphas that are processed together, at most
+twice 256 MiB (on a GPU half of what is free), and a block with what is made of it, 64 MiB (an
+eighth); and one number for each candidate and target.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from ..core.arrays import Array, eye_like, namespace, on_gpu, take, to_numpy
+from ..core.columns import Columns, column_blocks, columns_at_once
+from ..core.criteria import HeldOutScores
+from ..core.held_out_maps import held_out_map
+from ..core.holdout import Deletion
+from ..core.memory import memory_of
+from ..core.progress import heard, say
+from ..core.splits import complement
+from .criterion import Criterion
+from .problem import Problem, tested_rows
+
+MAP_ELEMENTS = 1 << 25  # of the matrices held together: 256 MiB
+UNIT_ELEMENTS = 1 << 22  # of unit targets sent through a smoother together
+
+Deletions = Sequence[Deletion] | None
+HeldOutTargets = tuple[Array, np.ndarray, np.ndarray]  # values (m, k, T), tested rows, their splits
+HoldOut = Callable[[Array], HeldOutTargets]  # of targets (n, T)
+
+
+def block_losses(
+    problem: Problem,
+    columns: Columns,
+    deletions: Deletions,
+    weights: np.ndarray | None,
+    criterion: Criterion,
+    alphas: np.ndarray,
+    verbose: int = 0,
+) -> np.ndarray:
+    """Losses (m, t) of all targets at every alpha, for rows with these weights, or None.
+
+    Cost: n² multiplications for each target and alpha, or less.
+    """
+    t, like = columns.n_targets, problem.smoother.Q0
+    dtype, by_maps = columns.precision(like), problem.smoother.maps_pay(t)
+    chunks = _chunks(alphas, problem) if by_maps else [alphas]
+    told = Told(len(chunks) * t, verbose)
+    found = []
+    for chunk in chunks:
+        hold_out: HoldOut = partial(held_out_by_formulas, problem, deletions, chunk)
+        if by_maps:
+            hold_out = held_out_by_maps(problem, deletions, chunk, dtype)
+        step = columns_at_once(2 * problem.n_samples * (1 + len(chunk)), like)
+        parts = []
+        for block in column_blocks(t, step):
+            Y = columns.block(block, like, dtype)
+            parts.append(losses_of_targets(problem, criterion, weights, hold_out, Y))
+            told(block.stop - block.start)
+        found.append(np.concatenate(parts, axis=1))
+    return np.concatenate(found)
+
+
+def _chunks(alphas: np.ndarray, problem: Problem) -> list[np.ndarray]:
+    """Alphas whose matrices are held together."""
+    like = problem.smoother.Q0
+    memory = memory_of(like) if on_gpu(like) else None
+    most = MAP_ELEMENTS if memory is None else max(MAP_ELEMENTS, memory.free // 8 // 4)
+    count = -(-len(alphas) * problem.n_samples**2 // most)
+    return [part for part in np.array_split(alphas, count) if len(part)]
+
+
+def losses_of_targets(
+    problem: Problem,
+    criterion: Criterion,
+    weights: np.ndarray | None,
+    hold_out: HoldOut,
+    Y: Array,
+) -> np.ndarray:
+    """Losses (m, T) of targets (n, T), each judged by itself."""
+    xp = namespace(Y)
+    if criterion.by_target and problem.fit_intercept is True:  # the same model of smaller numbers
+        mean = xp.sum(Y, axis=0, keepdims=True, dtype=xp.float64) / Y.shape[0]
+        Y = Y - xp.astype(mean, Y.dtype)
+    predicted, rows, fold = hold_out(Y)
+    tested = Y if np.array_equal(rows, np.arange(Y.shape[0])) else take(Y, rows)
+    if not (criterion.by_target and criterion.pooled):
+        predicted, tested = to_numpy(predicted), to_numpy(tested)
+    own = np.ones(len(rows)) if weights is None else weights[rows]
+    scores = HeldOutScores(predicted, tested, own, fold)
+    if criterion.by_target:
+        return criterion.losses(scores)
+    return np.concatenate([criterion.losses(each) for each in scores.targets_alone()], axis=1)
+
+
+def held_out_by_formulas(
+    problem: Problem, deletions: Deletions, alphas: np.ndarray, Y: Array
+) -> HeldOutTargets:
+    return problem.with_targets(Y).held_out_targets(alphas, deletions)
+
+
+def held_out_by_maps(
+    problem: Problem, deletions: Deletions, alphas: np.ndarray, dtype: object
+) -> HoldOut:
+    """A function from targets (n, T) to their held-out values at these alphas.
+
+    Of every split there is a map from the targets to the values of its tested rows; leave-one-out
+    is one map that tests all rows.
+    """
+    n, xp = problem.n_samples, namespace(problem.smoother.Q0)
+    step = max(1, UNIT_ELEMENTS // n**2)
+    unit, all_rows = problem.with_targets(np.eye(n)), np.arange(n)
+    parts = [
+        unit.held_out_targets(alphas[start : start + step], deletions)[0]
+        for start in range(0, len(alphas), step)
+    ]
+    splits = [(complement(deleted, n), deleted[tested]) for deleted, tested in deletions or ()]
+    if deletions is None:  # nothing but rounding of a row's own target
+        parts, splits = [part * (1.0 - eye_like(n, part)) for part in parts], [(all_rows, all_rows)]
+    maps, start = [], 0
+    for train, tested in splits:
+        own = slice(start, start := start + len(tested))
+        matrices = xp.concat([_columns_of(part[:, own, :], train) for part in parts], axis=0)
+        maps.append(held_out_map(train, tested, matrices).astype(dtype))
+    rows, fold = (all_rows, all_rows) if deletions is None else tested_rows(deletions)
+    return lambda Y: (xp.concat([each(Y) for each in maps], axis=1), rows, fold)
+
+
+def _columns_of(matrices: Array, columns: np.ndarray) -> Array:
+    """Some of the columns of matrices (m, k, n)."""
+    xp = namespace(matrices)
+    return xp.permute_dims(take(xp.permute_dims(matrices, (2, 0, 1)), columns), (1, 2, 0))
+
+
+class Told:
+    """How many targets are done, to whoever listens, or as a line on the standard error stream."""
+
+    def __init__(self, total: int, verbose: int, what: str = "targets") -> None:
+        self.done, self.total, self.what = 0, total, what
+        self.shown = bool(verbose) and not heard() and sys.stderr.isatty()
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        say(self.done, self.total, self.what)
+        if self.shown:
+            share = 30 * self.done // max(self.total, 1)
+            line = f"\r{self.what} [{'#' * share:.<30}] {self.done}/{self.total}"
+            end = "\n" if self.done >= self.total else ""
+            print(line, end=end, file=sys.stderr, flush=True)

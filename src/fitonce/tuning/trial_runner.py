@@ -1,0 +1,117 @@
+"""Trials of a search, one after the other or side by side, and the decomposition of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
+from .gamma_search import search
+from .trials import Parameters, Trial, Trials, described
+from .tuner import Tried, Tuner
+from .weights import search_sum
+
+KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before another is made
+
+
+def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
+    """A trial for another process or thread, and its doubts: its decomposition stays there."""
+    with doubts_held_back() as doubts:
+        return tuner.tried(parameters).trial, doubts
+
+
+class TrialRunner:
+    """Tries what is to be tuned, on all rows or on a sample of them, and keeps the decomposition
+    of the best trial on all rows.
+
+    `task` is a context for each trial; `seen` is told of it, with its decomposition where that is
+    in this process.
+    """
+
+    def __init__(
+        self,
+        tuner: Tuner,
+        n_jobs: int | None = None,
+        task: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
+        seen: Callable[[Tried], None] = lambda tried: None,
+    ) -> None:
+        self.tuner, self.sample, self.task, self.seen = tuner, tuner.sample(), task, seen
+        self.branches = tuner.branches()
+        alone = len(self.branches) == 1 and self.branches[0].lattice is None
+        self.n_jobs = n_jobs if not alone and effective_n_jobs(n_jobs) > 1 else None
+        self.best: Tried | None = None
+
+    def search(self) -> tuple[Trials, Tried]:
+        """Everything that was tried, and the winner with its decomposition."""
+        with doubts_once():
+            trials = self.trials()
+            winner, best = trials.winner, self.best
+            if best is None or best.problem is None or best.trial is not winner:
+                best = Tried(winner, self.tuner.decomposed(winner.parameters))
+        return trials, best
+
+    def trials(self) -> Trials:
+        """Everything that was tried."""
+        spec, sample = self.tuner.specification, self.sample
+        if not spec.tunes_sum:
+            return search(self, self.branches, sampled=sample is not None)
+        before = None
+        if sample is not None:
+            given = sample.data, sample.specification, sample.deletions
+            before = search_sum(partial(self, sample=True), *given)
+        return search_sum(self, self.tuner.data, spec, self.tuner.deletions, before)
+
+    def __call__(
+        self, several: Sequence[Parameters], *, sample: bool = False, alpha: float | None = None
+    ) -> list[Trial]:
+        """Trials with every alpha, or with one, on all rows or on the sample."""
+        tuner = self.sample if sample and self.sample is not None else self.tuner
+        if self.n_jobs is not None and alpha is None:
+            return self._side_by_side(tuner, several)
+        return [self._one(tuner, parameters, alpha) for parameters in several]
+
+    def _one(self, tuner: Tuner, parameters: Parameters, alpha: float | None) -> Trial:
+        """A trial in this process; its decomposition is kept if it is the best on all rows.
+
+        All alphas of a kernel take the place of those that were probed there: both have the same
+        losses, but for rounding.
+        """
+        on_all = tuner is self.tuner
+        if on_all and self.best is not None and self._gives_up(parameters, alpha):
+            self.best = replace(self.best, problem=None, path=None)
+        with self.task(_name(parameters)):
+            tried = tuner.tried(parameters, alpha)
+        self.seen(tried)
+        best = None if self.best is None else self.best.trial
+        if on_all and (best is None or _is_better(tried.trial, best)):
+            self.best = tried
+        return tried.trial
+
+    def _gives_up(self, parameters: Parameters, alpha: float | None) -> bool:
+        """Whether the best decomposition leaves before another one is made."""
+        data = self.tuner.data
+        whole = alpha is None or not self.tuner.factors(parameters)
+        return whole and data.X.shape[0] > KEEP_BEST_UP_TO and data.landmarks is None
+
+    def _side_by_side(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
+        jobs = (delayed(_trial_alone)(tuner, parameters) for parameters in several)
+        found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=self.n_jobs)(jobs)
+        for trial, doubts in found:
+            for doubt in doubts:
+                warn_numerical(doubt)
+            self.seen(Tried(trial, None))
+        return [trial for trial, _ in found]
+
+
+def _is_better(trial: Trial, best: Trial) -> bool:
+    probed = trial.parameters == best.parameters and len(trial.alphas) > len(best.alphas)
+    return probed or Trials([best, trial]).winner is trial
+
+
+def _name(parameters: Mapping[str, Any]) -> str:
+    return described({n: v for n, v in parameters.items() if n != "penalty"}) or "decompose"
