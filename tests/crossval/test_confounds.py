@@ -370,7 +370,7 @@ def test_predictions_without_their_confounds_say_so():
         model.predict(problem.X, confounds=problem.site)
     with pytest.raises(ValueError, match="in the same order"):
         model.predict(problem.X, confounds=problem.table[["site", "age"]])
-    with pytest.raises(ValueError, match="not available"):
+    with pytest.raises(ValueError, match="needs the confounds of these rows"):
         model.predict_set(problem.X)
     with pytest.raises(TypeError, match="an estimator of fitonce"):
         cross_val_predict(
@@ -404,3 +404,138 @@ def test_landmarks_are_a_linear_model_of_residual_features(kind, penalty):
     chosen = estimator(kind, **{**options, "landmarks": 9, "random_state": 0, "alpha": [0.1, 1.0]})
     tuned = chosen.fit(problem.X, y, confounds=problem.table)
     assert tuned.verify(n_refits=2).passed
+
+
+# ---- what the models without each row say of all rows --------------------------------------------
+
+
+def left_out(kind, options, problem, sets):
+    """The fitted model, and one refitted without each set of rows."""
+    y, C = problem.y if kind == "ridge" else problem.classes, problem.table
+    model = estimator(kind, **options).fit(problem.X, y, confounds=C)
+    kept = (np.setdiff1d(np.arange(N), rows) for rows in sets)
+    refits = [clone(model).fit(problem.X[k], y[k], confounds=C.iloc[k]) for k in kept]
+    return model, refits
+
+
+MODELS_OF_ROWS = [
+    {"gamma": GAMMA},
+    {"gamma": GAMMA, "confounding": "include"},
+    {"kernel": "linear"},
+    {"gamma": GAMMA, "landmarks": Problem(10).X[:9]},
+    {"gamma": GAMMA, "confounding": "include", "penalty": "dual"},
+]
+
+
+@pytest.mark.parametrize("options", MODELS_OF_ROWS)
+@pytest.mark.parametrize("kind", ["ridge", "svc", "fisher"])
+def test_influence_and_sets_with_confounds_equal_refits(kind, options):
+    problem = Problem(11)
+    rows = np.arange(N)
+    model, refits = left_out(kind, options, problem, rows)
+    method, given = main_method(kind), {"confounds": problem.table}
+    everywhere = np.stack([getattr(refit, method)(problem.X, **given) for refit in refits])
+    change = everywhere - getattr(model, method)(problem.X, **given)
+    scale = np.abs(everywhere).max()
+    np.testing.assert_allclose(model.influence(), change, atol=1e-7 * scale)
+    new = problem.X[:8] + 0.3, problem.table.iloc[4:12]
+    at_new = np.stack([getattr(refit, method)(new[0], confounds=new[1]) for refit in refits], 1)
+    if kind == "ridge":
+        residual = np.abs(problem.y - everywhere[rows, rows])
+        k = int(np.ceil(0.8 * (N + 1)))
+        upper = np.sort(at_new + residual, axis=1)[:, k - 1]
+        lower = np.sort(at_new - residual, axis=1)[:, N - k]
+        band = model.predict_interval(new[0], 0.8, confounds=new[1])
+        np.testing.assert_allclose(band, np.column_stack([lower, upper]), atol=1e-7 * scale)
+    elif kind == "fisher":
+        own = oddity(everywhere[rows, rows])[rows, problem.classes]
+        below = own[None, :, None] < oddity(at_new) - 1e-9
+        members = below.mean(axis=1) * N / (N + 1) < 0.8 - 1e-9
+        got = model.predict_set(new[0], 0.8, confounds=new[1])
+        np.testing.assert_array_equal(got, members)
+
+
+def oddity(scores: np.ndarray) -> np.ndarray:
+    """The best score of another class minus that of each class."""
+    best = np.stack([np.delete(scores, c, axis=-1).max(axis=-1) for c in range(3)], axis=-1)
+    return best - scores
+
+
+@pytest.mark.parametrize("confounding", ["remove", "include"])
+def test_intervals_from_folds_with_confounds_equal_refits(confounding):
+    problem, cv = Problem(12), KFold(4, shuffle=True, random_state=0)
+    sets = [test for _, test in cv.split(problem.X)]
+    options = {"gamma": GAMMA, "confounding": confounding}
+    model, refits = left_out("ridge", options, problem, sets)
+    new = problem.X[:8] + 0.3, problem.table.iloc[4:12]
+    at_new, own = np.empty((8, N)), np.empty(N)
+    for rows, refit in zip(sets, refits, strict=True):
+        at_new[:, rows] = refit.predict(new[0], confounds=new[1])[:, None]
+        own[rows] = refit.predict(problem.X[rows], confounds=problem.table.iloc[rows])
+    k, residual = int(np.ceil(0.8 * (N + 1))), np.abs(problem.y - own)
+    upper = np.sort(at_new + residual, axis=1)[:, k - 1]
+    lower = np.sort(at_new - residual, axis=1)[:, N - k]
+    band = model.predict_interval(new[0], 0.8, "cv+", cv=cv, confounds=new[1])
+    np.testing.assert_allclose(band, np.column_stack([lower, upper]), atol=1e-7)
+
+
+def test_what_the_models_without_rows_cannot_say_is_refused():
+    problem = Problem(13)
+    lonely = np.where(np.arange(N) == 5, "alone", problem.site)
+    dual = {"gamma": GAMMA, "penalty": "dual", "cv": KFold(2)}
+    for options, confounds in (({"gamma": GAMMA}, lonely), (dual, problem.table)):
+        model = estimator("ridge", **options).fit(problem.X, problem.y, confounds=confounds)
+        with pytest.raises(ValueError, match="no closed form"):
+            model.influence()
+        with pytest.raises(ValueError, match="no closed form"):
+            model.predict_interval(problem.X, confounds=confounds)
+    model = estimator("ridge", gamma=GAMMA).fit(problem.X, problem.y, confounds=problem.table)
+    with pytest.raises(ValueError, match="would join three"):
+        model.predict_interval(problem.X, method="full", confounds=problem.table)
+
+
+@pytest.mark.parametrize("penalty", ["function", "dual"])
+@pytest.mark.parametrize("confounding", ["remove", "include"])
+def test_an_alpha_for_every_target_with_confounds_is_that_of_each_alone(confounding, penalty):
+    problem, alphas = Problem(14), np.array([0.01, 0.3, 10.0])
+    noise = np.random.default_rng(0).normal(size=(N, 3))
+    Y = problem.y[:, None] * [1.0, 0.3, 0.0] + noise
+    options = {"gamma": GAMMA, "confounding": confounding, "penalty": penalty}
+    options |= {"cv": KFold(4, shuffle=True, random_state=0)}
+    given = {"sample_weight": problem.weights, "confounds": problem.table}
+    many = KernelRidge(alphas, alpha_per_target=True, **options).fit(problem.X, Y, **given)
+    predicted = many.predict(problem.X, confounds=problem.table)
+    for j in range(3):
+        own = KernelRidge(alphas, **options).fit(problem.X, Y[:, j], **given)
+        assert own.alpha_ == many.alpha_[j]
+        expected = own.predict(problem.X, confounds=problem.table)
+        np.testing.assert_allclose(predicted[:, j], expected, atol=1e-8)
+        held_out = many.held_out_prediction_[:, j]
+        np.testing.assert_allclose(held_out, own.held_out_prediction_, atol=1e-8)
+        np.testing.assert_allclose(many.confound_coef_[:, j], own.confound_coef_, atol=1e-8)
+
+
+def test_many_targets_with_confounds_are_those_of_a_few():
+    problem = Problem(15)
+    Y = np.random.default_rng(1).normal(size=(N, 70)) + problem.y[:, None]
+    options = {"alpha": [0.1, 1.0], "gamma": GAMMA}
+    given = {"confounds": problem.table}
+    many = KernelRidge(**options).fit(problem.X, Y, **given)
+    few = KernelRidge(many.alpha_, gamma=GAMMA).fit(problem.X, Y[:, :5], **given)
+    np.testing.assert_allclose(
+        many.held_out_prediction_[:, :5], few.held_out_prediction_, atol=1e-9
+    )
+    np.testing.assert_allclose(
+        many.predict(problem.X, **given)[:, :5], few.predict(problem.X, **given), atol=1e-9
+    )
+
+
+def test_landmarks_with_confounds_and_rows_of_weight_zero():
+    problem = Problem(16)
+    weights = np.where(np.arange(N) % 6 == 0, 0.0, 1.0)
+    kept = weights > 0
+    model = KernelRidge(ALPHA, gamma=GAMMA, landmarks=problem.X[:9])
+    model.fit(problem.X, problem.y, sample_weight=weights, confounds=problem.table)
+    alone = clone(model).fit(problem.X[kept], problem.y[kept], confounds=problem.table[kept])
+    expected = alone.predict(problem.X[~kept], confounds=problem.table[~kept])
+    np.testing.assert_allclose(model.held_out_prediction_[~kept], expected, rtol=1e-8)

@@ -20,6 +20,7 @@ the residuals and leverages of n + 1 rows put into ρ = r/(1 - h).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .arrays import Array, namespace
@@ -36,6 +37,11 @@ class Smoothing:
     to_targets: Array
     to_forces: Array | None = None
     excess: Array | None = None
+
+    def map(self, change: Callable[[Array], Array]) -> Smoothing:
+        """h and b changed."""
+        b = None if self.to_forces is None else change(self.to_forces)
+        return Smoothing(change(self.to_targets), b)
 
     def values(self, Y: Array) -> Array:
         """f(x) (m, t) of the model of all rows: h(x)ᵀY."""

@@ -120,8 +120,8 @@ class Sum(Smoother):
         return signed(self.signs, scatters)
 
     def residual_map(self, mu: float) -> ResidualMap:
-        unit = eye_like(self.n_samples, self.Q0)
-        return ResidualMap(self.fit(self.project(unit), mu).residual)
+        H = smoothing_of_rows(self, mu).to_targets
+        return ResidualMap(eye_like(self.n_samples, H) - H)
 
     def pairs(self, rows: np.ndarray, mu: float) -> PairSystem:
         raise NotImplementedError("each term has a system of its own: see `leave_out`")
@@ -223,10 +223,30 @@ class SumSmoothing(Smoothing):
     signs: Signs = ()
     parts: Sequence[Smoothing] = ()
 
+    @classmethod
+    def of(cls, signs: Signs, parts: Sequence[Smoothing]) -> SumSmoothing:
+        h = signed(signs, [part.to_targets for part in parts])
+        return cls(h, signs=signs, parts=parts)
+
+    def map(self, change: Callable[[Array], Array]) -> Smoothing:
+        return SumSmoothing.of(self.signs, [part.map(change) for part in self.parts])
+
     def shares(self, held_out: HeldOut) -> Array:
         assert isinstance(held_out, SumHeldOut)
         each = zip(self.parts, held_out.parts, strict=True)
         return signed(self.signs, [part.shares(held) for part, held in each])
+
+
+def smoothing_of_rows(smoother: Smoother, mu: float) -> Smoothing:
+    """h and b of the training rows themselves (n, n), scaled as they are: Ŷ = HY - Bν."""
+    if isinstance(smoother, Sum):
+        parts = [smoothing_of_rows(term, mu) for term in smoother.terms]
+        return SumSmoothing.of(smoother.signs, parts)
+    unit = eye_like(smoother.n_samples, smoother.Q0)
+    H = smoother.fit(smoother.project(unit), mu).values
+    if not smoother.has_duals:
+        return Smoothing(H)
+    return Smoothing(H, smoother.fit(smoother.project(0.0 * unit), mu, unit).residual)
 
 
 def projection(Q0: Array) -> Smoother:

@@ -23,7 +23,7 @@ from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Tried
-from .confounding import check_no_confounds, new_confounds
+from .confounding import new_confounds
 from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
 from .progress import CallbackSupportMixin, FitTasks
@@ -294,7 +294,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         123
         """
         check_is_fitted(self)
-        check_no_confounds(self, "influence()")
         return influences(self)
 
     def verify(

@@ -26,20 +26,15 @@ STORED = 1 << 25  # largest array that "auto" keeps: 256 MiB in float64
 COPIES = 8  # of a block at the peak of memory use
 
 
-def works_by_target(model: Any, y: Any, confounded: bool = False) -> bool:
+def works_by_target(model: Any, y: Any) -> bool:
     """Whether targets are processed in blocks: if each has its own alpha, or if there are many and
     the criterion evaluates one at a time.
     """
-    if model.alpha_per_target and confounded:
-        raise ValueError(
-            "alpha_per_target=True does not support confounds yet: use alpha_per_target=False, or "
-            "fit the targets one by one."
-        )
     shape: Any = np.shape(y) if isinstance(y, (list, tuple)) else getattr(y, "shape", ())
     if len(shape) != 2:
         return False
-    if model.alpha_per_target or confounded:
-        return not confounded
+    if model.alpha_per_target:
+        return True
     named = isinstance(model.criterion, str) and model.criterion in BY_TARGET
     plain = model.landmarks is None and not model.refine and word(model.kernel) != TUNED_SUM
     return bool(named and plain and int(shape[1]) >= MANY)
@@ -115,6 +110,7 @@ class _Kept:
             self.centred = solution.centred
             found |= {"dual_coef": solution.dual_coef, "coef": solution.coef}
             found["intercept"] = solution.intercept[None, :]
+            found["confound_coef"] = solution.confound_coef
         for name, values in found.items():
             if values is not None:
                 self._put(name, columns, values)
@@ -139,7 +135,8 @@ class _Kept:
             return None
         arrays = self.arrays
         intercept = arrays["intercept"][0, :]
-        return Solution(arrays["dual_coef"], intercept, arrays.get("coef"), self.centred)
+        coefs = arrays.get("coef"), self.centred, arrays.get("confound_coef")
+        return Solution(arrays["dual_coef"], intercept, *coefs)
 
 
 def _set_degrees_of_freedom(model: Any, record: FitRecord, alphas: np.ndarray) -> None:

@@ -15,7 +15,6 @@ from ..core.calibration import class_scores
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
-from .confounding import check_no_confounds
 from .parameters import used
 from .probability import Calibration, by_output, calibration_parts, fit_calibration
 from .progress import with_callbacks
@@ -187,7 +186,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             return namespace(result).log(result)
 
     def predict_set(
-        self, X: Any, confidence: float = 0.9, method: str = "jackknife+", *, cv: Any = None
+        self,
+        X: Any,
+        confidence: float = 0.9,
+        method: str = "jackknife+",
+        *,
+        cv: Any = None,
+        confounds: Any = None,
     ) -> np.ndarray:
         """Prediction sets that contain the labels of new rows, without an extra calibration set.
 
@@ -205,6 +210,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         cv : int, splitter or iterable of splits, default=None
             The folds of "cv+", which leave out every row once; by default those of the estimator's
             `cv`, else ten random folds.
+        confounds : table or array, default=None
+            The confounds of these rows, if the model was fitted with confounds.
 
         Returns
         -------
@@ -227,8 +234,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         >>> print(f"{sets[range(75), y[1::2]].mean():.2f}, {sets.sum(axis=1).mean():.2f} classes")
         0.97, 1.01 classes
         """
-        check_no_confounds(self, "predict_set()")
-        return class_sets(self, X, confidence, method, cv)
+        return class_sets(self, X, confidence, method, cv, confounds)
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
         decision = self._predicted(X, method, confounds)

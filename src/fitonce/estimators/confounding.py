@@ -281,6 +281,6 @@ def check_no_confounds(model: Any, what: str) -> None:
     """Refuse what is not available for models with confounds."""
     if getattr(model, "confounds_", None) is not None:
         raise ValueError(
-            f"{what} is not available for models with confounds, whose held-out values come from "
-            "three models. Fit without confounds, or use cross_val_predict."
+            f"{what} is not available for models with confounds. Fit without confounds, or use "
+            "cross_val_predict."
         )

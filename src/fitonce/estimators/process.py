@@ -75,7 +75,7 @@ def predict_with_spread(
         tau = record.problem.smoothing(X, mu, excess=True, matrix=True).excess
         result = spread(tau, variance, mu, noise)
     else:
-        blocks = new_row_blocks(model, record, X, True, lambda smoothing, f: smoothing.excess)
+        blocks = new_row_blocks(model, record, X, None, True, lambda smoothing, f: smoothing.excess)
         tau = namespace(blocks[0]).concat(blocks, axis=0)
         result = np.sqrt(spread(tau, variance, mu, noise))
     result = result[..., 0] if mean.ndim == 1 else result

@@ -253,7 +253,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         self.held_out_prediction_ = held_out
 
     def _by_target(self, y: Any, *given: Any) -> bool:
-        return works_by_target(self, y, confounded=len(given) > 2 and given[2] is not None)
+        return works_by_target(self, y)
 
     def _check_stored(self) -> None:
         check_stored(self)
@@ -363,6 +363,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         *,
         cv: Any = None,
         union: bool = False,
+        confounds: Any = None,
     ) -> Any:
         """Prediction intervals for new rows, without an extra calibration set.
 
@@ -384,6 +385,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         union : bool, default=False
             For "full", whose set of values can have gaps: whether to return a list with the
             intervals (k, 2) of each row instead of one interval around them.
+        confounds : table or array, default=None
+            The confounds of these rows, if the model was fitted with confounds.
 
         Returns
         -------
@@ -407,5 +410,4 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{inside.mean():.2f}")
         0.80
         """
-        check_no_confounds(self, "predict_interval()")
-        return intervals(self, X, confidence, method, cv, union)
+        return intervals(self, X, confidence, method, cv, union, confounds)

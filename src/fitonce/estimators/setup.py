@@ -178,7 +178,7 @@ def setup_of(
     """
     training = training_of(estimator, X, y, sample_weight, groups, by_target)
     if by_target:
-        return _setup_by_target(estimator, training)
+        return _setup_by_target(estimator, training, confounds)
     return _with_landmarks(estimator, _validated(estimator, training, confounds))
 
 
@@ -199,8 +199,7 @@ def accepted_setup(
 def _validated(estimator: Any, training: Training, confounds: Any) -> Setup:
     """Labels and specification of validated rows; without landmarks."""
     check_one_alpha(estimator, training.y)
-    if confounds is not None:
-        training = _with_confounds(estimator, training, confounds)
+    training = _with_confounds(estimator, training, confounds)
     y_active = training.y[training.active]
     weights = None if training.weights is None else training.weights[training.active]
     labels = estimator.__fitonce_labels__(y_active, weights)
@@ -231,12 +230,10 @@ def _with_landmarks(estimator: Any, setup: Setup) -> Setup:
 
 
 def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:
-    """The same with the confounds coded."""
+    """The same with the confounds coded, where there are any."""
+    if confounds is None:
+        return training
     check_confounded(estimator, training.X)
-    if estimator.landmarks is not None and not training.all_active:
-        raise ValueError(
-            "landmarks with confounds do not support rows with zero weight: leave out these rows."
-        )
     estimator.confounds_, C = coding_of(confounds, training.n_samples)
     return replace(training, confounds=C)
 
@@ -248,8 +245,9 @@ def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:
     return Confounds(C, estimator.confounding)
 
 
-def _setup_by_target(estimator: Any, training: Training) -> Setup:
+def _setup_by_target(estimator: Any, training: Training, confounds: Any) -> Setup:
     """The same with targets in columns, which are not read yet."""
+    training = _with_confounds(estimator, training, confounds)
     single = bool(estimator.alpha_per_target)
     rows = None if training.all_active else training.active
     columns = Columns(training.y, rows, single).checked()
@@ -258,7 +256,8 @@ def _setup_by_target(estimator: Any, training: Training) -> Setup:
     labels = estimator.__fitonce_labels__(np.broadcast_to(np.float64(0.0), (n, t)), weights)
     X = training.active_X()
     none = np.empty((n, 0))
-    data = Data(X, none, None, none, weights, row_scale_of(weights, X), columns=columns)
+    given = X, none, None, none, weights, row_scale_of(weights, X)
+    data = Data(*given, confounds=_confounds(estimator, training, X), columns=columns)
     specification = specification_of(estimator, 0)
     return Setup(training, labels, data, specification, estimator.verbose)
 

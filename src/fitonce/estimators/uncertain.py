@@ -15,6 +15,7 @@ from ..core.holdout import Path
 from ..core.readout import indicators
 from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
+from ..core.sum_of_smoothers import Sum
 from ..uncertainty.influence import influence
 from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, left_out
@@ -52,6 +53,12 @@ def full_path(model: Any, record: FitRecord) -> Path:
             'method="full" needs penalty="function", got penalty="dual" instead: a row that joins '
             'the fit would add its own kernel function. Use method="jackknife-minmax", which has '
             "the same guarantee."
+        )
+    if isinstance(record.problem.smoother, Sum):
+        raise ValueError(
+            'method="full" lets one row join one model, but where confounds are removed it would '
+            'join three: use method="jackknife-minmax", which has the same guarantee, or '
+            'confounding="include".'
         )
     if record.training.groups is not None:
         raise ValueError(
@@ -109,27 +116,35 @@ def _check_classes(left: LeftOut, record: FitRecord) -> None:
 
 
 def new_row_blocks(
-    model: Any, record: FitRecord, X: Any, excess: bool, answer: Callable[[Smoothing, Array], Any]
+    model: Any,
+    record: FitRecord,
+    X: Any,
+    C: Array | None,
+    excess: bool,
+    answer: Callable[[Smoothing, Array], Any],
 ) -> list[Any]:
-    """Results for blocks of new rows, given their smoothing vectors and values."""
+    """Results for blocks of new rows with confounds C, given their smoothing vectors and values."""
     problem = record.problem
     n, t = problem.targets.shape
     X = X.tocsr() if sp.issparse(X) else X
     answers = []
     for rows in row_blocks(X.shape[0], max(1, ELEMENTS // (n * t))):
-        smoothing = problem.smoothing(X[rows, :], model.alpha_, excess)
+        own = None if C is None else C[rows, :]
+        smoothing = problem.smoothing(X[rows, :], model.alpha_, excess, confounds=own)
         answers.append(answer(smoothing, smoothing.values(problem.projected.Y)))
     return answers
 
 
-def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union: bool) -> Any:
+def intervals(
+    model: Any, X: Any, confidence: float, method: str, cv: Any, union: bool, confounds: Any
+) -> Any:
     """See `KernelRidge.predict_interval`."""
     record = record_for(model, "predict_interval", confidence, method)
-    X, *_ = model._new_rows(X, "predict_interval")
+    X, _, C = model._new_rows(X, "predict_interval", confounds)
     if union and method != "full":
         raise ValueError(f'union is only for method="full", got method={method!r}.')
     if method == "full":
-        by_target = _full_intervals(model, record, X, confidence)
+        by_target = _full_intervals(model, record, X, C, confidence)
         if union:
             single = record.readout.shaped(record.problem.targets).ndim == 1
             return by_target[0] if single else by_target
@@ -137,12 +152,12 @@ def intervals(model: Any, X: Any, confidence: float, method: str, cv: Any, union
         return record.readout.shaped(result)
     left = left_out_of(model, record, method, cv)
     band = jackknife_minmax if method == "jackknife-minmax" else jackknife_plus
-    blocks = new_row_blocks(model, record, X, False, partial(band, left, confidence))
+    blocks = new_row_blocks(model, record, X, C, False, partial(band, left, confidence))
     return record.readout.shaped(namespace(blocks[0]).concat(blocks, axis=0))
 
 
 def _full_intervals(
-    model: Any, record: FitRecord, X: Any, confidence: float
+    model: Any, record: FitRecord, X: Any, C: Array | None, confidence: float
 ) -> list[list[np.ndarray]]:
     """For each target the set of each new row, as intervals (k, 2)."""
     path, problem = full_path(model, record), record.problem
@@ -157,14 +172,16 @@ def _full_intervals(
             for own in zip(centre.T, sets, strict=True)
         ]
 
-    blocks = new_row_blocks(model, record, X, True, answer)
+    blocks = new_row_blocks(model, record, X, C, True, answer)
     return [[*chain.from_iterable(of_target)] for of_target in zip(*blocks, strict=True)]
 
 
-def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> np.ndarray:
+def class_sets(
+    model: Any, X: Any, confidence: float, method: str, cv: Any, confounds: Any
+) -> np.ndarray:
     """See `KernelClassifier.predict_set`."""
     record = record_for(model, "predict_set", confidence, method)
-    X, *_ = model._new_rows(X, "predict_set")
+    X, _, C = model._new_rows(X, "predict_set", confounds)
     codes, readout = record.tuner.data.codes, record.readout
     assert codes is not None
     if method == "full":
@@ -173,7 +190,7 @@ def class_sets(model: Any, X: Any, confidence: float, method: str, cv: Any) -> n
     else:
         left = LeftOutSets(left_out_of(model, record, method, cv), readout, codes)
         answer = partial(left.members, confidence, method == "jackknife-minmax")
-    return np.concatenate(new_row_blocks(model, record, X, method == "full", answer))
+    return np.concatenate(new_row_blocks(model, record, X, C, method == "full", answer))
 
 
 def influences(model: Any) -> np.ndarray:

@@ -31,7 +31,7 @@ from ..core.refused import RefusedError
 from ..core.smoothers import KernelSmoother
 from ..core.smoothing import Smoothing
 from ..core.splits import complement
-from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing, signed
+from ..core.sum_of_smoothers import Sum, SumFitted, SumSmoothing
 from ..kernels import Kernel
 from ..landmarks.features import LandmarkMap
 from .data import Data
@@ -219,9 +219,7 @@ class Problem:
         q = free_columns(self, X, confounds)
         free = [term.Q0 for term in self.smoother.terms[1:]]
         parts = [joint, *(Smoothing(q[:, : Q.shape[1]] @ Q.T) for Q in free)]
-        signs = self.smoother.signs
-        h = signed(signs, [part.to_targets for part in parts])
-        return SumSmoothing(h, signs=signs, parts=parts)
+        return SumSmoothing.of(self.smoother.signs, parts)
 
     # ---- models without some rows --------------------------------------------------------------
 
@@ -344,7 +342,7 @@ class Problem:
     def of_rows(self, rows: np.ndarray) -> Problem:
         """The problem of some of the rows, decomposed anew."""
         assert self.fresh is not None
-        data = replace(self.fresh.data, targets=self.targets)
+        data = replace(self.fresh.data, targets=self.targets, columns=None)
         some = replace(data.rows(rows), landmarks=data.landmarks)
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))

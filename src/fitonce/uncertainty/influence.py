@@ -8,13 +8,16 @@ H. Exact, equal to n refits, O(n²) numbers. Discriminants use the rule of the r
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, eye_like, namespace, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
 from ..core.readout import Readout
-from ..core.smoothing import Smoothing
 from ..core.spectrum import row_blocks
+from ..core.sum_of_smoothers import smoothing_of_rows
 from ..tuning.outputs import rule_of_fit
+from ..tuning.problem import Problem
 from .left_out import LeftOut
 
 ELEMENTS = 1 << 21  # values of left-out models in memory at a time
@@ -29,26 +32,16 @@ def influence(left: LeftOut, readout: Readout) -> np.ndarray:
     values = problem.unscale(fitted.values)
     rule, rules = rule_of_fit(problem, readout, fitted), left.rules(readout)
     before = to_numpy(readout.read(values, rule))
-    H, B = _of_rows(left)
-    step = max(1, ELEMENTS // int(H.shape[0] * values.shape[1]))
+    of_rows = smoothing_of_rows(problem.smoother, left.mu)
+    n, t = values.shape
     parts = []
-    for rows in row_blocks(int(H.shape[0]), step):
-        smoothing = Smoothing(H[rows, :], None if B is None else B[rows, :])
+    for rows in row_blocks(n, max(1, ELEMENTS // (n * t))):
+        smoothing = of_rows.map(partial(_unscaled, problem, rows))
         changed = namespace(values).permute_dims(left.values(smoothing, values[rows, :]), (1, 0, 2))
         parts.append(to_numpy(readout.read(changed, rules)) - before[None, rows, :])
     return np.concatenate(parts, axis=1)
 
 
-def _of_rows(left: LeftOut) -> tuple[Array, Array | None]:
-    """h and b of the training rows themselves (n, n), in the units of their predictions.
-
-    Ŷ = HY - Bν, so h(x_j) is row j of H and b(x_j) is row j of B.
-    """
-    problem, mu = left.problem, left.mu
-    smoother, n = problem.smoother, problem.n_samples
-    unit = eye_like(n, problem.targets)
-    H = unit - smoother.fit(smoother.project(unit), mu).residual
-    if left.held_out.force is None:
-        return problem.unscale(H), None
-    none = smoother.project(asarray_like(np.zeros((n, n)), problem.targets))
-    return problem.unscale(H), problem.unscale(smoother.fit(none, mu, unit).residual)
+def _unscaled(problem: Problem, rows: slice, A: Array) -> Array:
+    """Some rows of A (n, n) in the units of their predictions."""
+    return problem.unscale(A[rows, :], np.arange(problem.n_samples)[rows])

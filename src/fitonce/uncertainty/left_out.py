@@ -87,6 +87,7 @@ def left_out(
     `counted` (n,) are the groups that order statistics count, one index for each row.
     """
     mass, owner = _mass(counted), np.arange(problem.n_samples)
+    _check_closed(problem, sets)
     if sets is None:
         each = path.leave_one_out().map(lambda A: A[0, ...])
         return LeftOut(problem, path, each, owner, mass)
@@ -99,6 +100,17 @@ def left_out(
     held_out = first.map(lambda *parts: take(xp.concat(parts, axis=0), order), *others)
     owner = np.repeat(owner[: len(sets)], [len(rows) for rows in sets])[order]
     return LeftOut(problem, path, held_out, owner, mass, models)
+
+
+def _check_closed(problem: Problem, sets: Sequence[np.ndarray] | None) -> None:
+    """Refuse sets without which the model has to be fitted anew."""
+    rows = problem.alone if sets is None else [i for s in sets if problem.fits_anew(s) for i in s]
+    if len(rows):
+        raise ValueError(
+            f"without row {int(rows[0])}, and those that leave with it, the model has no closed "
+            'form: the confounds lose a level there, or were removed with penalty="dual". Merge '
+            'rare levels, use other folds, or penalty="function".'
+        )
 
 
 def _mass(counted: np.ndarray) -> np.ndarray:
