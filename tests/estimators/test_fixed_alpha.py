@@ -9,15 +9,9 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 import fitonce.core.spectrum
-import fitonce.tuning.tuner
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 
 GAMMA = 0.3
-
-
-@pytest.fixture(autouse=True)
-def from_few_rows_on(monkeypatch):
-    monkeypatch.setattr(fitonce.tuning.tuner, "FACTORED_FROM", 2)
 
 
 @pytest.fixture
@@ -164,16 +158,22 @@ def test_many_targets_with_one_alpha(decompositions):
     )
 
 
+@pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("estimator", [KernelFisherDiscriminant, LeastSquaresSVC])
-def test_classifiers_keep_their_eigenvectors(estimator, decompositions):
+def test_classifiers_make_no_eigenvectors(estimator, classes, decompositions):
+    """Outputs, held-out outputs and probabilities are those of the eigenvectors."""
     X, y = rows()
-    estimator(alpha=0.2, gamma=GAMMA).fit(X, y > 2.0)
-    assert len(decompositions) == 1
-
-
-def test_few_rows_keep_their_eigenvectors(monkeypatch, decompositions):
-    X, y = rows()
-    for least, made in ((60, 0), (61, 1)):
-        monkeypatch.setattr(fitonce.tuning.tuner, "FACTORED_FROM", least)
-        KernelRidge(alpha=0.2, gamma=GAMMA).fit(X, y)
-        assert len(decompositions) == made
+    labels = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    one = estimator(alpha=0.2, gamma=GAMMA).fit(X, labels)
+    said = [one.decision_function(X), one.held_out_decision_, one.predict_proba(X)]
+    assert one.leverage_.shape == (60,) and one.verify(3).passed and not decompositions
+    several = estimator(alpha=[0.2, 1e9], gamma=GAMMA, criterion="squared_error").fit(X, labels)
+    several = several.at(0.2)
+    expected = several.decision_function(X), several.held_out_decision_, several.predict_proba(X)
+    for got, value in zip(said, expected, strict=True):
+        np.testing.assert_allclose(got, value, rtol=0, atol=1e-8 * np.abs(value).max())
+    at_another, theirs = one.at(3.0), several.at(3.0)
+    assert 60 in decompositions
+    np.testing.assert_allclose(
+        at_another.held_out_decision_, theirs.held_out_decision_, rtol=1e-8, atol=1e-10
+    )

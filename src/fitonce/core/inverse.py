@@ -68,8 +68,12 @@ class Inverse(Resolvent):
             return xp.linalg.diagonal(M)[None, :]
         return xp.sum(M * (M if power == 2 else M @ M), axis=1)[None, :]
 
+    @cached_property
+    def _size(self) -> float:
+        return float(namespace(self.M).linalg.vector_norm(self.M))
+
     def sizes(self, mus: np.ndarray) -> np.ndarray:
-        return np.array([float(namespace(self.M).linalg.vector_norm(self.M))])
+        return np.array([self._size])
 
     def solvers(self, rows: np.ndarray, mus: np.ndarray) -> Iterator[Solver]:
         yield spd_solver(square_block(self.M, rows))

@@ -31,7 +31,6 @@ from .sample import SAMPLED_FROM, Sample, sample_of
 from .specification import Specification
 from .trials import Parameters, Trial
 
-FACTORED_FROM = 1000  # rows: below, eigenvectors for all alphas cost less than a tenth of a second
 KEPT_ELEMENTS = 1 << 26  # of a path over alpha that is kept for the fit at one of its values
 
 
@@ -229,15 +228,12 @@ class Tuner:
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
 
     def first_alpha(self, parameters: Parameters) -> float | None:
-        """The only candidate for alpha, where a model of it alone is cheaper than all and others
-        are seldom asked for: in regression with many rows.
-        """
+        """The only candidate for alpha, where a model of it alone is cheaper than all."""
         given, data = self.specification.alphas, self.data
         exact = data.landmarks is None and data.confounds is None
-        many = data.classes is None and data.X.shape[0] >= FACTORED_FROM
         if given is None or len(np.unique(given)) > 1:
             return None
-        return float(given[0]) if exact and many and self.factors(parameters) else None
+        return float(given[0]) if exact and self.factors(parameters) else None
 
     def decomposed(self, parameters: Parameters) -> Problem:
         """The decomposition for all candidates for alpha. Where there is a single one, its model
