@@ -97,8 +97,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if setup.specification.refines:
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)
-        indefinite = best.problem.smoother.lower_bound > 0
-        warn_at_edges(setup.specification, trials, best.trial, indefinite)
+        warn_at_edges(setup.specification, trials, best.trial, best.problem.smoother)
         self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
         self._kept = FitRecord(setup.training, tuner, best.problem, folds).light()

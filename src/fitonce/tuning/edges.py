@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.doubt import warn_numerical
+from ..core.holdout import Smoother
 from .lattice import GammaLattice
 from .specification import Specification
 from .trials import Trial, Trials
@@ -13,7 +14,7 @@ HALF = 0.5  # of the loss of a constant model: with less, something is predicted
 
 
 def warn_at_edges(
-    specification: Specification, trials: Trials, winner: Trial, indefinite: bool
+    specification: Specification, trials: Trials, winner: Trial, smoother: Smoother
 ) -> None:
     """Warn if the criterion still decreases at the end of the range that was tried."""
     edge = winner.falling_edge
@@ -22,7 +23,7 @@ def warn_at_edges(
             reason = (
                 "larger values give a constant model; this kernel finds no effect in these data"
             )
-        elif indefinite:
+        elif smoother.lower_bound > 0:
             reason = 'this indefinite kernel does not allow smaller values; penalty="dual" does'
         elif winner.loss < HALF * winner.losses[-1]:  # the largest alpha: a constant model
             reason = (
