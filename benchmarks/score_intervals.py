@@ -5,10 +5,11 @@ least-squares support vector machine. A draw gives n rows; the model of these n 
 accuracy on new rows that is known exactly, because a linear rule cuts a normal law. Every method
 makes a 95 % interval from cross-validation of the n rows with ten folds:
 
-- Wilson on the pooled labels of one partition (what `assess` gives without repeats);
+- Wilson on the pooled labels of one partition;
 - Wilson around the mean accuracy of ten partitions;
-- the corrected resampled t over ten partitions (what `assess` gives with repeats=10);
-- nested cross-validation (Bates, Hastie and Tibshirani 2024), ten partitions: the spread is
+- the corrected resampled t over ten partitions;
+- nested cross-validation (Bates, Hastie and Tibshirani 2024), ten partitions, which `assess` has
+  with Wilson's shape: the spread is
   estimated from how far the error of nine folds is from that of the tenth. The 45 models without
   two folds and the ten without one follow, for all partitions, from one decomposition.
 
@@ -23,11 +24,11 @@ from itertools import combinations
 import common
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import norm
+from scipy.stats import norm, t
 from sklearn.model_selection import StratifiedKFold
 
 from fitonce import LeastSquaresSVC, cross_val_predict
-from fitonce.assessment.intervals import corrected_t, wilson
+from fitonce.assessment.intervals import wilson
 
 LEVEL, FOLDS, REPEATS, FEATURES = 0.95, 10, 10, 10
 DISTANCES = {
@@ -126,9 +127,16 @@ def intervals(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, Interval]:
     return {
         "Wilson": wilson(means[0], n, LEVEL),
         "Wilson, ten partitions": wilson(float(np.mean(means)), n, LEVEL),
-        "corrected t": corrected_t(splits, 1 / (FOLDS - 1), LEVEL),
+        "corrected t": corrected_t(splits),
         "nested": nested_cv(found),
     }
+
+
+def corrected_t(splits: np.ndarray) -> Interval:
+    """Nadeau and Bengio's: the variance of a mean of J split scores is s²(1/J + n_test/n_train)."""
+    error = np.sqrt((1 / len(splits) + 1 / (FOLDS - 1)) * np.var(splits, ddof=1))
+    low, high = t.interval(LEVEL, len(splits) - 1, np.mean(splits), error)
+    return float(low), float(high)
 
 
 def measure(n: int, name: str, n_draws: int) -> list[dict]:

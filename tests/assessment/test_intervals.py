@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 import sklearn.model_selection
 from problems_assessment import two_classes
-from scipy.stats import binomtest, t, ttest_rel
+from scipy.stats import binomtest, t
+from sklearn.base import clone
 from sklearn.calibration import calibration_curve
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import (
     GroupKFold,
@@ -21,9 +24,10 @@ from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
     LeastSquaresSVC,
+    RefitWarning,
     assess,
 )
-from fitonce.assessment.intervals import corrected_t, effective_size, pooled_r2, wilson
+from fitonce.assessment.intervals import HeldOutValues, holm, wilson
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 7), (3, 7), (45, 50), (50, 50)])
@@ -32,70 +36,155 @@ def test_wilson_is_scipys(k, n):
     assert wilson(k / n, n, 0.9) == pytest.approx((expected.low, expected.high))
 
 
-def test_one_repeat_has_wilsons_interval():
-    X, y = two_classes()
-    answer = assess(LeastSquaresSVC(gamma=0.2, alpha=1.0), X, y, permutations=0, level=0.9)
-    right = int(np.sum(answer.predictions == y))
-    expected = binomtest(right, 90).proportion_ci(0.9, method="wilson")
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
-        (expected.low, expected.high)
-    )
-    assert (
-        answer.accuracy.method == "Wilson on pooled held-out labels"
-        and answer.accuracy.level == 0.9
+def values(v, folds, inner=(), *, weights=None, units=None, share=0.25, partitions=1):
+    n = len(v)
+    return HeldOutValues(
+        folds,
+        [v[rows] for rows in folds] if not isinstance(v, list) else v,
+        inner,
+        np.arange(n) if units is None else units,
+        np.ones(n) if weights is None else weights,
+        share,
+        partitions,
     )
 
 
-def test_repeats_have_the_corrected_resampled_t():
+def literal_error(model, X, y, partitions, loss):
+    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds."""
+    n, K, terms, naive = len(y), len(partitions[0]), [], []
+    for folds in partitions:
+        out = np.empty(n)
+        for test in folds:
+            train = np.setdiff1d(np.arange(n), test)
+            out[test] = loss(y[test], clone(model).fit(X[train], y[train]).predict(X[test]))
+        naive.append(np.var(out, ddof=1) / n)
+        for k, test in enumerate(folds):
+            seen = []
+            for j, other in enumerate(folds):
+                if j != k:
+                    train = np.setdiff1d(np.arange(n), np.r_[test, other])
+                    fitted = clone(model).fit(X[train], y[train])
+                    seen.append(loss(y[other], fitted.predict(X[other])))
+            apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
+            terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
+    s2 = np.mean(naive)
+    return np.sqrt(np.clip((K - 1) / K * np.mean(terms), s2, K * s2))
+
+
+def test_fixed_models_have_the_interval_of_nested_cross_validation():
+    X, y = two_classes(40, shift=0.7)
+    model = LeastSquaresSVC(gamma=0.2, alpha=1.0, calibration=None)
+    answer = assess(model, X, y, cv=4, permutations=0, level=0.9)
+    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(10)]
+    folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
+    error = literal_error(model, X, y, folds, lambda truth, said: (truth == said).astype(float))
+    p = answer.accuracy.value
+    expected = wilson(p, p * (1 - p) / error**2, 0.9, 39)
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
+    assert answer.accuracy.method == "nested cross-validation, 4 folds, 10 times"
+
+
+def test_tuned_models_keep_their_settings_in_the_inner_folds():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + rng.normal(size=40)
+    model = make_pipeline(StandardScaler(), KernelRidge(alpha=[0.1, 1.0, 10.0], gamma=0.2))
+    answer = assess(model, X, y, cv=4, permutations=0)
+    folds = [np.flatnonzero(answer.fold == k) for k in range(4)]
+    residual = (y - answer.predictions) ** 2
+    error, around = np.mean(residual), (y - y.mean()) ** 2 / np.var(y)
+    terms, out = [], residual / error - around
+    for k, test in enumerate(folds):
+        train = np.setdiff1d(np.arange(40), test)
+        fitted = clone(model).fit(X[train], y[train])
+        Z, seen = fitted[0].transform(X), []
+        fixed = KernelRidge(fitted[-1].alpha_, gamma=fitted[-1].gamma_)
+        for other in (folds[j] for j in range(4) if j != k):
+            kept = np.setdiff1d(train, other)
+            said = fixed.fit(Z[kept], y[kept]).predict(Z[other])
+            seen.append((y[other] - said) ** 2 / error - around[other])
+        apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
+        terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
+    s2 = np.var(out, ddof=1) / 40
+    reach = t.ppf(0.975, 39) * np.sqrt(np.clip(0.75 * np.mean(terms), s2, 4 * s2))
+    middle = np.log(1 - answer.r2.value)
+    expected = 1 - np.exp(middle + reach), 1 - np.exp(middle - reach)
+    assert (answer.r2.low, answer.r2.high) == pytest.approx(expected)
+
+
+def test_where_two_folds_need_refits_the_interval_is_the_corrected_resampled_t():
     X, y = two_classes(60)
-    model = LeastSquaresSVC(gamma=0.2, alpha=1.0)
-    answer = assess(model, X, y, cv=4, repeats=3, permutations=0, random_state=5)
-    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in (5, 6, 7)]
-    scores = np.stack([sklearn.model_selection.cross_val_score(model, X, y, cv=cv) for cv in cvs])
-    np.testing.assert_allclose(answer.fold_scores["accuracy"], scores)
-    reach = t.ppf(0.975, 11) * np.sqrt((1 / 12 + 1 / 3) * np.var(scores, ddof=1))
-    assert answer.accuracy.value == pytest.approx(scores.mean())
-    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(
-        (scores.mean() - reach, scores.mean() + reach)
-    )
-    assert (
-        answer.accuracy.method == "corrected resampled t over 12 splits"
-        and answer.cv == "4 stratified folds, 3 times"
-    )
+    with pytest.warns(RefitWarning):
+        answer = assess(LogisticRegression(), X, y, cv=4, repeats=3, permutations=0)
+    scores = answer.fold_scores["accuracy"].reshape(-1)
+    variance = (1 / 12 + 1 / 3) * np.var(scores, ddof=1)
+    p = answer.accuracy.value
+    assert p == pytest.approx(scores.mean())
+    expected = wilson(p, p * (1 - p) / variance, 0.95, 3)
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
+    assert answer.accuracy.method == "corrected resampled t over 12 splits"
 
 
-def test_without_the_correction_the_interval_would_be_the_paired_t_of_textbooks():
+def test_the_error_is_never_below_that_of_independent_units():
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=12)
-    expected = ttest_rel(scores, np.zeros(12)).confidence_interval()
-    assert corrected_t(scores, 0.0) == pytest.approx((expected.low, expected.high))
+    v, folds = np.tile(rng.normal(size=6), 4), list(np.arange(24).reshape(4, 6))
+    error, dof, method = values(v, folds).error()
+    assert error == pytest.approx(np.std(v, ddof=1) / np.sqrt(24)) and dof == 23
+    assert "independent" in method
+    units = np.repeat(np.arange(8), 3)
+    of_groups = values(v, folds, units=units).error()
+    sums = np.bincount(units, weights=v - v.mean()) / 24
+    assert of_groups[0] == pytest.approx(np.sqrt(8 / 7 * np.sum(sums**2))) and of_groups[1] == 7
+    weights = rng.integers(1, 4, size=24).astype(float)
+    whole = values(v, folds, weights=weights)
+    copies = np.repeat(np.arange(24), weights.astype(int))
+    parts = [np.flatnonzero(np.isin(copies, rows)) for rows in folds]
+    again = values(v[copies], parts, units=copies)
+    assert whole.mean == pytest.approx(again.mean) and whole.naive == pytest.approx(again.naive)
 
 
-def test_the_interval_of_r2_is_the_corrected_t_of_its_logarithm():
-    """What a row adds to log(1 - R²) is the derivative by its weight."""
-    rng = np.random.default_rng(0)
-    y, predicted, w = rng.normal(size=24), rng.normal(size=24), rng.uniform(0.5, 2.0, size=24)
-    splits = np.array_split(rng.permutation(24), 5)
+def test_where_every_row_is_right_one_fold_is_taken():
+    X, y = two_classes(40, shift=9.0)
+    answer = assess(LeastSquaresSVC(gamma=0.2, alpha=1.0), X, y, cv=4, permutations=0)
+    assert answer.accuracy.value == 1.0
+    assert answer.accuracy.low == pytest.approx(wilson(1.0, 10, 0.95, 39)[0])
 
-    def unexplained(weights):
-        return np.log(1.0 - r2_score(y, predicted, sample_weight=weights))
 
-    change = 1e-6 * np.eye(24)
-    influence = [(unexplained(w + step) - unexplained(w - step)) / 2e-6 for step in change]
-    centre = np.average(y, weights=w)
-    pieces = [
-        [values[rows] for rows in splits] for values in ((y - predicted) ** 2, (y - centre) ** 2, w)
-    ]
-    value, low, high = pooled_r2(*pieces, 0.25, 0.9)
-    scores = np.array(
-        [w.sum() * np.average(np.array(influence)[rows], weights=w[rows]) for rows in splits]
-    )
-    reach = t.ppf(0.95, 4) * np.sqrt((1 / 5 + 0.25) * np.var(scores, ddof=1))
-    middle = unexplained(w) + scores.mean()
-    assert value == pytest.approx(r2_score(y, predicted, sample_weight=w))
-    assert (low, high) == pytest.approx(
-        (1 - np.exp(middle + reach), 1 - np.exp(middle - reach)), rel=1e-5
-    )
+def test_holm():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.8]) == pytest.approx([1.0, 1.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tuned", [False, True])
+def test_intervals_cover_what_they_say(tuned):
+    """200 draws of pure noise, where Wilson's interval of one partition covers 87 %."""
+    alpha = [1.0, 10.0, 100.0] if tuned else 1.0
+    model, hits = LeastSquaresSVC(gamma=0.1, alpha=alpha, calibration=None), 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        answer = assess(model, rng.normal(size=(30, 5)), np.arange(30) % 2, permutations=0)
+        hits += answer.accuracy.low <= 0.5 <= answer.accuracy.high
+    assert hits / 200 >= 0.91
+
+
+@pytest.mark.parametrize(("few", "many"), [(15, 15), (17, 23)])
+def test_a_model_that_learns_nothing_is_as_good_as_its_baseline(few, many):
+    """With ten folds of 15:15 rows a constant is wrong in two rows of three."""
+    y = np.repeat(["b", "a"], [few, many])
+    with pytest.warns(RefitWarning):
+        answer = assess(DummyClassifier(), np.zeros((len(y), 1)), y, permutations=0)
+    assert answer.accuracy.value == answer.baseline.value == many / (few + many)
+
+
+@pytest.mark.parametrize(
+    ("counts", "folds"), [([15, 15], 5), ([25, 25], 5), ([20, 40], 10), ([50, 57], 10), ([4, 9], 4)]
+)
+def test_folds_have_the_ratio_of_the_classes(counts, folds):
+    y = np.repeat(np.arange(2), counts)
+    X = np.random.default_rng(0).normal(size=(len(y), 2))
+    answer = assess(LeastSquaresSVC(gamma=1.0, alpha=1.0), X, y, permutations=0)
+    assert answer.n_splits == folds
 
 
 def test_r2_is_of_all_rows_even_where_folds_are_tiny():
@@ -113,45 +202,6 @@ def test_r2_is_of_all_rows_even_where_folds_are_tiny():
     assert twice.r2.value == pytest.approx(twice.metrics["r2"])
     each = assess(model, X, y, cv=sklearn.model_selection.LeaveOneOut(), permutations=0)
     assert each.r2.low < each.r2.value == pytest.approx(r2_score(y, each.predictions))
-
-
-def test_the_interval_of_r2_covers_what_it_says():
-    """95 % of 300 draws or more: the correction is made for repeats, and is too careful here."""
-    rng, slope, hits = np.random.default_rng(0), np.array([0.5, 0.5, 0.5]), 0
-    folds = np.array_split(np.arange(40), 8)
-    for _ in range(300):
-        X = rng.normal(size=(40, 3))
-        y = X @ slope + rng.normal(size=40)
-        squares, risk = [], []
-        for rows in folds:
-            train = np.delete(np.arange(40), rows)
-            found = np.linalg.lstsq(X[train], y[train], rcond=None)[0]
-            squares.append((y[rows] - X[rows] @ found) ** 2)
-            risk.append(1.0 + np.sum((found - slope) ** 2))
-        around = [(y[rows] - y.mean()) ** 2 for rows in folds]
-        _, low, high = pooled_r2(squares, around, [np.ones(5)] * 8, 5 / 35)
-        hits += low <= 1.0 - np.mean(risk) / 1.75 <= high
-    assert 0.93 <= hits / 300 <= 0.995
-
-
-def test_r2_without_an_interval():
-    one, two = np.array([1.0, 2.0]), np.array([0.5, 0.1])
-    assert pooled_r2([one], [one], [np.ones(2)], 1.0)[0] == 0.0
-    for arguments in (([one], [two]), ([0 * one] * 2, [two] * 2), ([one] * 2, [0 * two] * 2)):
-        found = pooled_r2(*arguments, [np.ones(2)] * len(arguments[0]), 1.0)
-        assert np.isnan(found[1:]).all()
-
-
-def test_effective_sizes():
-    correct = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 0.0])
-    assert effective_size(correct, None, None) == 6
-    assert effective_size(correct, np.array([1, 1, 1, 1, 0, 0.0]), None) == 4
-    # rows of a group are copies of each other: the size is about the number of groups (p(1-p)/(G-1)
-    # is its variance)
-    groups = np.repeat(np.arange(40), 5)
-    copies = np.repeat(np.random.default_rng(0).integers(0, 2, 40), 5).astype(float)
-    assert effective_size(copies, None, groups) == pytest.approx(39)
-    assert effective_size(np.ones(200), None, groups) == 40
 
 
 def test_groups_widen_the_interval_and_stay_together():
@@ -173,8 +223,7 @@ def test_groups_widen_the_interval_and_stay_together():
     )
     np.testing.assert_allclose(answer.fold_scores["accuracy"][0], expected)
     low, high = wilson(answer.accuracy.value, 120)
-    assert answer.accuracy.high - answer.accuracy.low > 1.3 * (high - low)
-    assert "effective size" in answer.accuracy.method and answer.grouped
+    assert answer.accuracy.high - answer.accuracy.low > 1.3 * (high - low) and answer.grouped
     assert answer.permutation.exchange == "whole" and answer.permutation.mode == "cosets"
 
 
@@ -214,8 +263,6 @@ def test_weights_are_repeated_rows():
     np.testing.assert_allclose(weighted.confusion, repeated.confusion)
     np.testing.assert_allclose(weighted.fold_scores["accuracy"], repeated.fold_scores["accuracy"])
     assert weighted.baseline.value == pytest.approx(repeated.baseline.value) and weighted.weighted
-    ungrouped = assess(model, X, y, sample_weight=weights, cv=split(folds), permutations=0)
-    assert "effective size 36" in ungrouped.accuracy.method  # (Σw)²/Σw² = 54²/82
 
 
 def test_calibration_is_scikit_learns_curve():

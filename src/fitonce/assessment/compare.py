@@ -1,10 +1,8 @@
 r"""`compare`: several models on the same held-out rows, with intervals and tests of their
 differences.
 
-Every model is scored on the same J splits; d_k is the difference between two models on split k.
-Splits share training rows, so the variance s²/J of the mean difference is too small. It is replaced
-by (1/J + n_test/n_train) s², with J - 1 degrees of freedom (Nadeau & Bengio 2003). It is never
-taken below the variance of independent rows (or groups), which alone is taken of a single split.
+The standard error of a difference is that of nested cross-validation where both models can leave
+two folds out in closed form, else that of the corrected resampled t: see `intervals`.
 
 The null hypothesis is that the two *ways of making a model* are equally good on training sets of
 this size.
@@ -14,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -23,14 +21,15 @@ from sklearn.base import is_classifier
 
 from ..core.doubt import caught_warnings, depth_inside_package
 from ..core.progress import say
-from ..crossval import RefitWarning, cross_val_predict, cross_validate
+from ..crossval import RefitWarning, cross_validate
 from ..crossval.depends import depends
 from . import render
 from .assess import warned
 from .data import AssessedRows, on_host, splitters
-from .folds import Splits
-from .intervals import corrected_t, paired_t
+from .folds import Splits, rounds_of, splits_of
+from .intervals import HeldOutValues, holm, of_share
 from .result import Assessment, Estimate, plain
+from .scores import values_of
 
 REPEATS = 10
 CLEARLY = 0.003  # p-value below which another model is called clearly better
@@ -42,21 +41,6 @@ ROW_SCORES: dict[str, RowScore] = {
     "neg_mean_absolute_error": lambda y, said: -np.abs(y - said),
     "neg_mean_squared_error": lambda y, said: -((y - said) ** 2),
 }
-
-
-@dataclass(frozen=True)
-class Held:
-    """The scores of one model: of every split (J,) and, if these are means over rows, of the test
-    rows of every split.
-    """
-
-    splits: np.ndarray
-    sizes: np.ndarray  # the weight of each split in the mean
-    rows: list[np.ndarray] | None
-
-    @property
-    def mean(self) -> float:
-        return float(np.average(self.splits, weights=self.sizes))
 
 
 @dataclass(frozen=True)
@@ -72,7 +56,8 @@ class Difference:
     low, high : float
         The interval.
     pvalue : float
-        Two-sided p-value of the hypothesis that the two ways of making a model are equally good.
+        Two-sided p-value of the hypothesis that the two ways of making a model are equally good,
+        corrected over all pairs (Holm).
     """
 
     first: str
@@ -114,6 +99,8 @@ class ModelComparison:
     n_samples, n_splits : int
     test_share : float
         Mean ratio of test rows to training rows, which the corrected resampled t test uses.
+    method : str
+        How the standard error of the first difference was computed.
     refitted : tuple of str
         Models without a closed form, which were refitted on every training set.
     level : float
@@ -129,6 +116,7 @@ class ModelComparison:
     n_samples: int
     n_splits: int
     test_share: float
+    method: str
     refitted: tuple[str, ...]
     level: float
     cv: str
@@ -238,7 +226,7 @@ def compare(
     >>> linear = KernelFisherDiscriminant("linear", alpha=0.1)
     >>> result = compare({"rbf": rbf}, {"linear": linear}, X, y)
     >>> print(result.difference("linear", "rbf"))
-    linear - rbf: +0.018 [-0.006, +0.042], p = 0.1457
+    linear - rbf: +0.018 [-0.012, +0.048], p = 0.2426
     """
     models = _named(a, b)
     assessed = [model for model in models.values() if isinstance(model, Assessment)]
@@ -248,44 +236,42 @@ def compare(
     data = {name: AssessedRows.of(model, X, y, *given) for name, model in fresh.items()}
     rows: Assessment | AssessedRows
     if assessed:
-        rows, (splits, said) = assessed[0], _splits_of(assessed)
+        rows, (partitions, said) = assessed[0], _splits_of(assessed)
     else:
         rows = next(iter(data.values()))
-        splits, said = _splits(cv, rows, repeats, random_state)
-    weights = np.ones(len(rows.y)) if sample_weight is None else on_host(sample_weight)
-    score = _row_score(scoring, rows)
-    of_rows = [weights[test] for _, test in splits]
-    held = {}
-    for name, model in models.items():
-        if isinstance(model, Assessment):
-            said_of = [(test, model.predictions[test]) for _, test in splits]
-            held[name] = _means(said_of, rows.y, score, of_rows)
+        partitions, said = _splits(cv, rows, repeats, random_state)
+    score, named = _row_score(scoring, rows), _name_of(scoring, rows)
+    if assessed and score is None:
+        raise ValueError("with assessments, scoring must be None or the mean of a score of rows.")
+    held: dict[str, HeldOutValues] = {}
     with caught_warnings() as caught:
-        for number, (name, model) in enumerate(fresh.items()):
-            say(number, len(fresh), "models compared")
-            held[name] = _held(model, data[name], splits, scoring, score, of_rows)
-        say(len(fresh), len(fresh), "models compared")
+        for number, (name, model) in enumerate(models.items()):
+            say(number, len(models), "models compared")
+            if isinstance(model, Assessment):
+                held[name] = _assessed(model, partitions[0], score, groups, sample_weight)
+            elif score is None:
+                held[name] = _scored(model, data[name], partitions, scoring)
+            else:
+                held[name] = _predicted(model, data[name], partitions, score)
+        say(len(models), len(models), "models compared")
     refitted = tuple(n for n, m in fresh.items() if depends(m, X).refit is not None)
     _check_scores(held)
     _tell(refitted, caught)
-    share = _test_share(splits)
-    unit_of = np.arange(len(rows.y)) if groups is None else on_host(groups)
-    units = np.concatenate([unit_of[test] for _, test in splits])
-
-    named = _name_of(scoring, rows)
-
-    def difference(one: str, other: str) -> Difference:
-        found = _tested(held[one], held[other], units, of_rows, share, level)
-        return Difference(one, other, *found)
-
+    pairs = list(combinations(models, 2))
+    apart = [held[one].minus(held[other]) for one, other in pairs]
+    pvalues = holm([values.pvalue() for values in apart])
     return ModelComparison(
         score_name=named,
-        scores={name: _estimate(held[name], share, level, named) for name in models},
-        differences=tuple(difference(*pair) for pair in combinations(models, 2)),
-        split_scores={name: held[name].splits for name in models},
+        scores={name: _estimate(held[name], level, named) for name in models},
+        differences=tuple(
+            Difference(*pair, values.mean, *values.interval(level)[:2], float(p))
+            for pair, values, p in zip(pairs, apart, pvalues, strict=True)
+        ),
+        split_scores={name: held[name].split_means for name in models},
         n_samples=len(rows.y),
-        n_splits=len(splits),
-        test_share=share,
+        n_splits=sum(map(len, partitions)),
+        test_share=next(iter(held.values())).test_share,
+        method=apart[0].error()[2],
         refitted=refitted,
         level=level,
         cv=said,
@@ -341,7 +327,7 @@ def _classifies(model: Any) -> bool:
     return bool(is_classifier(model))
 
 
-def _splits_of(assessed: Sequence[Assessment]) -> tuple[Splits, str]:
+def _splits_of(assessed: Sequence[Assessment]) -> tuple[list[Splits], str]:
     """The folds of assessments, of the first repeat, which must be the same."""
     first = assessed[0]
     if not all(np.array_equal(first.fold, other.fold) for other in assessed):
@@ -351,31 +337,27 @@ def _splits_of(assessed: Sequence[Assessment]) -> tuple[Splits, str]:
         )
     tests = [np.flatnonzero(first.fold == number) for number in range(first.n_splits)]
     rows = np.arange(len(first.y))
-    return [(np.setdiff1d(rows, test), test) for test in tests], first.cv
+    return [[(np.setdiff1d(rows, test), test) for test in tests]], first.cv
 
 
 def _splits(
     cv: Any, data: AssessedRows, repeats: int | None, random_state: int
-) -> tuple[Splits, str]:
-    """The splits of all repeats, and their description."""
+) -> tuple[list[Splits], str]:
+    """The splits of all repeats, and their description. Splits whose test sets overlap are no
+    partition, and stand alone.
+    """
     own = cv is None or isinstance(cv, (int, np.integer))
     repeats = (REPEATS if own else 1) if repeats is None else repeats
-    rows, found = np.arange(len(data.y)), []
-    for splitter in splitters(cv, data, repeats, random_state):
-        pairs = (
-            splitter.split(rows[:, None], data.y, groups=data.groups)
-            if hasattr(splitter, "split")
-            else splitter
-        )
-        found += [(rows[train], rows[test]) for train, test in pairs]
-    n_folds = len(found) // repeats
-    return found, f"{n_folds} folds, {repeats} times" if own else f"{len(found)} splits"
-
-
-def _test_share(splits: Splits) -> float:
-    """Mean ratio of test rows to training rows of a split."""
-    n_train, n_test = np.sum([(len(train), len(test)) for train, test in splits], axis=0)
-    return float(n_test / n_train)
+    rows = np.arange(len(data.y))
+    found = splitters(cv, data, repeats, random_state)
+    if own:
+        partitions = [splits_of(splitter, data) for splitter in found]
+        return partitions, f"{len(partitions[0])} folds, {repeats} times"
+    given = cv.split(rows[:, None], data.y, groups=data.groups) if hasattr(cv, "split") else cv
+    splits = [(rows[train], rows[test]) for train, test in given]
+    tested = np.concatenate([test for _, test in splits])
+    apart = len(np.unique(tested)) == len(tested)
+    return [splits] if apart else [[split] for split in splits], f"{len(splits)} splits"
 
 
 def _name_of(scoring: Any, data: AssessedRows | Assessment) -> str:
@@ -395,63 +377,58 @@ def _row_score(scoring: Any, data: AssessedRows | Assessment) -> RowScore | None
     return ROW_SCORES.get(name) if isinstance(name, str) else None
 
 
-def _held(
-    model: Any,
-    data: AssessedRows,
-    splits: Splits,
-    scoring: Any,
-    score: RowScore | None,
-    weights: list[np.ndarray],
-) -> Held:
-    """Scores of all splits, from held-out predictions if these are sufficient."""
-    given: dict[str, Any] = {"cv": splits, "params": data.params}
-    if score is None:
-        found = cross_validate(model, data.X, data.y, scoring=scoring, error_score="raise", **given)
-        return Held(np.asarray(found["test_score"], dtype=np.float64), np.ones(len(splits)), None)
-    pairs = cross_val_predict(model, data.X, data.y, by_fold=True, **given)
-    said = [(test, on_host(found).reshape(-1)) for test, found in pairs]
-    return _means(said, data.y, score, weights)
+def _predicted(
+    model: Any, data: AssessedRows, partitions: list[Splits], score: RowScore
+) -> HeldOutValues:
+    """The scores of rows from held-out predictions."""
+    values = values_of(data, rounds_of(model, data, partitions, 0), score)
+    alone = len(partitions) > 1 and len(partitions[0]) == 1
+    return replace(values, n_partitions=1, inner=[]) if alone else values
 
 
-def _means(
-    predicted: Sequence[tuple[np.ndarray, np.ndarray]],
-    y: np.ndarray,
-    score: RowScore | None,
-    weights: list[np.ndarray],
-) -> Held:
-    """Scores of rows and their means from predictions of the test rows of every split."""
-    if score is None:
-        raise ValueError("with assessments, scoring must be None or the mean of a score of rows.")
-    rows = [score(y[test], said) for test, said in predicted]
-    means = [np.average(found, weights=w) for found, w in zip(rows, weights, strict=True)]
-    return Held(np.array(means), np.array([np.sum(w) for w in weights]), rows)
+def _scored(
+    model: Any, data: AssessedRows, partitions: list[Splits], scoring: Any
+) -> HeldOutValues:
+    """The scores of splits by a scorer; every split counts as one unit."""
+    splits = [split for part in partitions for split in part]
+    given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
+    found = cross_validate(model, data.X, data.y, scoring=scoring, **given)["test_score"]
+    n_train, n_test = np.sum([(len(train), len(test)) for train, test in splits], axis=0)
+    each, J = np.arange(len(splits)), len(splits)
+    alone = len(partitions) > 1 and len(partitions[0]) == 1
+    return HeldOutValues(
+        tests=list(each[:, None]),
+        values=list(np.asarray(found, dtype=np.float64)[:, None]),
+        inner=[],
+        units=each,
+        weights=np.ones(J),
+        test_share=n_test / n_train,
+        n_partitions=1 if alone else len(partitions),
+    )
 
 
-def _tested(
-    one: Held, other: Held, units: np.ndarray, weights: list[np.ndarray], share: float, level: float
-) -> tuple[float, float, float, float]:
-    """The mean difference, its interval and p-value.
-
-    Where splits happen to differ by the same amount, their variance says nothing: the standard
-    error is never below that of independent units (rows or groups), and where even these differ
-    by the same amount, p is that of their signs.
-    """
-    difference, mean = one.splits - other.splits, one.mean - other.mean
-    excess: np.ndarray = np.zeros(1)
-    if one.rows is not None and other.rows is not None:
-        d = np.concatenate([a - b for a, b in zip(one.rows, other.rows, strict=True)])
-        of_rows = (d - mean) * np.concatenate(weights) / np.sum(one.sizes)
-        tested = np.unique(units, return_inverse=True)[1].reshape(-1)
-        excess = np.bincount(tested, weights=of_rows)
-    return paired_t(mean, difference, excess, share, level)
+def _assessed(
+    answer: Assessment, splits: Splits, score: Any, groups: Any, sample_weight: Any
+) -> HeldOutValues:
+    """The scores of rows of an assessment."""
+    tests, n = [test for _, test in splits], len(answer.y)
+    units = np.arange(n) if groups is None else np.unique(on_host(groups), return_inverse=True)[1]
+    return HeldOutValues(
+        tests=tests,
+        values=[score(answer.y[test], answer.predictions[test]) for test in tests],
+        inner=[score(answer.y, predicted) for predicted in answer.inner],
+        units=units.reshape(-1),
+        weights=np.ones(n) if sample_weight is None else on_host(sample_weight),
+        test_share=float(len(np.concatenate(tests)) / sum(len(train) for train, _ in splits)),
+    )
 
 
-def _check_scores(held: Mapping[str, Held]) -> None:
+def _check_scores(held: Mapping[str, HeldOutValues]) -> None:
     for name, one in held.items():
-        undefined = int(np.sum(~np.isfinite(one.splits)))
+        undefined = int(np.sum(~np.isfinite(one.split_means)))
         if undefined:
             raise ValueError(
-                f"{name!r} has no score on {undefined} of {len(one.splits)} splits, so differences "
+                f"{name!r} has no score on {undefined} of {len(one.tests)} splits, so differences "
                 "cannot be paired. Use fewer folds, or a score that is defined for every test set."
             )
 
@@ -470,9 +447,7 @@ def _tell(refitted: Sequence[str], caught: Iterable[warnings.WarningMessage]) ->
         )
 
 
-def _estimate(held: Held, share: float, level: float, name: str) -> Estimate:
-    low, high = corrected_t(held.splits, share, level, held.mean)
+def _estimate(values: HeldOutValues, level: float, name: str) -> Estimate:
     if name == "accuracy":
-        low, high = max(low, 0.0), min(high, 1.0)
-    method = f"corrected resampled t over {len(held.splits)} splits"
-    return Estimate(held.mean, low, high, level, method)
+        return Estimate(values.mean, *of_share(values, level)[:2], level, values.error()[2])
+    return Estimate(values.mean, *values.interval(level)[:2], level, values.error()[2])

@@ -22,7 +22,8 @@ KINDS = {  # splitters, by whether there are classes and groups
     (True, False): StratifiedKFold,
     (True, True): StratifiedGroupKFold,
 }
-FEW_ROWS = 500  # ten folds by default up to this number, five above
+FEW_ROWS = 500  # up to ten folds by default up to this number, five above
+ENOUGH = 50  # rows of every class from which the ratio of the classes in a fold does not matter
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ class AssessedRows:
         """The main score."""
         return "r2" if self.classes is None else "accuracy"
 
+    def weights_of(self, rows: np.ndarray) -> np.ndarray:
+        return np.ones(len(rows)) if self.weights is None else self.weights[rows]
+
     def sample(self, most: int | None, seed: int) -> AssessedRows:
         """At most this many rows, drawn at random, in their original order."""
         if most is None or len(self.y) <= most:
@@ -142,9 +146,12 @@ def splitters(cv: Any, data: AssessedRows, repeats: int, random_state: int) -> l
 
 
 def _n_folds(data: AssessedRows) -> int:
-    """Ten for few rows, five for many.
+    """Five for many rows; for few, the number from five to ten whose training sets have the ratio
+    of the classes most nearly, and fewer if the smallest class (or the number of groups) demands.
 
-    At most the number of rows (groups) of the smallest class, if it has three or more.
+    With 15 rows of each of two classes, the test sets of ten folds have one row more of one class,
+    so that the training sets lean to the other and a model that learns nothing is wrong more often
+    than not.
     """
     unit_of = np.arange(len(data.y)) if data.groups is None else data.groups
     units = len(np.unique(unit_of))
@@ -154,8 +161,25 @@ def _n_folds(data: AssessedRows) -> int:
             f"cross-validation needs at least two {what}, got {units}: one part is left out at a "
             "time."
         )
-    folds = min(10 if len(data.y) <= FEW_ROWS else 5, units)
+    most = min(10 if len(data.y) <= FEW_ROWS else 5, units)
     if data.classes is None:
-        return folds
+        return most
     members = [len(np.unique(unit_of[data.y == label])) for label in data.classes]
-    return min(folds, min(members) if min(members) >= 3 else max(2, *members))
+    most = min(most, min(members) if min(members) >= 3 else max(2, *members))
+    if data.groups is not None or min(members) >= ENOUGH:
+        return most
+    return min(range(most, min(most, 5) - 1, -1), key=lambda k: _leaning(data.y, k))
+
+
+def _leaning(y: np.ndarray, n_folds: int) -> float:
+    """How far the share of a class in a training set of stratified folds is from that in all rows,
+    at most.
+    """
+    codes = np.sort(np.unique(y, return_inverse=True)[1])
+    counts = np.bincount(codes)
+    tests = np.array(
+        [np.bincount(codes[i::n_folds], minlength=len(counts)) for i in range(n_folds)]
+    )
+    trains = counts - tests  # as StratifiedKFold deals out the rows
+    shares = trains / trains.sum(axis=1, keepdims=True)
+    return float(np.round(np.max(np.abs(shares - counts / counts.sum())), 9))

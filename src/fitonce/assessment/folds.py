@@ -1,22 +1,20 @@
-"""Held-out outputs of every split, computed in the cheapest way.
+"""Held-out outputs of every split, and predictions of models that have seen neither of two folds.
 
-If nothing depends on the training rows, decisions and predictions follow from one decomposition
-(`cross_val_predict`), and no split has to be fitted. Otherwise every split is fitted once, its
-outputs are read, and the model is dropped before the next: one decomposition is in memory at a
-time.
+Every split is fitted once, or looked up in one decomposition if nothing depends on the training
+rows; its outputs are read, and the model is dropped before the next: one decomposition is in memory
+at a time. The models without a second fold, which the intervals need, keep the settings and the
+preprocessing of the model without the first, so that they are deletions from its decomposition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import starmap
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
 from ..core.progress import say
@@ -24,32 +22,36 @@ from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.depends import depends
-from ..crossval.stand_in import StandIn
+from ..crossval.stand_in import StandIn, subset
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
 
 CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
+MOST_FOLDS = 10  # of a partition whose pairs of folds are left out together
 Splits = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Outputs for the test rows of one split by method, the classes among its training rows, and
-    the settings chosen by its estimator.
+    """Outputs for the test rows of one split by method, the classes among its training rows, the
+    settings chosen by its estimator, and its `inner` predictions, if there are any.
     """
 
     outputs: dict[str, np.ndarray]
     classes: np.ndarray
     choice: dict[str, Any]
+    inner: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Round:
     """One partition of the rows.
 
-    Held-out outputs, the split number of each row, and the settings chosen in each split.
+    Held-out outputs, the split number of each row, and the settings chosen in each split. `inner`
+    has for every split the predictions (n,) of models without its fold and the fold of the row;
+    empty where refits would be needed.
     """
 
     predictions: np.ndarray
@@ -59,6 +61,7 @@ class Round:
     splits: Splits
     choices: list[dict[str, Any]]
     route: Route
+    inner: list[np.ndarray]
 
     @property
     def tested(self) -> np.ndarray:
@@ -66,39 +69,165 @@ class Round:
         return np.flatnonzero(self.fold >= 0)
 
 
-def rounds_of(estimator: Any, data: AssessedRows, splitters: Sequence[Any]) -> list[Round]:
-    """One pass of nested cross-validation for every splitter; progress is reported per split."""
+def rounds_of(
+    estimator: Any, data: AssessedRows, partitions: Sequence[Splits], n_probabilities: int
+) -> list[Round]:
+    """Cross-validation for every partition; progress is reported per split. Where no split needs a
+    fit, only the first partitions have probabilities, whose temperatures do.
+    """
     method = "predict" if data.classes is None else "decision_function"
     route = depends(estimator, data.X, data.params, method=method).route
-    way = _in_closed_form if route.name == "one" else _fitted
-    partitions = [_splits(splitter, data) for splitter in splitters]
-    total = sum(map(len, partitions))
-    literal = route.name == "one" and hasattr(estimator, "predict_proba")  # for temperatures
-    found: list[Fold] = []
-
-    def add(fold: Fold) -> None:
-        found.append(fold)
-        say(len(found), total, "cross-validation")
-
+    one = route.name == "one"
+    total, done = sum(map(len, partitions[: max(n_probabilities, 1) if one else None])), 0
     say(0, total, "cross-validation")
+    if one:
+        rounds = _looked_up(estimator, data, partitions, n_probabilities, route)
+        say(total, total, "cross-validation")
+        return rounds
     rounds = []
     for splits in partitions:
-        way(estimator, data, splits, add)
-        taken = replace(route, fitted_folds=len(splits) if literal else 0)
-        rounds.append(_gathered(data, splits, found[-len(splits) :], taken))
+        folds: list[Fold] = []
+        reader = _reader(data, splits, folds, (done, total))
+        given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
+        cross_validate(estimator, data.X, data.y, scoring=reader, **given)
+        rounds.append(_gathered(data, splits, folds, route))
+        done += len(splits)
     return rounds
 
 
-def baselines_of(data: AssessedRows, rounds: Sequence[Round]) -> list[Round]:
-    """A model that ignores the features, on the same splits."""
-    blank, route = np.zeros((len(data.y), 1)), Route("refit", "a constant answer")
-    dummy = DummyRegressor() if data.classes is None else DummyClassifier(strategy="prior")
+def _looked_up(
+    estimator: Any,
+    data: AssessedRows,
+    partitions: Sequence[Splits],
+    n_probabilities: int,
+    route: Route,
+) -> list[Round]:
+    """From one decomposition of all rows: every fold, and every two folds left out together."""
+    every, cv, choice = np.arange(len(data.y)), [], _given(estimator)
+    for splits in partitions:
+        cv += [*splits]
+        for a, b in _pairs(splits, data):
+            both = np.concatenate([splits[a][1], splits[b][1]])
+            cv.append((np.setdiff1d(every, both), both))
+    found = iter(zip(cv, _held_out(estimator, data, cv), strict=True))
+    literal = [split for splits in partitions[:n_probabilities] for split in splits]
+    offered = hasattr(estimator, "predict_proba") and len(literal) > 0
+    probabilities = iter(_by_fold(estimator, data, literal, "predict_proba") if offered else [])
+    rounds = []
+    for number, splits in enumerate(partitions):
+        with_p = offered and number < n_probabilities
+        folds = [
+            Fold(
+                next(found)[1] | ({"predict_proba": next(probabilities)} if with_p else {}),
+                np.unique(data.y[train]) if data.classes is not None else np.empty(0),
+                choice,
+            )
+            for train, _ in splits
+        ]
+        pairs = _pairs(splits, data)
+        inner = [np.empty_like(data.y) for _ in splits if pairs]
+        for a, b in pairs:
+            (_, both), outputs = next(found)
+            inner[b][splits[a][1]], inner[a][splits[b][1]] = np.split(
+                outputs["predict"], [len(splits[a][1])]
+            )
+        taken = replace(route, fitted_folds=len(splits) if with_p else 0)
+        rounds.append(replace(_gathered(data, splits, folds, taken), inner=inner))
+    return rounds
 
-    def fold(train: np.ndarray, test: np.ndarray) -> Fold:
-        weights = None if data.weights is None else data.weights[train]
-        return _read(dummy.fit(blank[train], data.y[train], weights), blank[test])
 
-    return [_gathered(data, r.splits, list(starmap(fold, r.splits)), route) for r in rounds]
+def _held_out(estimator: Any, data: AssessedRows, cv: Splits) -> list[dict[str, np.ndarray]]:
+    """Predictions and decisions of the test rows of every split."""
+    if data.classes is None:
+        return [{"predict": said.reshape(-1)} for said in _by_fold(estimator, data, cv, "predict")]
+    decisions = _by_fold(estimator, data, cv, "decision_function")
+    return [
+        {
+            "decision_function": decision,
+            "predict": labels_of(decision, np.unique(data.y[train])),
+        }
+        for (train, _), decision in zip(cv, decisions, strict=True)
+    ]
+
+
+def _by_fold(estimator: Any, data: AssessedRows, cv: Splits, method: str) -> list[np.ndarray]:
+    given: dict[str, Any] = {"cv": cv, "params": data.params, "by_fold": True, "method": method}
+    return [on_host(found) for _, found in cross_val_predict(estimator, data.X, data.y, **given)]
+
+
+def _pairs(splits: Splits, data: AssessedRows) -> list[tuple[int, int]]:
+    """Every two splits, if they are a partition into few folds and rows of every class are left
+    where two folds are left out; else none.
+    """
+    n, few = len(data.y), 2 < len(splits) <= MOST_FOLDS
+    whole = sum(len(test) for _, test in splits) == n
+    rest = all(len(train) + len(test) == n for train, test in splits)
+    if not (few and whole and rest):
+        return []
+    pairs = list(combinations(range(len(splits)), 2))
+    if data.classes is not None:
+        codes = np.searchsorted(data.classes, data.y)
+        counts = [np.bincount(codes[test], minlength=len(data.classes)) for _, test in splits]
+        left = [np.sum(counts, axis=0) - counts[a] - counts[b] for a, b in pairs]
+        return pairs if np.min(left) > 0 else []
+    return pairs
+
+
+def _reader(
+    data: AssessedRows, splits: Splits, folds: list[Fold], told: tuple[int, int]
+) -> Callable[..., float]:
+    """A scorer that keeps the outputs of each model in turn in `folds`."""
+    inner = bool(_pairs(splits, data))
+
+    def read(model: Any, X: Any, y: Any) -> float:
+        real = model.fitted() if isinstance(model, StandIn) else model
+        without = _inner(real, data, splits, len(folds)) if inner else None
+        folds.append(replace(_read(model, X), choice=choice_of(real), inner=without))
+        say(told[0] + len(folds), told[1], "cross-validation")
+        return 0.0  # scikit-learn wants a number
+
+    return read
+
+
+def _read(model: Any, X: Any) -> Fold:
+    """The outputs of a fitted model for test rows."""
+    methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
+    used = ["predict", *(method for method in methods if hasattr(model, method))]
+    outputs = {method: on_host(getattr(model, method)(X)) for method in used}
+    return Fold(outputs, getattr(model, "classes_", np.empty(0)), {})
+
+
+def _given(estimator: Any) -> dict[str, Any]:
+    """The settings of an estimator that chooses none."""
+    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
+    names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
+    return {name: on_host(getattr(estimator, name)).tolist() for name in names}
+
+
+def _inner(fitted: Any, data: AssessedRows, splits: Splits, number: int) -> np.ndarray | None:
+    """Predictions (n,) for the training rows of a split, by models without its test fold and
+    without the fold of the row, with the settings and the preprocessing of the fitted model.
+    """
+    model, train = final_step(fitted), splits[number][0]
+    if not is_model(model):
+        return None
+    fixed = clone(model).set_params(**choice_of(model), cv=None, refine=False)
+    named = {name.rpartition("__")[2]: values for name, values in data.params.items()}
+    params = {name: subset(values, train) for name, values in named.items() if name != "groups"}
+    X = subset(data.X, train)
+    if depends(fixed, X, params).route.name != "one":
+        return None
+    X = X if model is fitted else fitted[:-1].transform(X)
+    X = X[:, train] if model is fitted and model.kernel == "precomputed" else X
+    place = np.full(len(data.y), -1)
+    place[train] = np.arange(len(train))
+    folds = [place[test] for other, (_, test) in enumerate(splits) if other != number]
+    cv = [(np.setdiff1d(np.arange(len(train)), fold), fold) for fold in folds]
+    pairs = cross_val_predict(fixed, X, data.y[train], cv=cv, params=params, by_fold=True)
+    found = np.empty_like(data.y)
+    for fold, predicted in pairs:
+        found[train[fold]] = on_host(predicted).reshape(-1)
+    return found
 
 
 def choice_of(estimator: Any) -> dict[str, Any]:
@@ -123,10 +252,10 @@ def chooses(estimator: Any, X: Any) -> bool:
     """Whether the training rows decide anything about the last step, if it is a fitonce
     estimator, or about the steps before it by its score.
     """
-    return chooses_steps(estimator) or depends(final_step(estimator), X, None).route.name != "one"
+    return chooses_steps(estimator) or depends(final_step(estimator), X).route.name != "one"
 
 
-def _splits(splitter: Any, data: AssessedRows) -> Splits:
+def splits_of(splitter: Any, data: AssessedRows) -> Splits:
     X = np.empty((len(data.y), 1)) if is_rows(data.X) or is_dask(data.X) else data.X
     cv = check_cv(splitter, data.y, classifier=data.classes is not None)
     splits = list(cv.split(X, data.y, groups=data.groups))
@@ -140,62 +269,13 @@ def _splits(splitter: Any, data: AssessedRows) -> Splits:
     return splits
 
 
-def _in_closed_form(
-    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
-) -> None:
-    """From one decomposition of all rows; only probabilities need a fit, of their temperature."""
-    held_out = partial(
-        cross_val_predict, estimator, data.X, data.y, cv=splits, params=data.params, by_fold=True
-    )
-    offered = ("decision_function", "predict_proba") if data.classes is not None else ("predict",)
-    found = {name: held_out(method=name) for name in offered if hasattr(estimator, name)}
-    used = PARAMETERS.get(estimator.kernel, ()) if isinstance(estimator.kernel, str) else ()
-    names = [name for name in CHOSEN if name in (*used, "alpha", "penalty")]
-    choice = {name: on_host(getattr(estimator, name)).tolist() for name in names}
-    for number, (train, _) in enumerate(splits):
-        outputs = {method: on_host(pairs[number][1]) for method, pairs in found.items()}
-        classes = np.unique(data.y[train])
-        if data.classes is not None:
-            outputs["predict"] = labels_of(outputs["decision_function"], classes)
-        add(Fold(outputs, classes, choice))
-
-
-def _fitted(
-    estimator: Any, data: AssessedRows, splits: Splits, add: Callable[[Fold], None]
-) -> None:
-    """Fit every split; `read` is called with each model in turn and keeps its outputs."""
-
-    def read(model: Any, X: Any, y: Any) -> float:
-        add(_read(model, X))
-        return float(len(y))  # scikit-learn wants a number
-
-    cross_validate(
-        estimator,
-        data.X,
-        data.y,
-        scoring=read,
-        cv=splits,
-        params=data.params,
-        error_score="raise",
-    )
-
-
-def _read(model: Any, X: Any) -> Fold:
-    """The outputs of a fitted model for test rows."""
-    methods = ("predict_proba", "decision_function") if is_classifier(model) else ()
-    used = ["predict", *(method for method in methods if hasattr(model, method))]
-    outputs = {method: on_host(getattr(model, method)(X)) for method in used}
-    real = model.fitted() if isinstance(model, StandIn) else model
-    return Fold(outputs, getattr(model, "classes_", np.empty(0)), choice_of(real))
-
-
 def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Route) -> Round:
     """The outputs of all splits by row."""
     n = len(data.y)
     fold, predictions = np.full(n, -1), np.full(n, np.nan if data.classes is None else None)
     for number, ((_, test), found) in enumerate(zip(splits, folds, strict=True)):
         fold[test] = number
-        predictions[test] = found.outputs["predict"]
+        predictions[test] = found.outputs["predict"].reshape(-1)
     if data.classes is not None and np.all(fold >= 0):
         predictions = predictions.astype(data.y.dtype)
     probabilities, decisions = (
@@ -203,7 +283,8 @@ def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Rout
         for method in ("predict_proba", "decision_function")
     )
     choices = [found.choice for found in folds]
-    return Round(predictions, probabilities, decisions, fold, splits, choices, route)
+    inner = [found.inner for found in folds if found.inner is not None]
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route, inner)
 
 
 def _by_row(

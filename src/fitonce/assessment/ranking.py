@@ -19,7 +19,6 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 from ..crossval import leave_pair_out
@@ -42,10 +41,12 @@ def auc_of(estimator: Any, data: AssessedRows, rounds: Sequence[Round]) -> tuple
             with suppress(ValueError):  # a class with fewer than three rows
                 found = leave_pair_out(estimator, data.X, data.y, sample_weight=data.weights)
                 return found.auc, PAIRS
-        areas = [_within_folds(data, round_) for round_ in rounds]
+        folds = [[r.fold[r.tested] == number for number in range(len(r.splits))] for r in rounds]
+        areas = [_area(data, *each) for each in zip(rounds, folds, strict=True)]
         if np.all(np.isfinite(areas)):
             return float(np.mean(areas)), WITHIN
-    return float(np.mean([_pooled(data, round_) for round_ in rounds])), POOLED
+    every = [_area(data, r, [np.ones(len(r.tested), dtype=bool)]) for r in rounds]
+    return float(np.mean(every)), POOLED
 
 
 def _in_closed_form(data: AssessedRows, round_: Round) -> bool:
@@ -72,42 +73,20 @@ def _columns(data: AssessedRows, round_: Round) -> tuple[np.ndarray, np.ndarray]
     return outputs, np.eye(n_classes, dtype=bool)[codes]
 
 
-def _pooled(data: AssessedRows, round_: Round) -> float:
-    columns = _columns(data, round_)
-    if columns is None:
-        return float("nan")
-    weights = None if data.weights is None else data.weights[round_.tested]
-    each = zip(*_each(columns), strict=True)
-    return float(np.mean([roc_auc_score(t, v, sample_weight=weights) for v, t in each]))
-
-
-def _each(columns: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    return columns[0].T, columns[1].T
-
-
-def _within_folds(data: AssessedRows, round_: Round) -> float:
-    """Share of pairs ranked correctly, over all folds."""
-    columns = _columns(data, round_)
-    if columns is None:
-        return float("nan")
-    fold = round_.fold[round_.tested]
-    weights = np.ones(len(fold)) if data.weights is None else data.weights[round_.tested]
-    areas = []
-    for values, positive in zip(*_each(columns), strict=True):
-        parts = [fold == number for number in np.unique(fold)]
-        met = np.sum([pairs(values[p], positive[p], weights[p]) for p in parts], axis=0)
-        areas.append(met[0] / met[1] if met[1] > 0 else np.nan)
-    return float(np.mean(areas))
-
-
-def pairs(values: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Weight of the pairs of a positive and a negative row in which the positive row is higher,
-    ties counting half, and weight of all pairs. O(n log n).
+def _area(data: AssessedRows, round_: Round, folds: Sequence[np.ndarray]) -> float:
+    """Share of pairs of two rows of one part that are ranked correctly, by weight; the mean over
+    the classes.
     """
-    rank = rankdata(values, method="dense").astype(int)
-    up, down = (
-        np.bincount(rank, weights=weights * chosen, minlength=rank.max(initial=0) + 1)
-        for chosen in (positive, ~positive)
-    )
-    below = np.cumsum(down) - down
-    return float(np.sum(up * (below + 0.5 * down))), float(up.sum() * down.sum())
+    columns = _columns(data, round_)
+    if columns is None:
+        return float("nan")
+    w, areas = data.weights_of(round_.tested), []
+    for values, positive in zip(columns[0].T, columns[1].T, strict=True):
+        met, won = 0.0, 0.0
+        for part in folds:
+            pairs = np.sum(w[part & positive]) * np.sum(w[part & ~positive])
+            if pairs > 0:
+                met += pairs
+                won += pairs * roc_auc_score(positive[part], values[part], sample_weight=w[part])
+        areas.append(won / met if met > 0 else np.nan)
+    return float(np.mean(areas))

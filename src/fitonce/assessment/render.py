@@ -212,12 +212,11 @@ def comparison(result: Any) -> list[Block]:
     rows = [(model, str(score)) for model, score in result.scores.items()]
     differences = [(f"{d.first} - {d.second}", d.estimate, p_value(d.pvalue)) for d in pairs]
     notes = [
-        f"[low, high]: {100 * result.level:g} % interval, corrected resampled t over "
-        f"{result.n_splits} splits",
+        f"[low, high]: {100 * result.level:g} % interval, {result.method}",
         "p: of the hypothesis that two ways of making a model are equally good",
     ]
     if len(pairs) > 1:
-        notes[1] += f"; not corrected for the {len(pairs)} differences"
+        notes[1] += f"; corrected for the {len(pairs)} differences"
     if result.refitted:
         notes.append(f"refitted on every training set: {joined(result.refitted)}")
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
@@ -81,9 +81,8 @@ class Assessment:
     score_name : {"accuracy", "r2"}
         The main score.
     score, baseline : Estimate
-        The main score of the estimator, over all held-out rows; and of a model that ignores the
-        features and predicts the most frequent class (or the mean) of the training rows, in the
-        same folds.
+        The main score of the estimator, over all held-out rows; and of a constant answer, the most
+        frequent class of all rows (or their mean).
     metrics, baseline_metrics : dict of str to float
         Scores of the pooled held-out rows, averaged over repeats. Classification: accuracy,
         balanced_accuracy, roc_auc (one against the rest for more than two classes), log_loss,
@@ -124,6 +123,9 @@ class Assessment:
         rows are compared only by a model that was trained on neither.
     confounds : str
         The confounds and how they were used; empty if there were none.
+    inner : sequence of arrays of shape (n_samples,)
+        For every split, predictions of its training rows by models without its test fold and the
+        fold of the row, from which the interval comes; empty where refits would be needed.
     """
 
     task: str
@@ -161,6 +163,7 @@ class Assessment:
     seconds: float
     auc_method: str = ""
     confounds: str = ""
+    inner: Sequence[np.ndarray] = ()
 
     def __str__(self) -> str:
         return render.as_text(render.assessment(self))
@@ -201,7 +204,8 @@ class Assessment:
         rows : bool, default=False
             Whether to include results for every row (and the scores of all permutations).
         """
-        left_out = () if rows else ("y", "predictions", "probabilities", "decisions", "fold")
+        by_row = ("y", "predictions", "probabilities", "decisions", "fold", "inner")
+        left_out = () if rows else by_row
         fields = {name: value for name, value in vars(self).items() if name not in left_out}
         if self.permutation is not None:
             fields["permutation"] = summary_of(self.permutation, rows)

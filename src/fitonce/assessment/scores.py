@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from sklearn.metrics import confusion_matrix, log_loss, r2_score
+from sklearn.metrics import (
+    accuracy_score,
+    confusion_matrix,
+    log_loss,
+    mean_absolute_error,
+    mean_squared_error,
+    r2_score,
+    recall_score,
+)
 
 from .data import AssessedRows
 from .folds import Round
-from .intervals import corrected_t, effective_size, pooled_r2, wilson
+from .intervals import HeldOutValues, of_r2, of_share
 from .result import CalibrationCurve, Estimate
 
 CALIBRATION_BINS = 10
@@ -23,43 +32,33 @@ def pooled_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, floa
 
 def _pooled(data: AssessedRows, round_: Round) -> dict[str, float]:
     rows = round_.tested
-    scores, w = _basic(data, round_, rows), _weights(data, rows)
+    scores, w = _basic(data, round_, rows), data.weights_of(rows)
     if data.classes is None:
         return scores
-    codes, n_classes = np.searchsorted(data.classes, data.y[rows]), len(data.classes)
     scores["roc_auc"] = float("nan")  # of pairs, not of rows: see `ranking`
     if round_.probabilities is not None:
-        p = round_.probabilities[rows]
-        scores["log_loss"] = float(log_loss(codes, p, labels=np.arange(n_classes), sample_weight=w))
-        squares = np.sum((p - np.eye(n_classes)[codes]) ** 2, axis=1)
-        scores["brier"] = float(np.average(squares, weights=w)) / (2 if n_classes == 2 else 1)
+        p, codes = round_.probabilities[rows], np.searchsorted(data.classes, data.y[rows])
+        classes = np.arange(len(data.classes))
+        scores["log_loss"] = float(log_loss(codes, p, labels=classes, sample_weight=w))
+        squares = np.sum((p - np.eye(len(classes))[codes]) ** 2, axis=1)
+        scores["brier"] = float(np.average(squares, weights=w)) / (2 if len(classes) == 2 else 1)
     return scores
 
 
-def _weights(data: AssessedRows, rows: np.ndarray) -> np.ndarray:
-    return np.ones(len(rows)) if data.weights is None else data.weights[rows]
-
-
-def _codes(data: AssessedRows, round_: Round, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the true and of the predicted classes."""
-    assert data.classes is not None
-    predicted = round_.predictions[rows].astype(data.classes.dtype)
-    return np.searchsorted(data.classes, data.y[rows]), np.searchsorted(data.classes, predicted)
-
-
 def _basic(data: AssessedRows, round_: Round, rows: np.ndarray) -> dict[str, float]:
-    """Scores that are defined for any set of rows, for labels or numbers."""
-    w = _weights(data, rows)
+    """Scores that are defined for any set of rows with weight, for labels or numbers."""
+    w, y = data.weights_of(rows), data.y[rows]
+    given = y, round_.predictions[rows].astype(data.y.dtype)
     if data.classes is None:
-        y, predictions = data.y[rows], round_.predictions[rows]
-        r2 = r2_score(y, predictions, sample_weight=w) if len(rows) > 1 else np.nan
-        mae, mse = (np.average(np.abs(y - predictions) ** power, weights=w) for power in (1, 2))
-        return {"r2": float(r2), "mae": float(mae), "rmse": float(np.sqrt(mse))}
-    codes, predicted = _codes(data, round_, rows)
-    total = np.bincount(codes, weights=w)
-    hits = np.bincount(codes, weights=w * (codes == predicted))
-    recall = hits[total > 0] / total[total > 0]
-    return {"accuracy": float(hits.sum() / total.sum()), "balanced_accuracy": float(recall.mean())}
+        r2 = r2_score(*given, sample_weight=w) if len(rows) > 1 else np.nan
+        rmse = np.sqrt(mean_squared_error(*given, sample_weight=w))
+        mae = mean_absolute_error(*given, sample_weight=w)
+        return {"r2": float(r2), "mae": float(mae), "rmse": float(rmse)}
+    recall = {"labels": np.unique(y[w > 0]), "average": "macro", "zero_division": 0.0}
+    return {
+        "accuracy": float(accuracy_score(*given, sample_weight=w)),
+        "balanced_accuracy": float(recall_score(*given, sample_weight=w, **recall)),
+    }
 
 
 def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.ndarray]:
@@ -69,60 +68,82 @@ def split_scores(data: AssessedRows, rounds: Sequence[Round]) -> dict[str, np.nd
     scores = {name: np.full(shape, np.nan) for name in names}
     for repeat, round_ in enumerate(rounds):
         for number, (_, test) in enumerate(round_.splits):
-            if np.any(_weights(data, test) > 0):
+            if np.any(data.weights_of(test) > 0):
                 for name, value in _basic(data, round_, test).items():
                     scores[name][repeat, number] = value
     return scores
 
 
-def headline(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
+def baseline(data: AssessedRows, round_: Round) -> Round:
+    """The most frequent class of all rows, the first of several, or their mean as prediction."""
+    n, w = len(data.y), data.weights_of(np.arange(len(data.y)))
+    if data.classes is None:
+        return replace(round_, predictions=np.full(n, np.average(data.y, weights=w)))
+    shares = np.array([np.sum(w[data.y == label]) for label in data.classes]) / np.sum(w)
+    said = np.full(n, data.classes[np.argmax(shares)])
+    return replace(round_, predictions=said, probabilities=np.tile(shares, (n, 1)))
+
+
+def headline(
+    data: AssessedRows, rounds: Sequence[Round], partitions: Sequence[Round], level: float
+) -> Estimate:
     """Accuracy or R² of all held-out rows together, with its interval.
 
-    Wilson's interval for the labels of one repeat. Otherwise the corrected resampled t interval,
-    of the accuracies of the splits or of log(1 - R²).
+    The standard error is that of nested cross-validation from `partitions`, if they have it. For
+    accuracy the interval has Wilson's shape, with the number of rows that would have the standard
+    error; for R² it is symmetric for log(1 - R²).
     """
-    if data.classes is None:
-        return _pooled_numbers(data, rounds, level)
-    if len(rounds) == 1:
-        return _pooled_labels(data, rounds[0], level)
-    scores = split_scores(data, rounds)[data.score_name]
-    scores = scores[np.isfinite(scores)]
-    if len(scores) < 2:
-        pooled = pooled_scores(data, rounds)[data.score_name]
-        why = "no interval: fewer than two splits have a score"
-        return Estimate(pooled, float("nan"), float("nan"), level, why)
-    low, high = corrected_t(scores, mean_test_share(rounds), level)
-    method = f"corrected resampled t over {len(scores)} splits"
-    return Estimate(float(np.mean(scores)), max(low, 0.0), min(high, 1.0), level, method)
+    value = pooled_scores(data, rounds)[data.score_name]
+    if data.classes is not None:
+        low, high, method = of_share(values_of(data, partitions, _right), level, value)
+        return Estimate(value, low, high, level, method)
+    tests = np.concatenate([test for round_ in partitions for _, test in round_.splits])
+    w = data.weights_of(tests)
+    around = (data.y - np.average(data.y[tests], weights=w)) ** 2
+    spread = np.average(around[tests], weights=w)
+    every = np.concatenate([_squares(data.y, r.predictions)[r.tested] for r in partitions])
+    error = np.average(
+        every, weights=np.concatenate([data.weights_of(r.tested) for r in partitions])
+    )
+    if spread == 0.0 or error == 0.0:
+        nan = float("nan")
+        return Estimate(value, nan, nan, level, "no interval: no variance")
+
+    def moved(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+        return np.asarray(_squares(y, predicted) / error - around / spread)
+
+    low, high, method = of_r2(values_of(data, partitions, moved), value, level)
+    return Estimate(value, low, high, level, method)
 
 
-def _pooled_numbers(data: AssessedRows, rounds: Sequence[Round], level: float) -> Estimate:
-    splits = [
-        (round_, test)
-        for round_ in rounds
-        for _, test in round_.splits
-        if np.any(_weights(data, test) > 0)
-    ]
-    every = np.concatenate([test for _, test in splits])
-    centre = np.average(data.y[every], weights=_weights(data, every))
-    squares = [(data.y[test] - round_.predictions[test]) ** 2 for round_, test in splits]
-    around = [(data.y[test] - centre) ** 2 for _, test in splits]
-    weights = [_weights(data, test) for _, test in splits]
-    found = pooled_r2(squares, around, weights, mean_test_share(rounds), level)
-    method = f"corrected resampled t over {len(splits)} splits, on log(1 - R²)"
-    if np.isnan(found[1]):
-        method = "no interval: fewer than two splits, or no variance"
-    return Estimate(*found, level, method)
+def values_of(
+    data: AssessedRows,
+    rounds: Sequence[Round],
+    value: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> HeldOutValues:
+    """Values of rows, from their targets and their predictions (n,) by every model."""
+    tests = [test for round_ in rounds for _, test in round_.splits]
+    outer = [value(data.y, r.predictions)[test] for r in rounds for _, test in r.splits]
+    inner = [value(data.y, predicted) for r in rounds for predicted in r.inner]
+    known = inner if len(inner) == len(tests) else []
+    units = np.arange(len(data.y)) if data.groups is None else data.groups
+    return HeldOutValues(
+        tests,
+        outer,
+        known,
+        np.unique(units, return_inverse=True)[1].reshape(-1),
+        data.weights_of(np.arange(len(data.y))),
+        mean_test_share(rounds),
+        len(rounds),
+    )
 
 
-def _pooled_labels(data: AssessedRows, round_: Round, level: float) -> Estimate:
-    rows, method = round_.tested, "Wilson on pooled held-out labels"
-    correct = (round_.predictions[rows] == data.y[rows]).astype(float)
-    w, groups = _weights(data, rows), None if data.groups is None else data.groups[rows]
-    share, size = float(np.average(correct, weights=w)), effective_size(correct, w, groups)
-    if data.weights is not None or groups is not None:
-        method = f"{method}, effective size {size:.0f}"
-    return Estimate(share, *wilson(share, size, level), level, method)
+def _right(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray(predicted == y, dtype=np.float64)
+
+
+def _squares(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    return np.asarray((y - predicted) ** 2, dtype=np.float64)
 
 
 def mean_test_share(rounds: Sequence[Round]) -> float:
@@ -136,10 +157,10 @@ def confusion(data: AssessedRows, round_: Round) -> np.ndarray | None:
     """Number (or weight) of rows of class i predicted as j."""
     if data.classes is None:
         return None
-    weights = None if data.weights is None else data.weights[round_.tested]
-    codes, predicted = _codes(data, round_, round_.tested)
-    every = np.arange(len(data.classes))
-    return np.asarray(confusion_matrix(codes, predicted, labels=every, sample_weight=weights))
+    rows = round_.tested
+    given = data.y[rows], round_.predictions[rows].astype(data.y.dtype)
+    weights = None if data.weights is None else data.weights[rows]
+    return np.asarray(confusion_matrix(*given, labels=data.classes, sample_weight=weights))
 
 
 def calibration(data: AssessedRows, round_: Round) -> CalibrationCurve | None:

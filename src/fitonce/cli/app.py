@@ -146,8 +146,7 @@ def evaluate(
 ) -> None:
     """Cross-validate a model without saving it (nested, repeated, grouped).
 
-    With one repeat, the interval is Wilson's interval of the pooled held-out labels. With several
-    repeats, it is the corrected resampled t interval of Nadeau and Bengio.
+    The interval is that of nested cross-validation (Bates, Hastie and Tibshirani).
     """
     from .work import evaluate_table
 
