@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.multioutput import MultiOutputClassifier
 
 from fitonce import (
     KernelFisherDiscriminant,
@@ -286,7 +288,6 @@ def test_bad_class_weight(class_weight, match):
     ("priors", "match"),
     [
         ([0.5, 0.5], r"priors must have one entry per class \(3\), got shape \(2,\)"),
-        ([0.5, 0.6, 0.1], "priors must sum to 1, got a sum of 1.2"),
         ([0.5, -0.5, 1.0], "priors must be positive and finite"),
         ([0.0, 0.5, 0.5], "priors must be positive and finite"),
         ([np.nan, 0.5, 0.5], "priors must be positive and finite"),
@@ -682,3 +683,43 @@ def test_words_of_other_software(estimator, name, match):
 
 def test_probability_of_other_software():
     refused(TypeError, "pass nothing for it: .* predict_proba", LeastSquaresSVC, probability=True)
+
+
+def test_priors_that_do_not_sum_to_one_are_scaled_as_in_scikit_learn():
+    with pytest.warns(UserWarning, match="do not sum to 1, but to 1.2: they are divided"):
+        model = KernelFisherDiscriminant(priors=[0.5, 0.6, 0.1], gamma=0.3, alpha=1.0).fit(
+            X, LABELS
+        )
+    np.testing.assert_allclose(model.priors_, np.array([0.5, 0.6, 0.1]) / 1.2)
+
+
+def test_several_labels_for_each_row():
+    y = np.stack([LABELS, LABELS], axis=1)
+    for estimator in CLASSIFIERS:
+        refused(ValueError, r"shape \(30, 2\).*MultiOutputClassifier", estimator().fit, X, y)
+    model = MultiOutputClassifier(LeastSquaresSVC(gamma=0.3, alpha=1.0)).fit(X, y)
+    assert model.predict(X).shape == (30, 2)
+
+
+@pytest.mark.parametrize("n_components", [None, 2])
+def test_transform_has_no_axes_without_a_difference(n_components):
+    """Three classes on one line differ in one dimension, as in scikit-learn."""
+    model = KernelFisherDiscriminant("linear", alpha=1e-6, n_components=n_components)
+    ours = model.fit(X[:, :1], LABELS).transform(X[:, :1])
+    theirs = LinearDiscriminantAnalysis().fit(X[:, :1], LABELS).transform(X[:, :1])
+    assert ours.shape == theirs.shape == (N, 1)
+    assert np.ptp(np.abs(ours / theirs)) < 1e-4
+    assert len(model.get_feature_names_out()) == 1
+    held_out = cross_val_predict(model, X[:, :1], LABELS, cv=3, method="transform")
+    assert held_out.shape == (N, 1)
+
+
+@every_estimator
+@pytest.mark.parametrize("shared", [True, "drop"])
+def test_greedy_landmarks_have_seen_the_labels(estimator, shared):
+    y = targets(estimator)
+    model = estimator(gamma=0.3, alpha=1.0, landmarks=4, landmark_method="greedy", random_state=0)
+    with pytest.warns(UserWarning, match="greedy.*look a little too good"):
+        model.fit(X, y)
+    with pytest.warns(UserWarning, match="greedy.*look a little too good"):
+        cross_val_predict(model.set_params(shared_landmarks=shared), X, y, cv=3)

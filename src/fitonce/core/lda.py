@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import device
 
-from .arrays import Array, eye_like, namespace, take
+from .arrays import Array, eye_like, namespace, take, to_numpy
 
 NEGLIGIBLE = 1e-12  # axes with a² below this carry rounding noise only and are dropped
 
@@ -109,6 +109,11 @@ class Axes:
     a2: Array
     gain: Array
     unit: Array
+
+    @property
+    def rank(self) -> int:
+        """How many axes tell the classes apart; at least one."""
+        return max(1, int(np.sum(to_numpy(self.a2) > 0.0)))
 
 
 def axes_of(E: Array, sizes: Array, dof: Array) -> Axes:

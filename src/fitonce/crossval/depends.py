@@ -25,6 +25,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from ..core.arrays import namespace, to_numpy
 from ..core.refused import RefusedError
+from ..estimators.doubts import warn_of_greedy_landmarks
 from ..estimators.fitted import chooses_steps, combined, final_step, is_model
 from ..estimators.parameters import labels_decide, rows_decide
 from ..estimators.setup import accepted_setup
@@ -233,6 +234,7 @@ def share_landmarks(
         return estimator, None
     landmarks = setup.data.landmarks
     assert landmarks is not None
+    warn_of_greedy_landmarks(estimator)
     shared = clone(estimator).set_params(landmarks=landmarks.points)
     if estimator.shared_landmarks != "drop":
         return shared, None

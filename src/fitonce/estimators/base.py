@@ -24,7 +24,7 @@ from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Tried
 from .confounding import new_confounds
-from .doubts import warn_if_doubtful, warn_of_weighted_landmarks
+from .doubts import warn_if_doubtful, warn_of_greedy_landmarks, warn_of_weighted_landmarks
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
 from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, kept_of
@@ -100,6 +100,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         warn_at_edges(setup.specification, trials, best.trial, best.problem.smoother)
         self._set_search(setup, trials, best)
         warn_of_weighted_landmarks(self.penalty_, setup.data)
+        warn_of_greedy_landmarks(self)
         self._kept = FitRecord(setup.training, tuner, best.problem, folds).light()
         with tasks.task("solve"):
             self._solve_winner(best.trial, best.path)

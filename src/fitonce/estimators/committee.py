@@ -23,7 +23,7 @@ from ..tuning.tuner import Tried
 from .base import KernelModel
 from .classifier import KernelClassifier, labels_as_rows
 from .fisher import KernelFisherDiscriminant
-from .parameters import is_precomputed, store_parameters
+from .parameters import NUMBER, is_precomputed, store_parameters, word
 from .probability import calibration_parts, held_out_probabilities
 from .record import FitRecord, mean_by_row
 from .ridge import KernelRidge
@@ -86,7 +86,9 @@ def learns(estimator: Any) -> bool:
     that leave-one-out after it is optimistic.
     """
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
-    return bool(estimator.refine or weighs or getattr(estimator, "readout", "lda") == "softmax")
+    greedy = word(estimator.landmarks) == NUMBER and estimator.landmark_method == "greedy"
+    softmax = getattr(estimator, "readout", "lda") == "softmax"
+    return bool(estimator.refine or weighs or softmax or greedy)
 
 
 def searched(

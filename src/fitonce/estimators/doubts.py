@@ -11,6 +11,7 @@ eps/a².
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..core.readout import Readout
 from ..core.ties import EPSILON
 from ..tuning.data import Data
 from ..tuning.problem import Problem
+from .parameters import NUMBER, word
 
 DOUBTFUL = 1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger
 
@@ -74,6 +76,18 @@ def warn_if_doubtful(
             "so its decisions are nearly the same for all rows, and may have a relative error "
             f"of {min(error, 1.0):.1g}. Use a smaller alpha than {mu:.3g}, or "
             "a kernel that changes more between rows (a larger gamma)."
+        )
+
+
+def warn_of_greedy_landmarks(estimator: Any) -> None:
+    """Warn if landmarks were chosen by the labels of rows that are then held out."""
+    if estimator.landmark_method == "greedy" and word(estimator.landmarks) == NUMBER:
+        warnings.warn(
+            'landmark_method="greedy" has chosen the landmarks by the targets of all rows, those '
+            "held out included: held-out values look a little too good. Use cross_val_predict with "
+            "shared_landmarks=False, which chooses them in every training set, or another method.",
+            UserWarning,
+            stacklevel=depth_inside_package(),
         )
 
 

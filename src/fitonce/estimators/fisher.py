@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.doubt import depth_inside_package
 from ..core.lda import Axes
 from ..core.readout import Evidence, Indicators, Readout
 from ..core.softmax import LinearScores
@@ -109,7 +111,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ``penalty="dual"``. "coefficient", only for ``penalty="dual"``, penalizes b like every dual
         coefficient (Saadi et al. 2007, section 3.4).
     n_components : int, default=None
-        Number of axes that `transform` returns, at most n_classes - 1.
+        Number of axes that `transform` returns, at most n_classes - 1; fewer if the classes differ
+        in fewer dimensions.
     landmarks : int, array of shape (n_landmarks, n_features) or None, default=None
         Points that represent the training rows: the model is a sum of kernels at these points only,
         and no n×n matrix is formed. Either a number of landmarks, chosen from the training rows by
@@ -302,8 +305,8 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         ratio = solved.a2 / (1.0 - solved.a2)
         total = xp.sum(ratio)
         self.explained_variance_ratio_ = ratio / total if float(total) > 0 else ratio
-        limit = len(self.classes_) - 1
-        self._n_features_out = limit if self.n_components is None else int(self.n_components)
+        asked = len(self.classes_) - 1 if self.n_components is None else self.n_components
+        self._n_features_out = min(int(asked), solved.rank)
 
     @blockwise
     def transform(self, X: Any, confounds: Any = None) -> Array:
@@ -363,5 +366,9 @@ def _checked_priors(given: Any, n_classes: int) -> tuple[float, ...]:
     if not np.all(np.isfinite(priors)) or np.any(priors <= 0):
         raise ValueError(f"priors must be positive and finite, got {priors.tolist()} instead.")
     if abs(priors.sum() - 1.0) > 1e-5:
-        raise ValueError(f"priors must sum to 1, got a sum of {priors.sum():g} instead.")
+        warnings.warn(
+            f"the priors do not sum to 1, but to {priors.sum():g}: they are divided by that.",
+            UserWarning,
+            stacklevel=depth_inside_package(),
+        )
     return tuple((priors / priors.sum()).tolist())

@@ -162,8 +162,7 @@ def keeping_coefficients(estimator: Any, y: Any) -> Any:
 
 def n_axes(model: Any) -> int:
     """The number of discriminant axes that `transform` returns."""
-    limit = len(model.classes_) - 1
-    return limit if model.n_components is None else int(model.n_components)
+    return int(model._n_features_out)
 
 
 def held_out_projection(model: Any) -> np.ndarray:

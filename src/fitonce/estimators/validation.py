@@ -104,6 +104,12 @@ def check_fit_data(
             "targets."
         )
     y = to_numpy(y) if is_foreign_array(y) else y
+    if not multi_output and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: a classifier "
+            "has one label for each row. For several, use sklearn.multioutput."
+            f"MultiOutputClassifier({type(estimator).__name__}()), or one model for each column."
+        )
     if is_rows(X):
         return X, _check_rows(estimator, X, y, multi_output)
     if is_foreign_array(X):

@@ -42,7 +42,8 @@ def _settled(problem: Problem, readout: Readout, P: Array, rule: Rule | None, mu
 
 def projections_without(model: ModelOfSome, readout: Readout, values: Array, n_axes: int) -> Array:
     """Projections of predicted targets on the first axes of the model without some rows."""
-    return (values @ axes_of(model.evidence, readout).axes)[:, :n_axes]
+    solved = axes_of(model.evidence, readout)
+    return (values @ solved.axes)[:, : min(n_axes, solved.rank)]
 
 
 def _rule_without(model: ModelOfSome, readout: Readout) -> Rule | None:
