@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.readout import labels_of
-from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Scored
-from .outputs import Outputs
+from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Outputs, Scored
 from .stand_in import Shared, Split
 
 LABEL_SCORES = ("accuracy", "balanced_accuracy")

@@ -14,37 +14,81 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+import scipy.stats
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.readout import predicted_codes
-from ..core.ties import levelled, run_starts, settled
-from .outputs import Outputs
+from ..core.ties import levelled, settled
 
-FEW_CLASSES = 8  # up to this number, a confusion matrix is counted on a device, cell by cell
 TIE = 1e-10  # scores closer than this (relative) are equal: rounding must not break a tie
 
 
 @dataclass(frozen=True)
+class Outputs:
+    """The outputs of the models of one run of folds for their test rows, for B labelings.
+
+    `values` is (B, k, m) or (B, k, c, m); `truth` has the labels or targets: (B, k, m) or (B, k,
+    t, m).
+    A run of pooled folds has k = 1. Values closer than `accuracy`, (B, k) or (B, k, c), differ
+    only by rounding; None if they have already been made equal.
+    """
+
+    values: Array
+    truth: Array
+    accuracy: Array | None = None
+
+
+def size_of_targets(P: Array, truth: Array | None) -> Array:
+    """The magnitude (B, k, t) of predicted targets (B, k, t, m) and of their truth (B, k, m) or
+    (B, k, t, m), which is one for classes (None).
+    """
+    xp = namespace(P)
+    size = xp.maximum(xp.max(P, axis=-1), -xp.min(P, axis=-1))
+    if truth is None:
+        return xp.maximum(size, xp.ones_like(size))
+    truth = asarray_like(truth, P) if is_numpy(truth) else truth
+    largest = xp.reshape(xp.max(xp.abs(truth), axis=-1), (*size.shape[:2], -1))
+    return xp.maximum(size, largest)
+
+
+def pooled(runs: list[Outputs]) -> list[Outputs]:
+    """The test rows of all folds as one fold."""
+
+    def flat(A: Array) -> Array:
+        xp, last = namespace(A), A.ndim - 1
+        folds_beside_rows = xp.permute_dims(A, (0, *range(2, last), 1, last))
+        return xp.reshape(folds_beside_rows, (A.shape[0], 1, *A.shape[2:last], -1))
+
+    values, truth = [flat(run.values) for run in runs], [flat(run.truth) for run in runs]
+    xp = namespace(values[0])
+    accuracy = None
+    if all(run.accuracy is not None for run in runs):
+        by_run = [xp.max(run.accuracy, axis=1, keepdims=True) for run in runs]
+        accuracy = xp.max(xp.stack(by_run), axis=0)
+    seen = namespace(truth[0]).concat(truth, axis=-1)
+    return [Outputs(xp.concat(values, axis=-1), seen, accuracy)]
+
+
+@dataclass(frozen=True)
 class Scored:
-    """Outputs of a run of folds, with intermediate results that several metrics share."""
+    """Outputs of a run of folds, with intermediate results that several metrics share.
+
+    What is computed from outputs on a device stays there, so that only (B, k) numbers are
+    transferred.
+    """
 
     outputs: Outputs
     n_classes: int | None
 
     @cached_property
     def values(self) -> np.ndarray:
-        """The values, with ties as in exact arithmetic."""
-        values, accuracy = to_numpy(self.outputs.values), self.accuracy
+        """The values on the host, with ties as in exact arithmetic."""
+        values = to_numpy(self.outputs.values)
         if self.outputs.accuracy is None:
             return values
-        values = settled(values, accuracy, self.order)
-        return levelled(values, accuracy[..., None], axis=2) if values.ndim == 4 else values
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """The indices that sort the outputs of every fold; ties are in any order."""
-        return np.argsort(to_numpy(self.outputs.values), axis=-1)
+        values = settled(values, self.accuracy)
+        return levelled(values, self.accuracy[..., None], axis=2) if values.ndim == 4 else values
 
     @cached_property
     def accuracy(self) -> np.ndarray:
@@ -56,72 +100,39 @@ class Scored:
     def truth(self) -> np.ndarray:
         return to_numpy(self.outputs.truth)
 
+    @cached_property
+    def seen(self) -> Array:
+        """The truth on the device of the outputs."""
+        return asarray_like(self.outputs.truth, self.outputs.values)
+
     @property
     def binary(self) -> bool:
         return self.n_classes == 2
 
     @cached_property
-    def predicted(self) -> np.ndarray:
-        return to_numpy(self.codes)
-
-    @property
     def codes(self) -> Array:
         """Predicted class indices (B, k, m), on the device of the outputs."""
         values = self.outputs.values
         return predicted_codes(values, self.binary, asarray_like(self.accuracy, values))
 
-    @property
+    @cached_property
     def predicted_targets(self) -> Array:
         """Predicted numbers (B, k, t, m), on the device of the outputs."""
-        values = self.outputs.values if self.on_device else self.values
+        values = self.values if is_numpy(self.outputs.values) else self.outputs.values
         return values if values.ndim == 4 else values[:, :, None, :]
-
-    @cached_property
-    def targets(self) -> Array:
-        """True numbers (B, k, t, m), on the device of the outputs."""
-        return self.seen() if self.on_device else self.truth
 
     @cached_property
     def errors(self) -> Array:
         """Targets minus predictions (B, k, t, m), on the device of the outputs."""
-        return self.targets - self.predicted_targets
+        return self.seen - self.predicted_targets
 
     @cached_property
     def confusion(self) -> np.ndarray:
         """Counts (B, k, c, c) of true by predicted class."""
-        c = self.n_classes or 0
-        if self.on_device and c <= FEW_CLASSES:
-            return self._compared()
-        B, k = self.truth.shape[:2]
-        cell = (
-            np.arange(B * k, dtype=np.intp).reshape(B, k, 1) * (c * c)
-            + self.truth.astype(np.intp) * c
-            + self.predicted
-        )
+        c, (B, k) = self.n_classes or 0, self.truth.shape[:2]
+        run = np.arange(B * k, dtype=np.intp).reshape(B, k, 1)
+        cell = (run * c + self.truth.astype(np.intp)) * c + to_numpy(self.codes)
         return np.bincount(cell.ravel(), minlength=B * k * c * c).reshape(B, k, c, c)
-
-    def _compared(self) -> np.ndarray:
-        """The same on the device of the outputs, with one comparison for each cell."""
-        codes, c = self.codes, self.n_classes or 0
-        xp = namespace(codes)
-        truth = self.seen(codes.dtype)
-        cells = [
-            xp.sum(xp.astype((truth == i) & (codes == j), xp.int64), axis=2)
-            for i in range(c)
-            for j in range(c)
-        ]
-        return to_numpy(xp.stack(cells, axis=2)).reshape(*codes.shape[:2], c, c)
-
-    @property
-    def on_device(self) -> bool:
-        """Whether the outputs are on a device other than the host. Metrics are then computed
-        there, so that only (B, k) numbers are transferred.
-        """
-        return not is_numpy(self.outputs.values)
-
-    def seen(self, dtype: Any = None) -> Array:
-        """The truth on the device of the outputs."""
-        return asarray_like(self.outputs.truth, self.outputs.values, dtype=dtype)
 
     @cached_property
     def per_class(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -135,13 +146,9 @@ class Scored:
 
 def accuracy(scored: Scored) -> np.ndarray:
     """The share of correct predictions."""
-    truth = scored.outputs.truth
-    if not scored.on_device:
-        return np.asarray(np.count_nonzero(scored.predicted == truth, axis=2) / truth.shape[2])
-    codes = scored.codes
-    xp = namespace(codes)
-    hits = xp.astype(codes == scored.seen(codes.dtype), xp.int64)
-    return np.asarray(to_numpy(xp.sum(hits, axis=2)) / truth.shape[2])
+    xp = namespace(scored.codes)
+    hits = xp.count_nonzero(scored.codes == scored.seen, axis=2)
+    return np.asarray(to_numpy(hits) / scored.outputs.truth.shape[2])
 
 
 def balanced_accuracy(scored: Scored) -> np.ndarray:
@@ -186,64 +193,42 @@ def roc_auc(scored: Scored) -> np.ndarray:
 
     NaN if a fold contains one class.
     """
-    if scored.on_device:
-        return _area(*_rank_sums_there(scored))
-    return _area(_rank_sums(scored), np.count_nonzero(scored.truth, axis=2), scored.truth.shape[2])
-
-
-def _rank_sums(scored: Scored) -> np.ndarray:
-    """Rank sums (B, k) of the positives; tied values get the mean of their ranks."""
-    values, truth = scored.values, scored.truth
-    m = values.shape[2]
-    ranked = np.take_along_axis(values, scored.order, axis=2)
-    positive = np.take_along_axis(truth, scored.order, axis=2)
-    rank_sum = positive @ np.arange(1.0, m + 1.0)
-    apart = ranked[:, :, 1:] != ranked[:, :, :-1]
-    tied = ~np.all(apart, axis=2)
-    if tied.any():
-        rank_sum[tied] = np.sum(positive[tied] * _mid_ranks(apart[tied]), axis=1)
-    return np.asarray(rank_sum)
-
-
-def _rank_sums_there(scored: Scored) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rank sums of the positives and their numbers (B, k), on the device of the outputs, and the
-    number of rows. Folds with values too close to distinguish are computed on the host.
-    """
-    values, xp = scored.outputs.values, namespace(scored.outputs.values)
-    B, k, m = map(int, values.shape)
-    order = xp.argsort(values, axis=2)
-    ranked = xp.take_along_axis(values, order, axis=2)
-    accuracy = asarray_like(scored.accuracy, values)
-    close = ranked[:, :, 1:] - ranked[:, :, :-1] <= accuracy[:, :, None]
-    truth = scored.seen()
-    positive = xp.take_along_axis(truth, order, axis=2)
-    rank_sum = np.array(to_numpy(positive @ asarray_like(np.arange(1.0, m + 1.0), values)))
-    tied = np.flatnonzero(to_numpy(xp.any(close, axis=2)).ravel())
-    if len(tied):
-        close_ones = Outputs(
-            to_numpy(take(xp.reshape(values, (B * k, 1, m)), tied)),
-            to_numpy(take(xp.reshape(truth, (B * k, 1, m)), tied)),
-            scored.accuracy.reshape(-1, 1)[tied],
-        )
-        rank_sum.reshape(-1)[tied] = _rank_sums(Scored(close_ones, scored.n_classes))[:, 0]
-    return rank_sum, to_numpy(xp.sum(truth, axis=2)), m
-
-
-def _area(rank_sum: np.ndarray, n1: np.ndarray, m: int) -> np.ndarray:
-    """The area under the curve from the rank sums of n1 of m values, (B, k)."""
+    n1, m = to_numpy(namespace(scored.seen).sum(scored.seen, axis=2)), scored.truth.shape[2]
     pairs = n1 * (m - n1)
     if np.any(pairs == 0):
         message = "Only one class is present in y_true. ROC AUC score is not defined in that case."
         warnings.warn(message, UndefinedMetricWarning, stacklevel=2)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(pairs > 0, (rank_sum - n1 * (n1 + 1) / 2) / pairs, np.nan))
+        area = (_rank_sums(scored) - n1 * (n1 + 1) / 2) / pairs
+    return np.asarray(np.where(pairs > 0, area, np.nan))
 
 
-def _mid_ranks(apart: np.ndarray) -> np.ndarray:
-    """Ranks (r, m) of sorted values; those of a run of ties are its mean."""
-    first = run_starts(apart)
-    last = apart.shape[-1] - run_starts(apart[:, ::-1])[:, ::-1]
-    return np.asarray(0.5 * (first + last) + 1.0)
+def _rank_sums(scored: Scored) -> np.ndarray:
+    """Rank sums (B, k) of the positives; tied values get the mean of their ranks.
+
+    Only folds with values close to each other are looked at again, on the host.
+    """
+    values, xp = scored.outputs.values, namespace(scored.outputs.values)
+    order = xp.argsort(values, axis=2)
+    ranked = xp.take_along_axis(values, order, axis=2)
+    positive = xp.take_along_axis(scored.seen, order, axis=2)
+    ranks = asarray_like(np.arange(1.0, values.shape[2] + 1.0), values)
+    rank_sum = np.array(to_numpy(xp.astype(positive, values.dtype) @ ranks))
+    width = asarray_like(2.0 * scored.accuracy, values)  # two values may be settled at zero
+    close = xp.any(ranked[:, :, 1:] - ranked[:, :, :-1] <= width[:, :, None], axis=2)
+    tied = to_numpy(close)
+    if tied.any():
+        equal = settled(_of_folds(values, tied), scored.accuracy[tied])
+        own = scipy.stats.rankdata(equal, axis=-1) * scored.truth[tied]
+        rank_sum[tied] = np.sum(own, axis=-1)
+    return rank_sum
+
+
+def _of_folds(values: Array, chosen: np.ndarray) -> np.ndarray:
+    """Values (r, m) of the chosen of (B, k) folds, on the host."""
+    xp = namespace(values)
+    flat = xp.reshape(values, (-1, values.shape[2]))
+    return to_numpy(take(flat, np.flatnonzero(chosen)))
 
 
 def neg_log_loss(scored: Scored) -> np.ndarray:
@@ -282,7 +267,7 @@ def r2(scored: Scored) -> np.ndarray:
         return np.full(scored.truth.shape[:2], np.nan)
     xp = namespace(scored.errors)
     residual = to_numpy(xp.sum(scored.errors**2, axis=3))
-    spread = to_numpy(xp.sum(_centred(scored.targets) ** 2, axis=3))
+    spread = to_numpy(xp.sum(_centred(scored.seen) ** 2, axis=3))
     with np.errstate(invalid="ignore", divide="ignore"):
         score = np.where(spread > 0, 1.0 - residual / spread, residual == 0)
     return np.asarray(score.mean(axis=2))
@@ -319,7 +304,7 @@ def correlation(scored: Scored) -> np.ndarray:
             xp.zeros_like(A),
             _centred(A),
         )
-        for A in (scored.predicted_targets, scored.targets)
+        for A in (scored.predicted_targets, scored.seen)
     )
     product = to_numpy(xp.sum(predicted * truth, axis=3))
     norms = np.sqrt(to_numpy(xp.sum(predicted**2, axis=3) * xp.sum(truth**2, axis=3)))

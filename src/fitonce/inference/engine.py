@@ -35,7 +35,7 @@ from ..core.blocked import spd_solve_stack
 from ..core.holdout import ResidualMap
 from ..core.readout import Evidence
 from ..crossval.decomposed import Decomposed
-from ..crossval.outputs import Outputs, size_of_targets
+from ..crossval.metrics import Outputs, size_of_targets
 from .factors import fold_factors, is_definite, kept_targets, label_maps
 from .folds import FoldRun, Layout
 

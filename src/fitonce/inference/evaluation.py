@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
-from ..crossval.outputs import Outputs
+from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
 from .draws import drawn_orders

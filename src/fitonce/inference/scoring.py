@@ -19,8 +19,15 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 
 from ..core.calibration import class_scores
-from ..crossval.metrics import Metric, Scored, correlation, neg_log_loss, vectorised
-from ..crossval.outputs import Outputs, pooled
+from ..crossval.metrics import (
+    Metric,
+    Outputs,
+    Scored,
+    correlation,
+    neg_log_loss,
+    pooled,
+    vectorised,
+)
 from ..estimators.fitted import final_step, is_model
 from ..tuning.scorers import SCORER, HeldOutClassifier, HeldOutRegressor
 from .literal import of_rows

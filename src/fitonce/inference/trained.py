@@ -28,7 +28,7 @@ from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..core.ties import ROUNDING
-from ..crossval.outputs import Outputs
+from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import final_step

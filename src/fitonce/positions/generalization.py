@@ -23,7 +23,7 @@ from ..core.arrays import Array, namespace, to_numpy
 from ..core.refused import RefusedError
 from ..crossval.decomposed import Decomposed
 from ..crossval.depends import RefitWarning, depends, fit_weights
-from ..crossval.outputs import Outputs
+from ..crossval.metrics import Outputs
 from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter

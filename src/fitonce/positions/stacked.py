@@ -29,7 +29,7 @@ from ..core.spectrum import machine_epsilon
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
 from ..crossval.depends import depends, fit_weights
-from ..crossval.outputs import Outputs
+from ..crossval.metrics import Outputs
 from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
