@@ -10,7 +10,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, Stratified
 import fitonce
 import fitonce.core.smoothers
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
-from fitonce.crossval import stand_in
+from fitonce.crossval import lookup
 from helpers_cv import assert_same_outcome
 from problems import labelled_rows, numbered_rows
 
@@ -37,15 +37,15 @@ classifiers = pytest.mark.parametrize(
 
 @pytest.fixture
 def fits(monkeypatch):
-    """How often scikit-learn's loop has fitted the stand-in."""
+    """How often scikit-learn's loop has fitted the lookup estimator."""
     counted = []
-    fit = stand_in.StandIn.fit
+    fit = lookup.RowLookupEstimator.fit
 
     def counting(self, *args, **kwargs):
         counted.append(1)
         return fit(self, *args, **kwargs)
 
-    monkeypatch.setattr(stand_in.StandIn, "fit", counting)
+    monkeypatch.setattr(lookup.RowLookupEstimator, "fit", counting)
     return counted
 
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 
 from ..core.arrays import to_numpy
 from ..crossval.confounds import fit_parameters
-from ..crossval.stand_in import n_rows, subset
+from ..crossval.lookup import n_rows, subset
 from ..estimators.fitted import final_step, takes_groups
 from ..estimators.validation import is_foreign_array
 

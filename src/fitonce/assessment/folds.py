@@ -22,7 +22,7 @@ from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.depends import depends
-from ..crossval.stand_in import StandIn, subset
+from ..crossval.lookup import RowLookupEstimator, subset
 from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
@@ -180,7 +180,7 @@ def _reader(
     inner = bool(_pairs(splits, data))
 
     def read(model: Any, X: Any, y: Any) -> float:
-        real = model.fitted() if isinstance(model, StandIn) else model
+        real = model.fitted() if isinstance(model, RowLookupEstimator) else model
         without = _inner(real, data, splits, len(folds)) if inner else None
         folds.append(replace(_read(model, X), choice=choice_of(real), inner=without))
         say(told[0] + len(folds), told[1], "cross-validation")

@@ -25,7 +25,7 @@ from ..core.arrays import to_numpy
 from ..core.progress import say
 from ..core.splits import complement
 from ..crossval import cross_val_predict
-from ..crossval.stand_in import subset
+from ..crossval.lookup import subset
 from ..estimators.confounding import check_no_confounds
 from ..estimators.fitted import (
     final_step,

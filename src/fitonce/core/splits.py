@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+Split = tuple[np.ndarray, np.ndarray]  # training and test rows
+
 
 def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray]:
     """Test sets as integer index arrays, refused where they do not describe rows."""
@@ -106,4 +108,4 @@ def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-__all__ = ["check_test_sets", "checked_splits", "complement", "row_numbers"]
+__all__ = ["Split", "check_test_sets", "checked_splits", "complement", "row_numbers"]

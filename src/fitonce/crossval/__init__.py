@@ -1,9 +1,14 @@
 """scikit-learn's cross-validation functions: choose a route and call the core."""
 
 from .depends import RefitWarning, Route
-from .learning import learning_curve
+from .functions import (
+    CrossValidation,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
 from .pairs import LeavePairOut, leave_pair_out
-from .validation import CrossValidation, cross_val_predict, cross_val_score, cross_validate
 
 __all__ = [
     "CrossValidation",

@@ -7,6 +7,7 @@ are the same, since these scorers use only labels and predictions.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,28 +16,32 @@ from typing import Any
 import numpy as np
 
 from ..core.readout import labels_of
-from .metrics import LABEL_METRICS, NUMBER_METRICS, Metric, Outputs, Scored
-from .stand_in import Shared, Split
+from ..core.splits import Split
+from .lookup import FoldContext
+from .metrics import LABEL_METRICS, NUMBER_METRICS, Outputs, Scored
 
-LABEL_SCORES = ("accuracy", "balanced_accuracy")
-NUMBER_SCORES = (
-    "r2",
-    "neg_mean_squared_error",
-    "neg_root_mean_squared_error",
-    "neg_mean_absolute_error",
-)
+KNOWN = {  # for classifiers, and for regression
+    True: ("accuracy", "balanced_accuracy"),
+    False: (
+        "r2",
+        "neg_mean_squared_error",
+        "neg_root_mean_squared_error",
+        "neg_mean_absolute_error",
+    ),
+}
+METRICS = LABEL_METRICS | NUMBER_METRICS
 
 
 @dataclass(frozen=True)
 class HeldOutBatch:
     """The main output for the test rows of every split."""
 
-    shared: Shared
+    shared: FoldContext
     tests: list[np.ndarray]
     outputs: list[np.ndarray]
 
     @classmethod
-    def of(cls, shared: Shared | None, splits: list[Split]) -> HeldOutBatch | None:
+    def of(cls, shared: FoldContext | None, splits: list[Split]) -> HeldOutBatch | None:
         """None if a split has no closed form."""
         if shared is None or shared.decomposed is None:
             return None
@@ -67,11 +72,11 @@ class HeldOutBatch:
         if known is None or not all(len(test) for test in self.tests):
             return None
         runs = [self._run(list(run)) for _, run in groupby(range(len(self.tests)), self._size)]
-        if not all(_undisputed(name, run) for name in known for run in runs):
+        if "balanced_accuracy" in known.values() and not all(map(_undisputed, runs)):
             return None
         return {
-            key: np.concatenate([_metric(name)(run)[0] for run in runs])
-            for key, name in zip(_keys(scoring), known, strict=True)
+            key: np.concatenate([METRICS[name](run)[0] for run in runs])
+            for key, name in known.items()
         }
 
     def _size(self, number: int) -> int:
@@ -88,29 +93,25 @@ class HeldOutBatch:
         return Scored(Outputs(values, seen), decomposed.readout.n_classes or None)
 
 
-def known_scores(scoring: Any, *, classifier: bool) -> list[str] | None:
+def known_scores(scoring: Any, *, classifier: bool) -> dict[Any, str] | None:
     """The scorers by name if all of them need only labels and predictions, else None."""
-    names = list(scoring.values()) if isinstance(scoring, Mapping) else scoring
-    names = names if isinstance(names, (list, tuple)) else [names]
+    several = isinstance(scoring, (list, tuple))
+    given = scoring if isinstance(scoring, Mapping) else {"score": scoring}
+    given = {name: name for name in scoring} if several else given
     default = "accuracy" if classifier else "r2"
-    named = [default if name is None else name for name in names]
-    known = LABEL_SCORES if classifier else NUMBER_SCORES
-    return named if all(isinstance(name, str) and name in known for name in named) else None
+    named = {key: default if name is None else name for key, name in given.items()}
+    known = all(isinstance(name, str) and name in KNOWN[classifier] for name in named.values())
+    return named if known and not (several and len(named) < len(scoring)) else None
 
 
-def _keys(scoring: Any) -> list[str]:
-    if isinstance(scoring, (Mapping, list, tuple)):
-        return list(scoring)
-    return ["score"]
-
-
-def _metric(name: str) -> Metric:
-    return LABEL_METRICS[name] if name in LABEL_SCORES else NUMBER_METRICS[name]
-
-
-def _undisputed(name: str, run: Scored) -> bool:
-    """Whether the batched score equals scikit-learn's, including its warnings."""
-    if name != "balanced_accuracy":
-        return True
-    _, true, predicted = run.per_class  # a predicted class that no row of the fold has
+def _undisputed(run: Scored) -> bool:
+    """Whether scikit-learn's balanced accuracy would warn of nothing: every predicted class is
+    among the rows of its fold.
+    """
+    _, true, predicted = run.per_class
     return bool(np.all((predicted == 0) | (true > 0)))
+
+
+def is_error_score(given: Any) -> bool:
+    """Whether scikit-learn allows this value; it raises its own error otherwise."""
+    return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")

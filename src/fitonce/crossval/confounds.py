@@ -1,7 +1,7 @@
 """Confounds in cross-validation: split like X, and passed to `fit` and to `predict`.
 
 scikit-learn's functions pass parameters only to `fit`. A model with confounds also needs them for
-its predictions, so here they are kept with the rows (`Shared`), not with the parameters.
+its predictions, so here they are kept with the rows (`FoldContext`), not with the parameters.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from ..core.refused import RefusedError
 from ..estimators.validation import is_foreign_array
 from .decomposed import Decomposed
 from .depends import depends
-from .stand_in import n_rows
+from .lookup import n_rows
 
 NEGLIGIBLE = 1e-12  # of a²: below this, there is no axis, and all decisions are equal
 

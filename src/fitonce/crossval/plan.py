@@ -5,25 +5,26 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import sklearn
 from sklearn.base import is_classifier
 from sklearn.model_selection import TimeSeriesSplit, check_cv
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ..core.arrays import to_numpy
 from ..core.refused import RefusedError
 from ..core.rows import is_rows
-from ..core.splits import row_numbers
+from ..core.splits import Split, checked_splits, row_numbers
 from ..estimators.fitted import keeping_coefficients
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
-from .batch import HeldOutBatch, known_scores
+from .batch import HeldOutBatch, is_error_score, known_scores
 from .confounds import taken
 from .depends import RefitWarning, Route, depends, fit_weights, share_landmarks
-from .stand_in import CheckedSplitter, Shared, n_rows, stand_in
+from .lookup import FoldContext, lookup_estimator, n_rows
 
 logger = logging.getLogger("fitonce")
 
@@ -47,28 +48,21 @@ class Plan:
             )
         if is_dask(X):
             X = DaskRows(X)
-        y = X.y if y is None and is_rows(X) else gathered(y)
-        self.y = to_numpy(y) if is_foreign_array(y) else y
-        params = (
-            None if params is None else {name: gathered(value) for name, value in params.items()}
-        )
-        self.params = (
-            None
-            if params is None
-            else {name: to_numpy(v) if is_foreign_array(v) else v for name, v in params.items()}
-        )
-        self.confounds, self.params = taken(estimator, self.params)
+        y = X.y if y is None and is_rows(X) else y
+        self.y = _on_host(y)
+        given = None if params is None else {name: _on_host(v) for name, v in params.items()}
+        self.confounds, self.params = taken(estimator, given)
         self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
         estimator = keeping_coefficients(estimator, self.y)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
         self._classifier = is_classifier(estimator)
-        self._route = depends(estimator, X, params, scoring, method).route
+        self._route = depends(estimator, X, given, scoring, method).route
         if self._landmark_rows is not None:
             self._route = Route(
                 "per-fold", "landmarks among the test rows are left out of the model"
             )
-        self.shared: Shared | None = None
+        self.shared: FoldContext | None = None
         if self._route.name == "refit":
             warnings.warn(
                 f"fitonce has no closed form for {type(estimator).__name__}: it is refitted on "
@@ -83,11 +77,10 @@ class Plan:
             or self._landmark_rows is not None
             or self.confounds is not None
         ):
-            self._stand_in(self.params)
+            self._look_up(self.params)
 
-    def _stand_in(self, params: Mapping[str, Any] | None) -> None:
-        shared = Shared(self.estimator, self.X, self.y)
-        shared.landmark_rows, shared.confounds = self._landmark_rows, self.confounds
+    def _look_up(self, params: Mapping[str, Any] | None) -> None:
+        shared = FoldContext(self.estimator, self.X, self.y, self.confounds, self._landmark_rows)
         start = time.perf_counter()
         if self._route.name == "one":
             try:
@@ -101,7 +94,7 @@ class Plan:
         if expand_with_rows(self.cv.cv):
             shared.follow([np.arange(n_rows(self.X))])
         self._seconds = time.perf_counter() - start
-        self.shared, self.estimator = shared, stand_in(shared)
+        self.shared, self.estimator = shared, lookup_estimator(shared)
         self.X = np.arange(n_rows(self.X))[:, None]
 
     @property
@@ -144,14 +137,13 @@ class Plan:
         return HeldOutBatch.of(self.shared, splits)
 
     def quick_scores(
-        self, groups: Any, scoring: Any
-    ) -> tuple[HeldOutBatch, dict[str, np.ndarray]] | None:
+        self, groups: Any, scoring: Any, error_score: Any
+    ) -> dict[str, np.ndarray] | None:
         """Scores by name if the loop can be skipped."""
-        if self.shared is None or known_scores(scoring, classifier=self._classifier) is None:
-            return None
-        batch = self.batch(groups)
-        scores = None if batch is None else batch.scores(scoring)
-        return None if batch is None or scores is None else (batch, scores)
+        known = known_scores(scoring, classifier=self._classifier)
+        quick = self.shared is not None and known is not None and is_error_score(error_score)
+        batch = self.batch(groups) if quick else None
+        return None if batch is None else batch.scores(scoring)
 
     def share_time(self, results: dict[str, Any]) -> None:
         """Divide the time of the single decomposition among the folds."""
@@ -159,6 +151,12 @@ class Plan:
 
     def log(self) -> None:
         logger.info("route %s", self.route)
+
+
+def _on_host(values: Any) -> Any:
+    """Labels or parameters in memory, as NumPy arrays if they are arrays."""
+    values = gathered(values)
+    return to_numpy(values) if is_foreign_array(values) else values
 
 
 def sliceable(X: Any) -> bool:
@@ -172,3 +170,33 @@ def sliceable(X: Any) -> bool:
 def expand_with_rows(cv: Any) -> bool:
     """Whether a splitter trains on all rows before its test rows."""
     return isinstance(cv, TimeSeriesSplit) and cv.max_train_size is None
+
+
+class CheckedSplitter:
+    """A splitter that sees the real X and refuses test rows inside their own training set.
+
+    It returns the splits that it has `drawn` again, since some splitters never draw the same twice,
+    and new ones as `arranged`.
+    """
+
+    def __init__(self, cv: Any, X: Any) -> None:
+        self.cv, self.X = cv, X
+        self.drawn: list[Split] | None = None
+        self.arranged: Callable[[Iterator[Split]], Iterable[Split]] = iter
+
+    def split(self, X: Any = None, y: Any = None, **metadata: Any) -> Iterable[Split]:
+        """The splits; groups and other metadata are passed on by keyword."""
+        if self.drawn is not None:
+            return iter(self.drawn)
+        X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
+        return self.arranged(checked_splits(self.cv.split(X, y, **metadata), n_rows(self.X)))
+
+    def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
+        n_splits: int = self.cv.get_n_splits(X, y, **metadata)
+        return n_splits
+
+    def get_metadata_routing(self) -> Any:
+        return get_routing_for_object(self.cv)
+
+    def __repr__(self) -> str:
+        return repr(self.cv)

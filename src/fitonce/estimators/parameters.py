@@ -18,7 +18,7 @@ from ..landmarks.choice import METHODS
 from ..tuning.criterion import AUTO, is_scorer_name, wants_an_estimator
 from .confounding import MEANINGS
 
-NUMBER, SEVERAL = "number", "several or given"  # see `word`
+NUMBER, SEVERAL, FUNCTION = "number", "several or given", "function"  # see `word`
 TUNED_SUM, EQUAL_SUM = "sum with tuned numbers", "sum with equal shares"
 SCALED_SUM = "sum with scaled widths"
 
@@ -119,7 +119,7 @@ def word(value: Any) -> Any:
         equal = EQUAL_SUM if word(value.weights) == "equal" else SCALED_SUM
         return TUNED_SUM if value.tunes else "sum" if value.dependence is None else equal
     number = isinstance(value, numbers.Real) or getattr(value, "ndim", None) == 0
-    return NUMBER if number else SEVERAL
+    return NUMBER if number else FUNCTION if callable(value) else SEVERAL
 
 
 def is_precomputed(kernel: Any) -> bool:

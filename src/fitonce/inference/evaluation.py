@@ -16,8 +16,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
+from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
-from ..crossval.stand_in import Shared
 from ..estimators.fitted import final_step
 from .draws import drawn_orders
 from .engine import SharedEngine
@@ -155,11 +155,13 @@ class Evaluation:
 
     # ---- ways ------------------------------------------------------------------------------------
 
-    def _shared_engine(self, params: Mapping[str, Any] | None, max_bytes: int) -> Shared | None:
+    def _shared_engine(
+        self, params: Mapping[str, Any] | None, max_bytes: int
+    ) -> FoldContext | None:
         question = self.question
         if self._route.name != "one" or self.layout is None or not self._free:
             return None
-        shared = Shared(question.estimator, question.X, question.y)
+        shared = FoldContext(question.estimator, question.X, question.y)
         try:
             shared.decompose(fit_weights(question.estimator, params))
         except (ValueError, TypeError) as error:

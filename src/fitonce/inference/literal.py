@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..crossval.stand_in import Shared, n_rows, stand_in, subset
+from ..crossval.lookup import FoldContext, lookup_estimator, n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .validity import Split
 
@@ -30,12 +30,12 @@ class Fitter:
     X: Any
     y: Any
     params: Mapping[str, Any] | None
-    shared: Shared | None
+    shared: FoldContext | None
     each: bool
     confounds: Any = None
 
     def __post_init__(self) -> None:
-        self.plain = Shared(self.estimator, self.X, self.y)
+        self.plain = FoldContext(self.estimator, self.X, self.y)
         self.plain.confounds = self.confounds
 
     def folds(
@@ -52,7 +52,7 @@ class Fitter:
         shared = (self.shared or self.plain).relabelled(np.asarray(y))
         if self.each:
             shared.decompose((self.params or {}).get("sample_weight"))
-        model, rows = stand_in(shared), np.arange(n_rows(self.X))[:, None]
+        model, rows = lookup_estimator(shared), np.arange(n_rows(self.X))[:, None]
         return [
             (
                 clone(model).fit(rows[train], subset(y, train), **self._params_of(train)),

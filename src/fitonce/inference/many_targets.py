@@ -22,7 +22,7 @@ from ..core.columns import Columns, column_blocks, columns_at_once
 from ..core.criteria import target_sums
 from ..core.held_out_maps import HeldOutMap, held_out_map
 from ..crossval.depends import Route
-from ..crossval.stand_in import subset
+from ..crossval.lookup import subset
 from ..estimators.fitted import chooses_steps, final_step
 from ..estimators.ridge import KernelRidge
 from ..estimators.setup import folds_of, setup_of

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
 from ..crossval.depends import share_landmarks
-from ..crossval.stand_in import n_rows
+from ..crossval.lookup import n_rows
 from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step
 from ..rows.dask import is_dask

@@ -15,7 +15,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from ..core.arrays import to_numpy
-from ..crossval.stand_in import n_rows, subset
+from ..crossval.lookup import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
 from .draws import Draw

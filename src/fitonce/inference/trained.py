@@ -28,8 +28,8 @@ from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..core.ties import ROUNDING
+from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
-from ..crossval.stand_in import Shared
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import final_step
 from ..estimators.setup import Setup, setup_of
@@ -184,7 +184,7 @@ class TrainedEngine:
         self.estimator, self.X, self.y, self.weights = estimator, X, y, weights
         self.splits, self.confounds = splits, confounds
         self.n_classes, self.max_bytes = n_classes, max_bytes
-        self.shared = Shared(estimator, X, y)
+        self.shared = FoldContext(estimator, X, y)
         self.shared.confounds = confounds
         self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0

@@ -23,8 +23,8 @@ from ..core.arrays import Array, namespace, to_numpy
 from ..core.refused import RefusedError
 from ..crossval.decomposed import Decomposed
 from ..crossval.depends import RefitWarning, depends, fit_weights
+from ..crossval.lookup import FoldContext, subset
 from ..crossval.metrics import Outputs
-from ..crossval.stand_in import Shared, subset
 from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
@@ -106,9 +106,9 @@ class TrainedHere:
             scores[:, fold] = self._by_fit(fitter, fold)
         return scores
 
-    def _shared(self, X: Any) -> Shared:
+    def _shared(self, X: Any) -> FoldContext:
         """The decomposition of all rows, if the models of all folds follow from it."""
-        shared = Shared(self.estimator, X, np.asarray(self.y))
+        shared = FoldContext(self.estimator, X, np.asarray(self.y))
         route = depends(self.estimator, X, self.params).route
         if route.name == "refit":
             warnings.warn(

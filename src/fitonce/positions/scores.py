@@ -16,9 +16,8 @@ from sklearn.model_selection import check_cv
 
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
-from ..crossval.batch import known_scores
+from ..crossval.batch import is_error_score, known_scores
 from ..crossval.confounds import taken
-from ..crossval.validation import is_error_score
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows

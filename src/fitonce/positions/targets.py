@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from ..core.columns import Columns
-from ..crossval.stand_in import n_rows
+from ..crossval.lookup import n_rows
 from ..estimators.validation import is_foreign_array
 from ..inference.checkpoint import check_place
 from ..inference.many_targets import SCORES, ManyTargets, check_estimator

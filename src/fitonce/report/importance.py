@@ -20,7 +20,7 @@ from ..assessment import choice_of
 from ..assessment.data import n_columns
 from ..core.arrays import to_numpy
 from ..crossval.confounds import call, fit_parameters
-from ..crossval.stand_in import subset
+from ..crossval.lookup import subset
 from ..estimators.fitted import settled
 from .subject import Subject
 

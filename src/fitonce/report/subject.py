@@ -16,7 +16,7 @@ from ..assessment import Assessment
 from ..assessment.data import n_columns
 from ..assessment.render import shortened
 from ..core.arrays import to_numpy
-from ..crossval.stand_in import n_rows
+from ..crossval.lookup import n_rows
 from ..estimators.confounding import new_confounds
 from ..estimators.fitted import (
     alpha_of,

@@ -1,21 +1,25 @@
-"""scikit-learn's cross-validation functions, by the fastest route."""
+"""scikit-learn's cross-validation functions and learning curve, by the fastest route."""
 
 from __future__ import annotations
 
-import numbers
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import sklearn.model_selection
+from sklearn.utils import check_random_state
 
 from ..core.arrays import asarray_like, namespace
+from ..core.splits import Split, row_numbers
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import is_dask
 from .depends import Route
+from .lookup import FoldContext, RowLookupEstimator, lookup_estimator, n_rows
 from .plan import Plan
-from .stand_in import Shared, StandIn, n_rows, stand_in
+
+TRAIN_SIZES = np.linspace(0.1, 1.0, 5)
 
 
 class CrossValidation(dict[str, Any]):
@@ -62,11 +66,9 @@ def cross_validate(
     plan = Plan(estimator, X, y, cv, params, scoring)
     plain = not (verbose or return_train_score or return_estimator or return_indices)
     start = time.perf_counter()
-    quick = None
-    if plain and is_error_score(error_score):
-        quick = plan.quick_scores(groups, scoring)
-    if quick is not None:
-        results = CrossValidation(_timed(quick[1], time.perf_counter() - start))
+    scores = plan.quick_scores(groups, scoring, error_score) if plain else None
+    if scores is not None:
+        results = CrossValidation(_timed(scores, time.perf_counter() - start))
     else:
         results = CrossValidation(
             sklearn.model_selection.cross_validate(
@@ -81,11 +83,19 @@ def cross_validate(
     plan.share_time(results)
     if return_estimator:
         results["estimator"] = [
-            fold.returned() if isinstance(fold, StandIn) else fold for fold in results["estimator"]
+            fold.returned() if isinstance(fold, RowLookupEstimator) else fold
+            for fold in results["estimator"]
         ]
     results.route = plan.route
     plan.log()
     return results
+
+
+def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
+    """Scores with the names of `cross_validate`, and the average time per split."""
+    n_splits = len(next(iter(scores.values())))
+    times = {"fit_time": np.zeros(n_splits), "score_time": np.full(n_splits, seconds / n_splits)}
+    return {**times, **{f"test_{name}": values for name, values in scores.items()}}
 
 
 def cross_val_score(
@@ -113,11 +123,11 @@ def cross_val_score(
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
     plan = Plan(estimator, X, y, cv, params, scoring)
-    single = (scoring is None or isinstance(scoring, str)) and is_error_score(error_score)
-    quick = plan.quick_scores(groups, scoring) if single and not verbose else None
+    single = scoring is None or isinstance(scoring, str)
+    quick = plan.quick_scores(groups, scoring, error_score) if single and not verbose else None
     scores: np.ndarray
     if quick is not None:
-        scores = quick[1]["score"]
+        scores = quick["score"]
     else:
         scores = sklearn.model_selection.cross_val_score(
             **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
@@ -187,13 +197,13 @@ def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndar
     """
     outputs = []
 
-    def collected(fold: StandIn, rows: np.ndarray, _: Any = None) -> float:
+    def collected(fold: RowLookupEstimator, rows: np.ndarray, _: Any = None) -> float:
         outputs.append((rows[:, 0], getattr(fold, method)(rows)))
         return 0.0
 
-    shared = plan.shared or Shared(plan.estimator, plan.X, plan.y)
+    shared = plan.shared or FoldContext(plan.estimator, plan.X, plan.y)
     sklearn.model_selection.cross_validate(
-        stand_in(shared),
+        lookup_estimator(shared),
         np.arange(n_rows(shared.X))[:, None],
         plan.y,
         groups=groups,
@@ -203,18 +213,6 @@ def _outputs_by_fold(plan: Plan, groups: Any, method: str) -> list[tuple[np.ndar
         error_score="raise",
     )
     return outputs
-
-
-def is_error_score(given: Any) -> bool:
-    """Whether scikit-learn allows this value; it raises its own error otherwise."""
-    return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")
-
-
-def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
-    """Scores with the names of `cross_validate`, and the average time per split."""
-    n_splits = len(next(iter(scores.values())))
-    times = {"fit_time": np.zeros(n_splits), "score_time": np.full(n_splits, seconds / n_splits)}
-    return {**times, **{f"test_{name}": values for name, values in scores.items()}}
 
 
 def _assembled(pairs: list[tuple[np.ndarray, Any]], n_samples: int, advice: str) -> np.ndarray:
@@ -237,4 +235,77 @@ def _returned(outputs: Any, X: Any) -> Any:
     return asarray_like(outputs, X, dtype=getattr(namespace(X), str(outputs.dtype)))
 
 
-__all__ = ["CrossValidation", "cross_val_predict", "cross_val_score", "cross_validate"]
+def learning_curve(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    train_sizes: Any = TRAIN_SIZES,
+    cv: Any = None,
+    scoring: Any = None,
+    exploit_incremental_learning: bool = False,
+    n_jobs: int | None = None,
+    pre_dispatch: Any = "all",
+    verbose: int = 0,
+    shuffle: bool = False,
+    random_state: Any = None,
+    error_score: Any = np.nan,
+    return_times: bool = False,
+    params: Mapping[str, Any] | None = None,
+) -> tuple[np.ndarray, ...]:
+    """`sklearn.model_selection.learning_curve`, by the fastest route to the same numbers.
+
+    Parameters and result are those of scikit-learn. The smaller training sets of a fold are the
+    first rows of the largest. With fixed parameters and the function norm, one Cholesky factor of
+    the rows gives the models of all sizes. Otherwise, every size is fitted.
+
+    Examples
+    --------
+    >>> from fitonce import LeastSquaresSVC, learning_curve
+    >>> from fitonce.datasets import make_twonorm
+    >>> X, y = make_twonorm(300, random_state=0)
+    >>> model = LeastSquaresSVC(gamma=0.02, alpha=1.0)
+    >>> sizes, train, test = learning_curve(model, X, y, cv=5, train_sizes=[20, 60, 240])
+    >>> sizes.tolist(), test.mean(axis=1).round(2).tolist()
+    ([20, 60, 240], [0.86, 0.97, 0.98])
+    """
+    plan = Plan(estimator, X, y, cv, params, scoring)
+    if plan.shared is not None and plan.shared.decomposed is not None:
+        random = check_random_state(random_state) if shuffle else None
+        plan.cv.arranged, shuffle = partial(_followed, plan.shared, random), False
+    curve: tuple[np.ndarray, ...] = sklearn.model_selection.learning_curve(
+        **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
+        train_sizes=train_sizes,
+        scoring=scoring,
+        exploit_incremental_learning=exploit_incremental_learning,
+        shuffle=shuffle,
+        random_state=random_state,
+        error_score=error_score,
+        return_times=return_times,
+    )
+    plan.log()
+    return curve
+
+
+def _followed(
+    shared: FoldContext, random: np.random.RandomState | None, splits: Iterable[Split]
+) -> list[Split]:
+    """All splits, announced, with their training rows in the order in which they join: shuffled
+    one fold after the other, as in scikit-learn.
+    """
+    n = n_rows(shared.X)
+    pairs = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
+    if random is not None:
+        pairs = [(random.permutation(train), test) for train, test in pairs]
+    shared.follow([train for train, _ in pairs])
+    return pairs
+
+
+__all__ = [
+    "CrossValidation",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+    "learning_curve",
+]

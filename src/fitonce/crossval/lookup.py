@@ -3,48 +3,48 @@ documented.
 
 scikit-learn's own `cross_validate` and `cross_val_predict` run; they split, score, warn and collect
 results as always. The rows they pass around are row indices, and the estimator they clone, fit and
-call is a `StandIn`, which looks up in one shared decomposition what a refit on those rows would
-give.
+call is a `RowLookupEstimator`, which looks up in one shared decomposition what a refit on those
+rows would give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, clone, is_classifier
-from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import available_if
 
 from ..core.arrays import take, to_numpy
 from ..core.readout import labels_of
 from ..core.rows import is_rows
-from ..core.splits import checked_splits, complement
+from ..core.splits import complement
 from ..estimators.fitted import final_step
 from ..estimators.setup import setup_of
 from ..estimators.validation import is_foreign_array
 from .confounds import call, fit_parameters
 from .decomposed import Decomposed, Model
 
-Split = tuple[np.ndarray, np.ndarray]
 
+class FoldContext:
+    """What all folds share: the estimator, the data and, on route "one", the decomposition.
 
-class Shared:
-    """What all folds share.
-
-    The estimator, the data and, on route "one", the decomposition.
+    `landmark_rows` are the rows of landmarks that are left out if they are test rows.
     """
 
-    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        confounds: Any = None,
+        landmark_rows: np.ndarray | None = None,
+    ) -> None:
         self.estimator, self.X, self.y = estimator, X.tocsr() if sp.issparse(X) else X, y
-        self.pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
+        self.confounds, self.landmark_rows = confounds, landmark_rows
         self.decomposed: Decomposed | None = None
         self.weights: Any = None
-        # landmarks that are left out if they are test rows
-        self.landmark_rows: np.ndarray | None = None
-        self.confounds: Any = None
         self.fitted_folds = 0
 
     def decompose(self, sample_weight: Any) -> None:
@@ -59,10 +59,9 @@ class Shared:
             given = clone(self.estimator), self.X, self.y, self.weights
             self.decomposed.follow(lambda: setup_of(*given), trains)
 
-    def relabelled(self, y: np.ndarray) -> Shared:
+    def relabelled(self, y: np.ndarray) -> FoldContext:
         """The same decomposition with other labels."""
-        other = Shared(self.estimator, self.X, y)
-        other.landmark_rows, other.confounds = self.landmark_rows, self.confounds
+        other = FoldContext(self.estimator, self.X, y, self.confounds, self.landmark_rows)
         if self.decomposed is not None:
             other.decomposed = self.decomposed.relabelled(y)
         return other
@@ -118,7 +117,8 @@ class Shared:
         Rows of X; for a precomputed kernel, only the training columns.
         """
         X = subset(self.X, rows)
-        return subset(X.T, train).T if self.pairwise else X
+        pairwise = self.estimator.__sklearn_tags__().input_tags.pairwise
+        return subset(X.T, train).T if pairwise else X
 
     def confounds_of(self, rows: np.ndarray) -> Any:
         return None if self.confounds is None else subset(self.confounds, rows)
@@ -134,35 +134,33 @@ def subset(X: Any, rows: np.ndarray) -> Any:
         return X.subset(rows)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    if isinstance(X, np.ndarray) or sp.issparse(X):
-        return X[rows]
     if is_foreign_array(X):
         return take(X, rows)
-    if hasattr(X, "shape"):
-        return X[rows]
-    return [X[row] for row in rows]
+    return X[rows] if hasattr(X, "shape") else [X[row] for row in rows]
 
 
 def _offers(method: str) -> Any:
-    return available_if(lambda stand_in: hasattr(stand_in.shared.estimator, method))
+    return available_if(lambda lookup: hasattr(lookup.shared.estimator, method))
 
 
-def stand_in(shared: Shared) -> StandIn:
-    """A `StandIn` with the name of the estimator it replaces, so that messages show that name."""
-    named: type[StandIn] = type(type(shared.estimator).__name__, (StandIn,), {})
+def lookup_estimator(shared: FoldContext) -> RowLookupEstimator:
+    """One with the name of the estimator it replaces, so that messages show that name."""
+    named: type[RowLookupEstimator] = type(
+        type(shared.estimator).__name__, (RowLookupEstimator,), {}
+    )
     return named(shared)
 
 
-class StandIn(BaseEstimator):
+class RowLookupEstimator(BaseEstimator):
     """Fitted on row indices, it predicts for row indices.
 
     `fitted()` is the real estimator, fitted when first needed.
     """
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: FoldContext) -> None:
         self.shared = shared
 
-    def __sklearn_clone__(self) -> StandIn:
+    def __sklearn_clone__(self) -> RowLookupEstimator:
         return type(self)(self.shared)
 
     def __sklearn_tags__(self) -> Any:
@@ -180,7 +178,7 @@ class StandIn(BaseEstimator):
         """
         return self.shared.estimator._metadata_request
 
-    def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> StandIn:
+    def fit(self, X: np.ndarray, y: Any = None, **params: Any) -> RowLookupEstimator:
         self._train, self._y, self._params = X[:, 0], y, params
         self._real: Any = None
         self._failed = True  # until the end of this method
@@ -188,10 +186,8 @@ class StandIn(BaseEstimator):
         if self._model is None:
             self.fitted()
         if is_classifier(self):
-            literal = self._model is None
-            self.classes_ = (
-                self.fitted().classes_ if literal else self.shared.classes(self._train, y)
-            )
+            of = self.shared.classes
+            self.classes_ = self.fitted().classes_ if self._model is None else of(self._train, y)
         self._failed = False
         return self
 
@@ -215,16 +211,16 @@ class StandIn(BaseEstimator):
             shared.fitted_folds += 1
         return self._real
 
-    def _call(self, method: str, X: np.ndarray) -> Any:
+    def _called(self, method: str, X: np.ndarray) -> Any:
+        """An output of the fitted estimator, as a NumPy array."""
         rows, shared = X[:, 0], self.shared
         fitted, confounds = self.fitted(), shared.confounds_of(rows)
-        return call(fitted, method, shared.rows(rows, self._train), confounds)
+        output = call(fitted, method, shared.rows(rows, self._train), confounds)
+        return to_numpy(output) if is_foreign_array(output) else output
 
     def _output(self, method: str, X: np.ndarray) -> Any:
-        """An output from the closed form, as a NumPy array."""
-        if self._model is None:
-            return _on_host(self._call(method, X))
-        return self._model(X[:, 0], method)
+        """An output from the closed form, if there is one."""
+        return self._called(method, X) if self._model is None else self._model(X[:, 0], method)
 
     def predict(self, X: np.ndarray) -> Any:
         if self._model is None or not is_classifier(self):
@@ -241,47 +237,13 @@ class StandIn(BaseEstimator):
 
     @_offers("predict_proba")
     def predict_proba(self, X: np.ndarray) -> Any:
-        return _on_host(self._call("predict_proba", X))
+        return self._called("predict_proba", X)
 
     @_offers("predict_log_proba")
     def predict_log_proba(self, X: np.ndarray) -> Any:
-        return _on_host(self._call("predict_log_proba", X))
+        return self._called("predict_log_proba", X)
 
     def score(self, X: np.ndarray, y: Any, **params: Any) -> float:
         """The default score of the estimator for these predictions."""
         score: float = type(final_step(self.shared.estimator)).score(self, X, y, **params)
         return score
-
-
-def _on_host(output: Any) -> Any:
-    return to_numpy(output) if is_foreign_array(output) else output
-
-
-class CheckedSplitter:
-    """A splitter that sees the real X and refuses test rows inside their own training set.
-
-    It returns the splits that it has `drawn` again, since some splitters never draw the same twice,
-    and new ones as `arranged`.
-    """
-
-    def __init__(self, cv: Any, X: Any) -> None:
-        self.cv, self.X = cv, X
-        self.drawn: list[Split] | None = None
-        self.arranged: Callable[[Iterator[Split]], Iterable[Split]] = iter
-
-    def split(self, X: Any = None, y: Any = None, **metadata: Any) -> Iterable[Split]:
-        """The splits; groups and other metadata are passed on by keyword."""
-        if self.drawn is not None:
-            return iter(self.drawn)
-        X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
-        return self.arranged(checked_splits(self.cv.split(X, y, **metadata), n_rows(self.X)))
-
-    def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
-        n_splits: int = self.cv.get_n_splits(X, y, **metadata)
-        return n_splits
-
-    def get_metadata_routing(self) -> Any:
-        return get_routing_for_object(self.cv)
-
-    def __repr__(self) -> str:
-        return repr(self.cv)
