@@ -34,7 +34,6 @@ def answers(smoother: KernelSmoother, case: Case, mu: float) -> dict[str, np.nda
         "map": smoother.residual_map(mu)(case.scaled_Y.T),
         "left out": removal.held_out(fitted).residual,
         "system": system.solve(case.scaled_Y[ROWS]),
-        "nested": smoother.leave_one_out_within(targets, removal, mu).residual,
         "new rows": smoother.smoothing(P, mu).to_targets,
     }
 

@@ -45,7 +45,6 @@ from .fold_moments import FOLD_ELEMENTS, FeatureMap, FoldModels, moments_job
 from .holdout import (
     Deletion,
     Fitted,
-    HeldOut,
     PairSystem,
     Path,
     Removal,
@@ -316,17 +315,6 @@ class FeatureNorm(Smoother):
         zero = zeros_like_shape((len(rows), N.shape[0]), S)
         lift = replace_rows(zero, position[self.dropping.rows[landmarks]], E)
         return PairSystem(solve, (S * omega) @ N.T, solve_D, lift, S)
-
-    def leave_one_out_within(self, targets: Targets, removal: Removal, mu: float) -> HeldOut:
-        """Row by row where landmarks leave: one that others can replace may lose these others."""
-        if self.dropping is None:
-            return super().leave_one_out_within(targets, removal, mu)
-        fitted, xp = self.fit(targets, mu), namespace(targets.Y)
-        parts = []
-        for row in range(self.n_samples):
-            gone = np.append(removal.rows[removal.rows != row], row)
-            parts.append(self.leave_out(gone, mu).held_out(fitted).residual[-1:, :])
-        return HeldOut(xp.concat(parts, axis=0))
 
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]

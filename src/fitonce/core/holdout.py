@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Array, eye_like, namespace, replace_rows, take, zeros_like_shape
+from .arrays import Array, namespace, replace_rows, take, zeros_like_shape
 from .ties import ROUNDING
 
 Deletion = tuple[np.ndarray, np.ndarray]  # rows deleted together, and which of them are tested
@@ -302,40 +302,6 @@ class Smoother(ABC):
         zero = zeros_like_shape(tuple(changed.Y.shape), changed.Y)
         return self.fit(changed, mu, replace_rows(zero, removal.rows, held_out.force))
 
-    def leave_one_out_within(self, targets: Targets, removal: Removal, mu: float) -> HeldOut:
-        """Every other row without itself and without the removed rows (n, t): nested deletion.
-
-        The system of one more row is what elimination of the removed rows leaves of its own,
-
-            M_ii - M_i,Te M_Te⁻¹ M_Te,i,          with M = [I-H -B; Bᵀ D] as above,
-
-        and its right-hand side are r and α of the refit. Removed rows get no meaningful value.
-        """
-        held_out = removal.held_out(self.fit(targets, mu))
-        left = self.refit_without(targets, removal, held_out, mu)
-        path = self.path(targets, np.asarray([mu]))
-        Y, rows, k = targets.Y, removal.rows, len(removal.rows)
-        zero = zeros_like_shape((int(Y.shape[0]), k), Y)
-        unit = replace_rows(zero, rows, eye_like(k, Y))
-        of_row = self.fit(self.project(unit), mu)  # columns of I - H, and of Bᵀ
-        own = path.one_minus_h[0, :, None]
-        if of_row.dual is None or path.b is None or path.d is None:
-            eliminated = removal.pairs.solve(of_row.residual.T).T
-            own = own - _row_products(of_row.residual, eliminated)
-            return delete_each(left.residual, _without_zeros(own, rows))
-        of_force = self.fit(self.project(zero), mu, unit)  # columns of B, and of -D
-        H, B, Bt, D = of_row.residual, of_force.residual, of_row.dual, -of_force.dual  # type: ignore[operator]
-        first = removal.pairs.held_out(H.T, B.T)
-        second = removal.pairs.held_out(-Bt.T, D.T)
-        own = own - _row_products(H, first.residual.T) + _row_products(B, first.force.T)
-        b = path.b[0, :, None] - _row_products(Bt, first.residual.T)
-        b = b - _row_products(D, first.force.T)
-        d = path.d[0, :, None] - _row_products(Bt, second.residual.T)
-        d = d - _row_products(D, second.force.T)
-        return delete_each(
-            left.residual, *(_without_zeros(part, rows) for part in (own, left.dual, b, d))
-        )
-
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
     ) -> Array:
@@ -357,16 +323,6 @@ class Smoother(ABC):
             rho = Removal(deleted, pairs).held_out(fitted).residual
             values.append(take(take(fitted.Y, deleted) - rho, tested))
         return namespace(values[0]).stack(values)
-
-
-def _without_zeros(A: Array, rows: np.ndarray) -> Array:
-    """A with ones at some rows, where nothing but rounding is left to divide by."""
-    return replace_rows(A, rows, namespace(A).ones_like(A[: len(rows), :]))
-
-
-def _row_products(A: Array, B: Array) -> Array:
-    """The scalar products (n, 1) of the rows of A and B."""
-    return namespace(A).sum(A * B, axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)

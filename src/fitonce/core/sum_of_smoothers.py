@@ -89,14 +89,8 @@ class Sum(Smoother):
     def admits(self, mus: np.ndarray) -> bool:
         return self.terms[0].admits(mus)
 
-    def complement_norm(self, mu: Any) -> Any:
-        return self.terms[0].complement_norm(mu)
-
     def can_leave_out(self, n_rows: int) -> bool:
         return self.terms[0].can_leave_out(n_rows)
-
-    def maps_pay(self, n_targets: int) -> bool:
-        return self.terms[0].maps_pay(n_targets)
 
     def project(self, Y: Array) -> Targets:
         return Targets(Y, [term.project(Y) for term in self.terms])
@@ -139,12 +133,6 @@ class Sum(Smoother):
         parts = [term.refit_without(own, gone, held, mu) for (term, own), gone, held in each]
         values = signed(self.signs, [part.values for part in parts])
         return SumFitted(targets.Y, targets.Y - values, parts=parts)
-
-    def leave_one_out_within(self, targets: Targets, removal: Removal, mu: float) -> HeldOut:
-        assert isinstance(removal, SumRemoval)
-        each = zip(self._with(targets), removal.parts, strict=True)
-        parts = [term.leave_one_out_within(own, gone, mu) for (term, own), gone in each]
-        return SumHeldOut.of(self.signs, parts)
 
     def held_out_folds(
         self, targets: Targets, mus: np.ndarray, deletions: Sequence[Deletion]
