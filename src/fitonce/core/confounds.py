@@ -37,6 +37,7 @@ class ConfoundBasis:
     to_coef: Array
     centre: Array
     norm: float  # ‖s‖
+    C: Array
 
     @classmethod
     def of(cls, C: Array, row_scale: Array | None) -> ConfoundBasis:
@@ -54,7 +55,7 @@ class ConfoundBasis:
         kept = np.flatnonzero(host > eps * size)
         U = take(U.T, kept).T
         to_coef = unit[:, None] * take(Wt, kept).T / take(sigma, kept)
-        return cls(bias, U, to_coef, centre, float(xp.sqrt(total)))
+        return cls(bias, U, to_coef, centre, float(xp.sqrt(total)), C)
 
     @cached_property
     def Q0(self) -> Array:

@@ -44,10 +44,6 @@ class Coding:
         return np.concatenate(parts, axis=1)
 
     @property
-    def n_columns(self) -> int:
-        return sum(1 if levels is None else len(levels) for levels in self.levels)
-
-    @property
     def words(self) -> str:
         """The names of the confounds, for messages."""
         listed = list(self.names)

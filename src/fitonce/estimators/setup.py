@@ -25,7 +25,7 @@ from ..core.splits import checked_splits, complement, row_numbers
 from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion, resolved
-from ..tuning.data import Confounds, Data
+from ..tuning.data import Data
 from ..tuning.decompose import row_scale_of
 from ..tuning.specification import Specification
 from ..tuning.tuner import Tuner
@@ -216,7 +216,8 @@ def _validated(estimator: Any, training: Training, confounds: Any) -> Setup:
         labels.weights,
         row_scale,
         classes=labels.classes,
-        confounds=_confounds(estimator, training, X_active),
+        confounds=_confounds(training, X_active),
+        removed=estimator.confounding == "remove",
     )
     return Setup(training, labels, data, specification)
 
@@ -238,11 +239,9 @@ def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Train
     return replace(training, confounds=C)
 
 
-def _confounds(estimator: Any, training: Training, X: Any) -> Confounds | None:
-    if training.confounds is None:
-        return None
-    C = asarray_like(training.confounds[training.active], dense_like(X))
-    return Confounds(C, estimator.confounding)
+def _confounds(training: Training, X: Any) -> Array | None:
+    C = training.confounds
+    return None if C is None else asarray_like(C[training.active], dense_like(X))
 
 
 def _setup_by_target(estimator: Any, training: Training, confounds: Any) -> Setup:
@@ -257,7 +256,8 @@ def _setup_by_target(estimator: Any, training: Training, confounds: Any) -> Setu
     X = training.active_X()
     none = np.empty((n, 0))
     given = X, none, None, none, weights, row_scale_of(weights, X)
-    data = Data(*given, confounds=_confounds(estimator, training, X), columns=columns)
+    C, removed = _confounds(training, X), estimator.confounding == "remove"
+    data = Data(*given, confounds=C, removed=removed, columns=columns)
     specification = specification_of(estimator, 0)
     return Setup(training, labels, data, specification, estimator.verbose)
 

@@ -16,22 +16,10 @@ from ..landmarks.choice import Landmarks
 
 
 @dataclass(frozen=True)
-class Confounds:
-    """Columns C (n, q) to adjust for: removed from the features ("remove"), or used as unpenalized
-    predictors ("include").
-    """
-
-    C: Array
-    meaning: str
-
-    def rows(self, rows: np.ndarray) -> Confounds:
-        return Confounds(take(self.C, rows), self.meaning)
-
-
-@dataclass(frozen=True)
 class Data:
     """The rows that train: features (or kernel), y as given, targets, weights and their roots.
 
+    `confounds` C (n, q) are `removed` from the features, or else predictors without a penalty.
     `codes` are class indices and `classes` the labels they stand for, None for regression. Targets
     that are processed in blocks are `columns`; `y` and `targets` have none then.
     """
@@ -44,19 +32,17 @@ class Data:
     row_scale: Array | None
     landmarks: Landmarks | None = None
     classes: np.ndarray | None = None
-    confounds: Confounds | None = None
+    confounds: Array | None = None
+    removed: bool = True
     columns: Columns | None = None
 
     def rows(self, rows: np.ndarray) -> Data:
-        """Some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        row_scale = None if self.row_scale is None else take(self.row_scale, rows)
-        codes = None if self.codes is None else self.codes[rows]
-        X, y, targets = take(self.X, rows), self.y[rows], self.targets[rows]
+        """Some of the rows, without landmarks."""
+        names = ("X", "y", "codes", "targets", "weights", "row_scale", "confounds")
+        given = ((name, getattr(self, name)) for name in names)
+        some = {name: take(A, rows) for name, A in given if A is not None}
         columns = None if self.columns is None else self.columns.take(rows)
-        confounds = None if self.confounds is None else self.confounds.rows(rows)
-        given = X, y, codes, targets, weights, row_scale
-        return Data(*given, classes=self.classes, confounds=confounds, columns=columns)
+        return replace(self, **some, columns=columns, landmarks=None)
 
     def relabelled(self, y: np.ndarray, codes: np.ndarray | None, targets: np.ndarray) -> Data:
         return replace(self, y=y, codes=codes, targets=targets)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from ..core.arrays import NotPositiveDefiniteError, asarray_like
@@ -13,7 +14,7 @@ from ..core.sum_of_smoothers import with_columns_removed
 from ..kernels import Kernel
 from .data import Data
 from .decompose import FitIntercept, decompose, decompose_at
-from .problem import Fresh, Problem
+from .problem import Problem
 
 
 def exact_problem(
@@ -27,13 +28,11 @@ def exact_problem(
     """The problem of all rows, for any mu or for the given one only; with `whole`, for that one
     first. A precomputed kernel in X is overwritten, or a copy of it where there are confounds.
     """
-    scale, basis, fresh, X, free, removed = data.row_scale, None, None, data.X, None, False
-    if data.confounds is not None:
-        basis = ConfoundBasis.of(data.confounds.C, scale)
-        again = partial(exact_problem, kernel=kernel, penalty=penalty, fit_intercept=True, mu=None)
-        fresh = Fresh(data, again)
-        X, free = X + 0.0 if kernel.precomputed else X, basis.Q0
-        removed = data.confounds.meaning == "remove"
+    X, scale = data.X, data.row_scale
+    basis = None if data.confounds is None else ConfoundBasis.of(data.confounds, scale)
+    removed, free = basis is not None and data.removed, None if basis is None else basis.Q0
+    if basis is not None and kernel.precomputed:
+        X = X + 0.0
     recipe = X, kernel, penalty, fit_intercept, scale
     smoother: Smoother
     try:
@@ -51,5 +50,8 @@ def exact_problem(
     Y = asarray_like(data.targets, smoother.Q0)
     X = None if kernel.precomputed else data.X
     projected = smoother.project(Y if scale is None else scale * Y)
-    common = scale, fit_intercept, Y, projected
-    return Problem(kernel, X, smoother, *common, confounds=basis, fresh=fresh)
+    problem = Problem(kernel, X, smoother, scale, fit_intercept, Y, projected)
+    if basis is None:
+        return problem
+    anew = partial(exact_problem, kernel=kernel, penalty=penalty, fit_intercept=True, mu=None)
+    return replace(problem, confounds=basis, data=data, anew=anew)

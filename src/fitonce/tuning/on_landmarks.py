@@ -19,7 +19,7 @@ from ..rows.blocks import ArrayRows
 from .data import Data
 from .decompose import FitIntercept
 from .exact import exact_problem
-from .problem import LINEAR, Fresh, Problem
+from .problem import LINEAR, Problem
 
 
 def landmark_problem(
@@ -64,6 +64,7 @@ def confounded_landmarks(data: Data, kernel: Kernel, penalty: str, mu: float | N
     linear = exact_problem(replace(data, X=Z, landmarks=None), LINEAR, "function", True, mu)
     if linear.smoother.trace == 0.0:
         warn_constant()
-    fresh = Fresh(data, partial(confounded_landmarks, kernel=kernel, penalty=penalty, mu=None))
     points = data.landmarks.points
-    return replace(linear, kernel=kernel, X=points, features=features, Z=Z, fresh=fresh)
+    model = replace(linear, kernel=kernel, X=points, features=features, Z=Z)
+    anew = partial(confounded_landmarks, kernel=kernel, penalty=penalty, mu=None)
+    return replace(model, data=data, anew=anew)

@@ -43,14 +43,6 @@ LINEAR = Kernel("linear")
 
 
 @dataclass(frozen=True)
-class Fresh:
-    """The rows of a problem, and what makes another one of some of them."""
-
-    data: Data
-    problem_of: Callable[[Data], Problem]
-
-
-@dataclass(frozen=True)
 class Problem:
     """Training rows, their decomposition and their targets.
 
@@ -59,8 +51,8 @@ class Problem:
     Smoothers work on scaled targets, which `projected` holds.
 
     Confounds are free columns beside the bias; where they are removed, the smoother is a `Sum`.
-    They come with what fits `fresh` models, where rows leave without which confounds lose rank, or
-    change the basis functions of the dual norm. Then `Z` holds the features of landmarks.
+    Then `data` are the rows and `anew` makes a problem of some of them, for models without rows
+    that have no closed form; and `Z` holds the features of landmarks.
     """
 
     kernel: Kernel
@@ -73,7 +65,8 @@ class Problem:
     features: LandmarkMap | None = None
     Z: Array | None = None
     confounds: ConfoundBasis | None = None
-    fresh: Fresh | None = None
+    data: Data | None = None
+    anew: Callable[[Data], Problem] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -259,25 +252,21 @@ class Problem:
         values = self.smoother.held_out_folds(self.projected, mus, deletions)
         return self.unscale(values, tested_rows(deletions)[0])
 
-    def scatter_without_each(self, path: Path) -> Array:
-        """E of the other rows (n, t, t) where each one is left out, at the mu of a path."""
+    def evidence_without_each(self, path: Path) -> Evidence:
+        """Of the other rows (n, …) where each one is left out, at the mu of a path."""
+        sizes = self.sizes - self.row_weights * self.targets
         E = self.scatter(self.smoother.fitted(self.projected, path))
         E = E - self._each(path).each().lost()
-        if not len(self.alone):
-            return E
-        mu = float(path.mus[0])
-        refits = [self.refit(np.array([row]), mu).evidence.scatter for row in self.alone]
-        return replace_rows(E, self.alone, namespace(E).stack(refits))
+        if len(self.alone):
+            mu = float(path.mus[0])
+            refits = [self.refit(np.array([row]), mu).evidence.scatter for row in self.alone]
+            E = replace_rows(E, self.alone, namespace(E).stack(refits))
+        return Evidence(E, sizes)
 
     def _each(self, path: Path) -> HeldOut:
         """Every row deleted; what the formula gives where it does not hold is not looked at."""
         with np.errstate(divide="ignore" if len(self.alone) else None):
             return path.leave_one_out()
-
-    def evidence_without_each(self, path: Path) -> Evidence:
-        """Of the other rows (n, …), where each one is left out, at the mu of a path."""
-        sizes = self.sizes - self.row_weights * self.targets
-        return Evidence(self.scatter_without_each(path), sizes)
 
     def left_out_residuals(self, columns: Array, mus: np.ndarray) -> Array:
         """Leave-one-out residuals (m, n, t) of other targets (n, t), scaled as the rows are."""
@@ -297,9 +286,7 @@ class Problem:
 
     def confounds_of(self, rows: np.ndarray) -> Array | None:
         """The confounds of some rows, where there are any."""
-        if self.fresh is None or self.fresh.data.confounds is None:
-            return None
-        return take(self.fresh.data.confounds.C, rows)
+        return None if self.confounds is None else take(self.confounds.C, rows)
 
     def without(self, fitted: Fitted, deleted: np.ndarray, mu: float) -> Without | Refit:
         """The model that a refit without the deleted rows would give."""
@@ -341,12 +328,12 @@ class Problem:
 
     def of_rows(self, rows: np.ndarray) -> Problem:
         """The problem of some of the rows, decomposed anew."""
-        assert self.fresh is not None
-        data = replace(self.fresh.data, targets=self.targets, columns=None)
+        assert self.data is not None and self.anew is not None
+        data = replace(self.data, targets=self.targets, columns=None)
         some = replace(data.rows(rows), landmarks=data.landmarks)
         if self.kernel.precomputed:
             some = replace(some, X=square_block(data.X, rows))
-        return self.fresh.problem_of(some)
+        return self.anew(some)
 
     def refit(self, deleted: np.ndarray, mu: float) -> Refit:
         kept = complement(deleted, self.n_samples)
@@ -452,7 +439,7 @@ class Refit:
 
     def values(self, rows: np.ndarray) -> Array:
         """Predicted targets of the given rows."""
-        problem, fresh = self.problem, self.problem.fresh
-        assert fresh is not None
-        given = problem.kernel, take(fresh.data.X, rows), problem.X
+        problem, data = self.problem, self.problem.data
+        assert data is not None
+        given = problem.kernel, take(data.X, rows), problem.X
         return self.solution.values(*given, confounds=problem.confounds_of(rows))

@@ -221,7 +221,7 @@ def _free(data: Data, like: Array, fit_intercept: FitIntercept) -> Array:
     """What is not penalized: a free bias, and confounds beside it."""
     if data.confounds is None:
         return bias_basis(like, data.row_scale, fit_intercept)
-    return ConfoundBasis.of(data.confounds.C, data.row_scale).Q0
+    return ConfoundBasis.of(data.confounds, data.row_scale).Q0
 
 
 def _targets(data: Data, criterion: Any) -> np.ndarray:
