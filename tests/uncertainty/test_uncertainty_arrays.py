@@ -68,5 +68,5 @@ def test_many_rows_have_the_answers_of_few(monkeypatch):
         )
         assert_close(model.predict_interval(X_new, 0.8, method), few)
         with monkeypatch.context() as patch:
-            patch.setattr("fitonce.estimators.uncertain.ELEMENTS", 24 * 25)
+            patch.setattr("fitonce.estimators.intervals.ELEMENTS", 24 * 25)
             assert_close(model.predict_interval(X_new, 0.8, method), few)

@@ -2,12 +2,12 @@
 
 from ..core.doubt import NumericalWarning
 from ..uncertainty.process import GaussianProcess
-from .choosing import TunedPipeline
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fewer_rows import KernelAveraging, Subsampling
 from .fisher import KernelFisherDiscriminant
 from .ridge import KernelRidge
 from .svc import LeastSquaresSVC
+from .tuned_pipeline import TunedPipeline
 from .verification import Verification
 
 __all__ = [

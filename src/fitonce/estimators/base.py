@@ -25,13 +25,13 @@ from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Tried
 from .confounding import new_confounds
 from .doubts import warn_if_doubtful, warn_of_greedy_landmarks, warn_of_weighted_landmarks
+from .intervals import influences
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
 from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, kept_of
 from .setup import Labels, Setup, folds_of, setup_of
-from .uncertain import influences
 from .validation import check_new_data, namespace_name
-from .verification import Verification, compare_with_refits
+from .verification import Verification, verified
 
 
 class KernelModel(CallbackSupportMixin, BaseEstimator):
@@ -254,10 +254,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"alpha must be a single positive number here, got {alpha!r} instead.")
         record.problem.check(candidates)
         other = clone(self).set_params(alpha=float(alpha))
-        parameters = other.get_params(deep=False)
-        for name, value in vars(self).items():
-            if name not in parameters:
-                setattr(other, name, value)
+        vars(other).update({n: v for n, v in vars(self).items() if n not in vars(other)})
         tried = record.tuner.judged(record.problem, candidates)
         perfect, n = record.tuner.specification.criterion.perfect, len(record.training.active)
         other._record(Trials([tried.trial]), tried.trial, perfect, n)
@@ -319,7 +316,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """
         check_is_fitted(self)
         record = kept_of(self, "verify").whole()
-        return compare_with_refits(self, record, uncalibrated(self), n_refits, X, random_state)
+        options = {"n_refits": n_refits, "X": X, "random_state": random_state}
+        return verified(self, record, uncalibrated(self), **options)
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the decomposition: n×n numbers that only `at`, `verify` and displays

@@ -15,11 +15,11 @@ from ..core.calibration import class_scores
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
+from .intervals import class_sets
 from .parameters import used
 from .probability import Calibration, by_output, calibration_parts, fit_calibration
 from .progress import with_callbacks
 from .record import record_of
-from .uncertain import class_sets
 
 
 def labels_as_rows(decision: Array, classes: np.ndarray) -> Any:

@@ -18,11 +18,11 @@ from ..tuning.outputs import axes_of
 from ..tuning.solution import Solution
 from .base import KernelModel, fitted_kernel, held_out_output, uncalibrated
 from .by_target import keeps
-from .choosing import TunedPipeline
 from .committee import KernelCommittee
 from .parameters import used
 from .record import record_of
 from .ridge import KernelRidge
+from .tuned_pipeline import TunedPipeline
 
 
 def final_step(estimator: Any) -> Any:

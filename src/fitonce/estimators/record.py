@@ -148,6 +148,10 @@ class FitRecord:
         outputs = read_without(without, self.readout, values, tested)
         return self.readout.shaped(self._as_refits(outputs, deleted[None, :]))
 
+    def fold_of(self, mu: float, train: np.ndarray, test: np.ndarray) -> np.ndarray:
+        """The same at another mu, as a NumPy array."""
+        return to_numpy(self.fold_outputs(self.problem.fit(mu), mu, train, test))
+
     def _as_refits(self, outputs: Array, deleted: np.ndarray) -> Array:
         """Outputs (k, o) of models without rows (k, d) or (1, d) as refits give them: -inf for a
         class that has left, NaN where a refit is refused.

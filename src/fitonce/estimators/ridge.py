@@ -18,12 +18,11 @@ from .base import KernelModel
 from .blockwise import blockwise
 from .by_target import check_stored, solve_by_target, works_by_target
 from .confounding import check_no_confounds
+from .intervals import intervals, predict_with_spread, process_of
 from .parameters import store_parameters
-from .process import predict_with_spread, process_of
 from .progress import with_callbacks
 from .record import kept_of
 from .setup import Labels
-from .uncertain import intervals
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -16,6 +16,11 @@ from ..core.arrays import namespace, take, to_numpy
 from ..core.rows import is_rows
 from .doubts import conditioning_of
 from .record import FitRecord
+
+CHOSEN = ("kernel", "gamma", "degree", "coef0", "penalty")  # by a fit
+# held-out decisions are those before calibration, and class weights are those of all rows
+PLAIN = {"cv": None, "refine": False, "calibration": None, "class_weight": None}
+PLAIN |= {"store_dual_coef": True, "store_held_out": False}
 
 
 @dataclass(frozen=True)
@@ -74,46 +79,54 @@ def worst_of(checked: Sequence[Verification]) -> Verification:
     )
 
 
-def compare_with_refits(
+def verified(estimator: Any, kept: FitRecord, held_out: np.ndarray, **options: Any) -> Verification:
+    """Refits of a fitted estimator compared with its held-out outputs; see `KernelModel.verify`.
+
+    Targets with alphas of their own are compared in groups that share one.
+    """
+    if np.ndim(estimator.alpha_) == 0:
+        return _compared(estimator, kept, estimator.alpha_, held_out, **options)
+    each = []
+    for mu in np.unique(estimator.alpha_).tolist():
+        own = np.flatnonzero(estimator.alpha_ == mu)
+        each.append(_compared(estimator, kept.some_targets(own), mu, held_out[:, own], **options))
+    return worst_of(each)
+
+
+def _compared(
     estimator: Any,
     kept: FitRecord,
+    mu: float,
     held_out: np.ndarray,
     n_refits: int,
     X: Any,
     random_state: int | None,
 ) -> Verification:
-    """Refit `n_refits` randomly chosen splits of a fitted estimator; see `KernelModel.verify`.
+    """The comparison of `n_refits` randomly chosen splits, at one alpha.
 
     Splits whose training rows lack a class are skipped, since a refit does not have their outputs.
     """
     if not isinstance(n_refits, numbers.Integral) or n_refits < 1:
         raise ValueError(f"n_refits must be an integer of at least 1, got {n_refits!r} instead.")
     training, problem = kept.training, kept.problem
-    X = _training_X(training, X)
-    scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
-    n = training.n_samples
-    splits = (
-        kept.folds
-        if kept.folds is not None
-        else [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
-    )
-    order = np.random.default_rng(random_state).permutation(len(splits))
-    deviations = []
-    for train, test in (splits[number] for number in order):
+    X, n = _training_X(training, X), training.n_samples
+    splits = kept.folds or [(np.delete(np.arange(n), i), np.array([i])) for i in training.active]
+    tested = np.concatenate([test for _, test in splits])
+    once = len(np.unique(tested)) == len(tested)
+    deviations: list[float] = []
+    for number in np.random.default_rng(random_state).permutation(len(splits)):
+        refitted = _refit_outputs(estimator, kept, mu, X, *splits[number])
+        if refitted is None:
+            continue
+        # of splits that overlap, the contribution of this one to the reported mean
+        own = held_out[splits[number][1]] if once else kept.fold_of(mu, *splits[number])
+        difference = np.abs(refitted - own)
+        deviations.append(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))
         if len(deviations) == n_refits:
             break
-        refit = partial(_refit_outputs, estimator, X=X, train=train, test=test)
-        outputs = _by_alpha(estimator, kept, refit)
-        if outputs is not None:
-            difference = np.abs(
-                outputs - _closed_form_outputs(estimator, kept, held_out, train, test)
-            )
-            deviations.append(
-                np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0)
-            )
-    smallest = float(np.min(estimator.alpha_))
-    conditioning = conditioning_of(problem, smallest, readout=kept.readout)
-    one_minus_h = problem.smoother.path(problem.projected, np.asarray([smallest])).one_minus_h
+    scale = np.max(np.abs(held_out[np.isfinite(held_out)]), initial=np.finfo(float).tiny)
+    conditioning = conditioning_of(problem, mu, readout=kept.readout)
+    one_minus_h = problem.path(np.asarray([mu])).one_minus_h
     stored = 4.0 * float(np.finfo(held_out.dtype).eps)  # predictions stored in float32
     return Verification(
         n_refits=len(deviations),
@@ -122,39 +135,6 @@ def compare_with_refits(
         conditioning=conditioning,
         smallest_one_minus_leverage=float(namespace(one_minus_h).min(one_minus_h)),
     )
-
-
-def _closed_form_outputs(
-    estimator: Any, kept: FitRecord, held_out: np.ndarray, train: np.ndarray, test: np.ndarray
-) -> np.ndarray:
-    """The outputs that the estimator reports for these rows.
-
-    If splits overlap, the contribution of this split to the reported mean.
-    """
-    tests = [] if kept.folds is None else [rows for _, rows in kept.folds]
-    if len(tests) == 0 or len(np.unique(np.concatenate(tests))) == sum(map(len, tests)):
-        return np.asarray(held_out[test])
-
-    def outputs(part: FitRecord, mu: float) -> np.ndarray:
-        return to_numpy(part.fold_outputs(part.problem.fit(mu), mu, train, test))
-
-    return np.asarray(_by_alpha(estimator, kept, outputs))
-
-
-def _by_alpha(
-    estimator: Any, kept: FitRecord, outputs: Callable[[FitRecord, float], np.ndarray | None]
-) -> np.ndarray | None:
-    """Outputs of all targets; if each has its own alpha, in groups that share one."""
-    if np.ndim(estimator.alpha_) == 0:
-        return outputs(kept, estimator.alpha_)
-    found: dict[int, np.ndarray] = {}
-    for mu in np.unique(estimator.alpha_).tolist():
-        own = np.flatnonzero(estimator.alpha_ == mu)
-        part = outputs(kept.some_targets(own), mu)
-        if part is None:
-            return None
-        found |= dict(zip(own.tolist(), part.reshape(len(part), -1).T, strict=True))
-    return np.stack([found[target] for target in range(len(found))], axis=1)
 
 
 def _training_X(training: Any, X: Any) -> Any:
@@ -183,18 +163,10 @@ def _refit_outputs(
     shape, or does not exist.
     """
     training = kept.training
-    names = [
-        name
-        for name in ("kernel", "gamma", "degree", "coef0", "penalty")
-        if hasattr(estimator, f"{name}_")
-    ]
-    settings = {name: getattr(estimator, f"{name}_") for name in names}
-    settings |= {"alpha": mu, "cv": None, "refine": False}
-    if hasattr(estimator, "store_dual_coef"):
-        settings |= {"store_dual_coef": True, "store_held_out": False}
-    # held-out decisions are those before calibration, and class weights are those of all rows
-    settings |= {name: None for name in ("calibration", "class_weight") if hasattr(estimator, name)}
-    settings |= {"readout": "lda"} if getattr(estimator, "readout", "lda") == "softmax" else {}
+    given = estimator.get_params(deep=False)
+    settings = {name: getattr(estimator, f"{name}_", given[name]) for name in CHOSEN}
+    settings |= {"alpha": mu} | {name: v for name, v in PLAIN.items() if name in given}
+    settings |= {"readout": "lda"} if given.get("readout") == "softmax" else {}
     if estimator.landmarks is not None:
         settings["landmarks"] = _landmarks_of(estimator, train)
         if settings["landmarks"].shape[0] == 0:
@@ -204,9 +176,8 @@ def _refit_outputs(
         present = np.unique(training.y[train][weights[train] > 0])
         if len(present) < len(estimator.classes_) or weights[train].sum() <= len(present):
             return None
-    X_train, X_test = (
-        (X.subset(train), X.subset(test)) if is_rows(X) else (take(X, train), take(X, test))
-    )
+    rows_of = X.subset if is_rows(X) else partial(take, X)
+    X_train, X_test = rows_of(train), rows_of(test)
     if training.precomputed:
         X_train, X_test = take(X_train.T, train).T, take(X_test.T, train).T
     C = training.confounds
