@@ -22,6 +22,7 @@ import scipy.special
 from .arrays import Array, asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
 
+TOGETHER = 1 << 16  # held-out numbers that are summed together
 AS_MANY_ROWS = 50.0  # that the squared error counts for beside the log-loss
 
 
@@ -166,33 +167,40 @@ def target_sums(
 ) -> TargetSums:
     """The sums of predictions (m, k, T) for targets y (k, T), with weights (k,) or None.
 
-    Values of any precision, sums in float64; one candidate at a time, so that nothing but a (k, T)
-    is added to what is there.
+    Values of any precision, sums in float64; a few candidates at a time, so that little is added to
+    what is there.
     """
     xp, root = namespace(y), 1.0 if weights is None else namespace(weights).sqrt(weights)[:, None]
     weight = float(y.shape[0]) if weights is None else float(namespace(weights).sum(weights))
-    candidates = [predicted[number, ...] for number in range(int(predicted.shape[0]))]
-    error = xp.stack([_dot(root * (y - each)) for each in candidates])
-    means, squares, products = [], [], []
-    own = None
-    for each in [y, *candidates] if correlation else [y]:
-        first = each[:1, :]  # what does not vary is exactly zero then
-        moved = root * (each - first)
+
+    def about_mean(z: Array) -> tuple[Array, Array]:
+        """The means (b, T) of values (b, k, T), and what they differ from them, weighted."""
+        first = z[:, :1, :]  # what does not vary is exactly zero then
+        moved = root * (z - first)
         mean = _dot(moved, root * xp.ones_like(moved)) / weight
-        centred = moved - root * xp.astype(mean, y.dtype)
-        own = centred if own is None else own
-        means.append(first[0, :] + mean)
-        squares.append(_dot(centred))
-        products.append(_dot(centred, own))
-    return TargetSums(weight, error, xp.stack(means), xp.stack(squares), xp.stack(products))
+        return first[:, 0, :] + mean, moved - root * xp.astype(mean, z.dtype)[:, None, :]
+
+    mean, own = about_mean(y[None, ...])
+    errors, means, squares, products = [], [mean], [_dot(own, own)], [_dot(own, own)]
+    step = max(1, TOGETHER // max(1, int(np.prod(y.shape))))
+    for start in range(0, int(predicted.shape[0]), step):
+        some = predicted[start : start + step, ...]
+        error = root * (y - some)
+        errors.append(_dot(error, error))
+        if correlation:
+            mean, centred = about_mean(some)
+            means.append(mean)
+            squares.append(_dot(centred, centred))
+            products.append(_dot(centred, own))
+    total = (xp.concat(parts, axis=0) for parts in (errors, means, squares, products))
+    return TargetSums(weight, *total)
 
 
-def _dot(A: Array, B: Array | None = None) -> Array:
-    """Σ_k A B (T,) in float64, A² where there is no B."""
-    B = A if B is None else B
+def _dot(A: Array, B: Array) -> Array:
+    """Σ_k A B (b, T) in float64 of values (b, k, T)."""
     if isinstance(A, np.ndarray) and A.dtype == np.float64:
-        return np.einsum("kt,kt->t", A, B)
-    return namespace(A).sum(A * B, axis=0, dtype=namespace(A).float64)
+        return np.einsum("...kt,...kt->...t", A, B)
+    return namespace(A).sum(A * B, axis=1, dtype=namespace(A).float64)
 
 
 def _of_numbers(name: str, scores: HeldOutScores) -> np.ndarray:

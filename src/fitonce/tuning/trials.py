@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ class Trial:
         own = np.take_along_axis(losses, chosen[None, :], axis=0)[0]
         return cls(parameters, alphas, losses.mean(axis=1), sampled, chosen, own)
 
-    @property
+    @cached_property
     def best(self) -> int:
         """The number of the best alpha for all targets."""
         return int(least(self.losses))
@@ -150,10 +151,9 @@ def _column(values: list[Any]) -> np.ma.MaskedArray:
     if any(np.ndim(value) for value in values):
         column = np.empty(len(values), dtype=object)
         column[:] = values
-        return np.ma.masked_array(column, missing) if any(missing) else np.ma.masked_array(column)
-    if not any(missing):
-        return np.ma.masked_array(values)
-    return np.ma.masked_array([np.nan if value is None else value for value in values], missing)
+    else:
+        column = np.array([np.nan if value is None else value for value in values])
+    return np.ma.masked_array(column, missing if any(missing) else np.ma.nomask)
 
 
 def described(parameters: Parameters) -> str:
