@@ -16,7 +16,6 @@ from ..core.holdout import Fitted, Path
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
 from ..kernels import Kernel, KernelSum, SummedKernel
-from ..tuning.costs import SearchProgress
 from ..tuning.edges import warn_at_edges
 from ..tuning.refine import refine
 from ..tuning.solution import Solution
@@ -92,8 +91,9 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
-        progress = SearchProgress(self.verbose, tuner)
-        trials, best = TrialRunner(tuner, self.n_jobs, tasks.task, progress.tried).search()
+        runner = TrialRunner(tuner, self.n_jobs, tasks.task)
+        runner.seen = runner.progress(self.verbose).tried
+        trials, best = runner.search()
         if setup.specification.refines:
             with tasks.task("refine"):
                 trials, best, self.refinement_ = refine(tuner, trials, best)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,7 +29,9 @@ from ..core.rows import HOST_ELEMENTS, dense_like, on_host
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
 from .criterion import SELECTION_ELEMENTS, Criterion
+from .data import Data
 from .decompose import few_features
+from .gamma_search import Branch
 from .trials import described
 
 # float64 n×n matrices at the peak of a fit: for any alpha, for a single one, and through the band
@@ -39,6 +41,8 @@ LONG = 256 * 2**20  # bytes: below, a kernel matrix fits everywhere
 # held-out values computed together: exactly, and where each time is a pass over the rows
 PATH_ELEMENTS = 1 << 24, 1 << 27
 ALPHAS = 43  # candidates of a window
+
+Outputs = tuple[int, int, Criterion]  # numbers of targets and of classes, and how they are judged
 
 
 @contextmanager
@@ -120,32 +124,34 @@ class SearchProgress:
     error stream where `verbose` asks for them.
     """
 
-    def __init__(self, verbose: int, tuner: Any) -> None:
-        branches, sample = tuner.branches(), tuner.sample()
+    def __init__(
+        self,
+        verbose: int,
+        data: Data,
+        branches: Sequence[Branch],
+        n_sampled: int,
+        one_alpha: bool,
+        outputs: Outputs,
+    ) -> None:
         first = sum(1 if b.lattice is None else len(b.lattice.first()) for b in branches)
         kernels = len({branch.kernel for branch in branches})  # most go no further than these
         trials = first + 2 * sum(b.lattice is not None for b in branches) // kernels
         self.verbose, self.expected, self.whole = verbose, trials, 1.0 * trials
-        self.sampled = 0 if sample is None else sample.data.X.shape[0]
-        if self.sampled:  # then one or two decompositions of all rows, and some factorizations
-            share = self.sampled / tuner.data.X.shape[0]
+        self.sampled, self.one_alpha = n_sampled, one_alpha
+        if n_sampled:  # then one or two decompositions of all rows, and some factorizations
             walks = len(branches) // kernels
             self.expected += walks * 3
-            self.whole = trials * share**3 + walks * 2.0
-        self.one_alpha = tuner.first_alpha({}) is not None
+            self.whole = trials * (n_sampled / data.X.shape[0]) ** 3 + walks * 2.0
         self.done, self.start = 0, time.perf_counter()
         if verbose and not heard():
-            data = tuner.data
-            criterion = tuner.specification.criterion
-            values = data.targets.shape[1], tuner.readout.n_classes, criterion
-            self._print(self._plan(data.X, data.landmarks, values))
+            self._print(self._plan(data.X, data.landmarks, outputs))
 
     def _print(self, line: str) -> None:
         if self.verbose and not heard():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
-    def _plan(self, X: Any, landmarks: Landmarks | None, values: tuple[int, int, Criterion]) -> str:
-        """What the search will take, given the numbers of targets and classes and the criterion."""
+    def _plan(self, X: Any, landmarks: Landmarks | None, outputs: Outputs) -> str:
+        """What the search will take."""
         n, p = X.shape
         kernels = f"{self.expected} kernels" if self.expected > 1 else "one kernel"
         if self.sampled:
@@ -155,12 +161,12 @@ class SearchProgress:
             return head
         if landmarks is not None:
             m = landmarks.points.shape[0]
-            cost = self._cost(*landmark_cost(n, m, *values))
+            cost = self._cost(*landmark_cost(n, m, *outputs))
             return f"{head}, {m:,} landmarks: about {cost}"
         seconds, size = exact_cost(n, self.one_alpha)
         line = f"{head}, exact: about {self._cost(seconds, size)}"
         if self.whole * seconds > 60:
-            cost = self._cost(*landmark_cost(n, 500, *values))
+            cost = self._cost(*landmark_cost(n, 500, *outputs))
             line += f"; landmarks=500 would take about {cost}"
         return line
 

@@ -11,6 +11,7 @@ from typing import Any
 from joblib import Parallel, delayed, effective_n_jobs
 
 from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
+from .costs import SearchProgress
 from .gamma_search import search
 from .trials import Parameters, Trial, Trials, described
 from .tuner import Tried, Tuner
@@ -54,6 +55,14 @@ class TrialRunner:
             if best is None or best.problem is None or best.trial is not winner:
                 best = Tried(winner, self.tuner.decomposed(winner.parameters))
         return trials, best
+
+    def progress(self, verbose: int) -> SearchProgress:
+        """Who says what the search will take, and then each trial."""
+        data, spec = self.tuner.data, self.tuner.specification
+        n_sampled = 0 if self.sample is None else int(self.sample.data.X.shape[0])
+        one_alpha = self.tuner.first_alpha({}) is not None
+        outputs = data.targets.shape[1], self.tuner.readout.n_classes, spec.criterion
+        return SearchProgress(verbose, data, self.branches, n_sampled, one_alpha, outputs)
 
     def trials(self) -> Trials:
         """Everything that was tried."""
