@@ -167,19 +167,19 @@ def program(frame: pl.DataFrame, target: str, reading: dict[str, Any], folder: P
     """What ``fitonce fit`` says of the table, with the held-out predictions of its rows."""
     from typer.testing import CliRunner
 
-    from fitonce.cli import steps
+    from fitonce.cli import run
     from fitonce.cli.app import app
 
     path = folder / "table.csv"
     frame.write_csv(path, **reading)
     seen: list[Any] = []
-    assessed = steps.assess
+    assessed = run.assess
 
     def watched(estimator: Any, X: Any, y: Any, **options: Any) -> Any:
         seen.append((X, y, assessed(estimator, X, y, **options)))
         return seen[-1][-1]
 
-    steps.assess = watched
+    run.assess = watched
     try:
         start = time.perf_counter()
         args = [
@@ -196,7 +196,7 @@ def program(frame: pl.DataFrame, target: str, reading: dict[str, Any], folder: P
         result = CliRunner().invoke(app, args)
         seconds = time.perf_counter() - start
     finally:
-        steps.assess = assessed
+        run.assess = assessed
     if result.exit_code:
         raise SystemExit(f"{target}: {result.output}{result.stderr}")
     return json.loads(result.stdout), *seen[0], seconds

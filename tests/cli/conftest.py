@@ -17,8 +17,11 @@ def few_stops(monkeypatch):
 @pytest.fixture(autouse=True)
 def few_trees(request, monkeypatch):
     """Forests beside the model have five trees; tests of comparisons have forests as they are."""
+    model = pytest.importorskip("fitonce.cli.model", exc_type=ImportError)
     if request.node.path.stem != "test_comparing":
-        monkeypatch.setattr("fitonce.cli.contest.TREES", 5)
+        for references in model.REFERENCES.values():
+            forest = type(references["forest"])(n_estimators=5)
+            monkeypatch.setitem(references, "forest", forest)
 
 
 @pytest.fixture

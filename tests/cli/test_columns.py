@@ -10,15 +10,11 @@ import pytest
 from helpers_cli import FAST, N, pl, run, says, table, write_sheets
 
 import fitonce
-from fitonce.cli import preprocessing
-from fitonce.cli.columns import design
+from fitonce.cli import model as cli_model
+from fitonce.cli.columns import Remarks, as_number, design, option, quoted
 from fitonce.cli.errors import UserError
-from fitonce.cli.models import pipeline
-from fitonce.cli.options import Settings
-from fitonce.cli.preprocessing import MERGED, RARE, about_categories, most_levels
-from fitonce.cli.remarks import Remarks, option, quoted
-from fitonce.cli.tables import Table, _plainest, read_table
-from fitonce.cli.values import as_number
+from fitonce.cli.model import MERGED, RARE, about_categories, most_levels, pipeline
+from fitonce.cli.table import Table, plainest, read_table
 
 LABELS = ["yes", "no"] * (N // 2)
 
@@ -100,7 +96,7 @@ def test_row_numbers_with_gaps_are_no_feature():
     kept = np.sort(np.random.default_rng(0).choice(90, N, replace=False))
     x = np.sin(np.arange(N))
     parts = taken_apart(line=[str(i) for i in kept], x=x)
-    assert parts.X.columns == ["x"] and parts.identifiers == ["line"]
+    assert parts.X.columns == ["x"] and parts.identity["identifiers"] == ["line"]
     assert parts.row_names[0] == str(kept[0])
     sparse = taken_apart(height=[str(i) for i in np.sort(kept * 37)], x=x)  # a quantity, sorted
     assert "height" in sparse.X.columns and sparse.row_names[:2] == ["row 1", "row 2"]
@@ -151,7 +147,7 @@ def test_27_subjects_are_told_apart():
     frame = pl.DataFrame({"who": [f"s{i:02d}" for i in subject], "x": rng.normal(size=n)})
     parts = design(Table(frame.with_columns(pl.Series("y", answer)), "t.csv"), "y")
     assert not about_categories(parts)
-    estimator, _ = pipeline(parts, Settings(gamma="scale", alpha="0.1"), 0)
+    estimator, _ = pipeline(parts, gamma="scale", alpha="0.1")
     score = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0).accuracy.value
     assert score > 0.93
 
@@ -171,7 +167,7 @@ def cities(telling):
 def test_rare_categories_are_merged_by_held_out_score(telling):
     """The note counts what the encoder would merge; the better of both is kept."""
     parts = cities(telling)
-    estimator, (note,) = pipeline(parts, Settings(gamma="scale"), 0)
+    estimator, (note,) = pipeline(parts, gamma="scale")
     estimator.fit(parts.X, parts.y)
     assert estimator.chosen_ == {
         MERGED: estimator.candidates[estimator.candidate_scores_.argmax()][MERGED]
@@ -180,16 +176,16 @@ def test_rare_categories_are_merged_by_held_out_score(telling):
     rare = merged.named_transformers_["categories"].infrequent_categories_[0]
     rows = int(parts.X["city"].is_in(rare.tolist()).sum())
     assert f"of which {len(rare)} have fewer than {RARE} rows ({rows} rows in all)" in note
-    fast, notes = pipeline(parts, Settings(gamma="scale", effort="fast"), 0)
+    fast, notes = pipeline(parts, gamma="scale", effort="fast")
     assert not hasattr(fast, "candidates") and not notes
 
 
 def test_as_many_categories_as_memory_allows(monkeypatch):
     assert most_levels(400) == most_levels(10**5) == 1000
     assert most_levels(10**6) == 100 and most_levels(10**9) == 20
-    monkeypatch.setattr(preprocessing, "MOST_LEVELS", 30)
+    monkeypatch.setattr(cli_model, "MOST_LEVELS", 30)
     parts = cities(True)
-    estimator, (note,) = pipeline(parts, Settings(gamma="scale"), 0)
+    estimator, (note,) = pipeline(parts, gamma="scale")
     encoder = estimator[0].fit(parts.X).named_transformers_["categories"]
     rare = encoder.infrequent_categories_[0]
     rows = int(parts.X["city"].is_in(rare.tolist()).sum())
@@ -257,14 +253,14 @@ def test_spreadsheets_are_read(folder):
     assert parts.X.equals(other.X.select(parts.X.columns))
 
 
-def test_cells_have_the_plainest_type_that_holds_them():
+def test_cells_have_theplainest_type_that_holds_them():
     whole, half = pl.Series([1.0, None, 3.0]), pl.Series([1.0, 2.5])
     day, hour = (pl.Series([datetime(2024, 1, 2, h), None]) for h in (0, 5))
-    assert _plainest(whole).to_list() == [1, None, 3] and _plainest(whole).dtype == pl.Int64
-    assert _plainest(day).dtype == pl.Date and _plainest(day)[0] == date(2024, 1, 2)
-    assert _plainest(half).equals(half) and _plainest(hour).equals(hour)
+    assert plainest(whole).to_list() == [1, None, 3] and plainest(whole).dtype == pl.Int64
+    assert plainest(day).dtype == pl.Date and plainest(day)[0] == date(2024, 1, 2)
+    assert plainest(half).equals(half) and plainest(hour).equals(hour)
     endless = pl.Series([1.0, float("inf")])
-    assert _plainest(endless).equals(endless)
+    assert plainest(endless).equals(endless)
 
 
 def test_a_missing_reader_of_spreadsheets_is_named(folder, monkeypatch):

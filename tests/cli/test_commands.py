@@ -14,9 +14,8 @@ from helpers_cli import FAST, names_of, pl, read_metadata, run, says, table
 import fitonce
 import fitonce._public
 from fitonce.cli.columns import design
-from fitonce.cli.models import pipeline
-from fitonce.cli.options import Settings
-from fitonce.cli.tables import read_table
+from fitonce.cli.model import pipeline
+from fitonce.cli.table import read_table
 
 
 def test_fit_tells_what_the_library_finds_and_writes_the_model(folder):
@@ -38,7 +37,7 @@ def test_fit_tells_what_the_library_finds_and_writes_the_model(folder):
     assert result.exit_code == 0, result.output
     assert result.stdout.rstrip().splitlines()[-1] == "model: good-fitonce.skops"
     parts = design(read_table("good.csv"), "label", drop=["price"])
-    estimator, _ = pipeline(parts, Settings(alpha="1"), 0)
+    estimator, _ = pipeline(parts, alpha="1")
     answer = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0)
     assert str(answer.accuracy) in result.stdout and str(answer.baseline) in result.stdout
     for words in (
@@ -72,7 +71,7 @@ def test_preprocessing_is_refitted_inside_the_folds(folder):
     )
     frame.write_csv("far.csv")
     parts = design(read_table("far.csv"), "label", drop=["price"])
-    estimator, _ = pipeline(parts, Settings(gamma="scale", alpha="1"), 0)
+    estimator, _ = pipeline(parts, gamma="scale", alpha="1")
     answer = fitonce.assess(estimator, parts.X, parts.y, cv=3, permutations=0)
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     refitted = sklearn.model_selection.cross_val_predict(

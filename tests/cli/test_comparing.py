@@ -10,8 +10,8 @@ from helpers_cli import run, says, table
 
 import fitonce
 from fitonce.cli.columns import design
-from fitonce.cli.comparing import WIDTH, drawn, model_of
-from fitonce.cli.tables import read_table
+from fitonce.cli.model import reference
+from fitonce.cli.table import read_table
 
 ASKED = ("compare", "good.csv", "-t", "label", "--drop", "price", "--folds", 3, "--repeats", 2)
 
@@ -22,7 +22,7 @@ def expected(tmp_path_factory):
     path = tmp_path_factory.mktemp("compared") / "good.csv"
     table().write_csv(path)
     parts = design(read_table(str(path)), "label", drop=["price"])
-    models = {name: model_of(name, parts, 0) for name in ("linear", "baseline", "forest")}
+    models = {name: reference(name, parts, 0) for name in ("linear", "baseline", "forest")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fitonce.RefitWarning)
         return fitonce.compare(models, None, parts.X, parts.y, cv=3, repeats=2)
@@ -46,12 +46,6 @@ def test_as_json(expected, folder):
     answer = json.loads(run(*ASKED, "--models", "linear,baseline,forest", "--json").stdout)
     assert answer["command"] == "compare" and answer["files"] == {}
     assert answer["comparison"] == json.loads(json.dumps(expected.to_dict()))
-
-
-def test_an_interval_in_letters():
-    assert drawn(-1.0, 0.5, 1.0, 1.0) == "------------:-----o------"
-    assert drawn(0.5, 0.5, 0.5, 1.0) == " " * 12 + ":" + " " * 5 + "o" + " " * 6
-    assert len(drawn(-0.3, -0.1, 0.2, 0.3)) == WIDTH
 
 
 def test_what_it_refuses(folder):

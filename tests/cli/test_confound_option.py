@@ -26,8 +26,8 @@ def test_fit_predict_and_page(csv, tmp_path):
     assert "confounds: b, site, regressed out of the features" in " ".join(result.output.split())
     known = read_metadata(out)
     assert known["confounds"] == [
-        {"name": "b", "category": False, "date": False},
-        {"name": "site", "category": True, "date": False},
+        {"name": "b", "kind": "number", "source": "b"},
+        {"name": "site", "kind": "category", "source": "site"},
     ]
     assert {column["name"] for column in known["columns"]} == {"a", "colour", "w"} - {"w"}
     page = (tmp_path / "model.html").read_text(encoding="utf-8")
@@ -46,11 +46,10 @@ def test_fit_predict_and_page(csv, tmp_path):
 
 def test_evaluate_permute_and_what_is_refused(csv):
     given = ("-t", "price", "--confound", "colour", "--drop", "label")
-    result = run("evaluate", csv, *given, *FAST, "--json")
-    answer = json.loads(result.stdout)
-    assert answer["assessment"]["confounds"].startswith("colour, regressed out")
-    included = run("evaluate", csv, *given, *FAST, "--json", "--confounding", "include")
-    assert json.loads(included.stdout)["assessment"]["confounds"].startswith("colour, included")
+    for words, *options in (("regressed out",), ("included", "--confounding", "include")):
+        result = run("evaluate", csv, *given, *FAST, "--json", *options)
+        answer = json.loads(result.stdout)
+        assert answer["assessment"]["confounds"].startswith(f"colour, {words}")
     permuted = run("permute", csv, *given, "--permutations", "9", "--folds", "3", "--json")
     assert "within levels" in json.loads(permuted.stdout)["permutation"]["exchange"]
     says(run("evaluate", csv, *given, *FAST, "--confounding", "erase"), "remove")
@@ -80,8 +79,11 @@ def test_dates_are_days(tmp_path, ending):
         )
     np.testing.assert_allclose(*predicted, atol=1e-9)
     other = tmp_path / f"counted.{ending}"
-    says(run("predict", tmp_path / "dated.skops", other), "must be dates")
-    says(run("predict", tmp_path / "counted.skops", tmp_path / f"dated.{ending}"), "numeric")
+    says(run("predict", tmp_path / "dated.skops", other), "must have dates")
+    says(
+        run("predict", tmp_path / "counted.skops", tmp_path / f"dated.{ending}"),
+        "must have numbers",
+    )
 
 
 def test_dates_whose_order_is_unknown(tmp_path):
@@ -92,4 +94,4 @@ def test_dates_whose_order_is_unknown(tmp_path):
     says(run("fit", path, *given), "day", "2024-12-31", "--categorical")
     declared = run("fit", path, *given, "--categorical", "day", "-o", tmp_path / "m.skops")
     assert declared.exit_code == 0, declared.output
-    assert read_metadata(tmp_path / "m.skops")["confounds"][0]["category"]
+    assert read_metadata(tmp_path / "m.skops")["confounds"][0]["kind"] == "category"

@@ -13,7 +13,7 @@ import pytest
 from helpers_cli import pl, run, says, table, write_sheets
 
 from fitonce.cli.errors import UserError
-from fitonce.cli.tables import check_size, read_table, unzipped
+from fitonce.cli.table import check_size, read_table, unzipped
 
 MUTATIONS = 60  # of every format; more by hand
 

@@ -12,7 +12,7 @@ from helpers_cli import FAST, run, says
 
 from fitonce import LeastSquaresSVC, load, save
 
-DEAR = ("fitonce.cli.steps.assess", "fitonce.cli.comparing.compare", "fitonce.cli.steps.fit")
+DEAR = ("fitonce.cli.run.assess", "fitonce.cli.run.compare", "fitonce.cli.run.fit_all")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def model(folder):
     estimator = LeastSquaresSVC(gamma=0.5, alpha=0.1).fit(
         frame[["a", "b"]].to_pandas(), frame["label"]
     )
-    columns = [{"name": name, "kind": "numbers", "source": name} for name in ("a", "b")]
+    columns = [{"name": name, "kind": "number", "source": name} for name in ("a", "b")]
     identity = {"target": "label", "task": "classification", "columns": columns}
     return save(estimator, "m.skops", metadata=identity)
 

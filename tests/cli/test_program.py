@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
 import signal
@@ -18,9 +17,8 @@ from typer.testing import CliRunner
 import fitonce
 import fitonce._public
 from fitonce.assessment.render import spread
-from fitonce.cli.app import UNTESTED, app
-from fitonce.cli.options import Check, Request, unfolded
-from fitonce.cli.screen import Bars
+from fitonce.cli.app import app
+from fitonce.cli.show import Bars
 
 
 def start(*args, **options):
@@ -144,7 +142,7 @@ def test_a_bug_is_a_sentence_too(folder, monkeypatch):
     def broken(*args, **kwargs):
         raise RuntimeError("the moon")
 
-    monkeypatch.setattr("fitonce.cli.steps.assess", broken)
+    monkeypatch.setattr("fitonce.cli.run.assess", broken)
     says(run("fit", "good.csv", "-t", "label", "-q"), "unexpected error", "the moon")
 
 
@@ -164,23 +162,6 @@ def test_help_teaches():
             and "Examples" in result.stdout
             and f"fitonce {command}" in result.stdout
         )
-
-
-def test_options_come_in_groups():
-    """Each field is an option with its default, hidden ones keep that of the group."""
-    seen = []
-
-    def command(*, request: Request, check: Check = UNTESTED, name: str = "x") -> None:
-        seen.append((request, check, name))
-
-    plain = unfolded(command, hidden=("random_state", "weight"))
-    names = list(inspect.signature(plain).parameters)
-    assert names[:4] == ["table", "target", "task", "group"] and names[-1] == "name"
-    assert "random_state" not in names and "weight" not in names
-    defaults = {n: p.default for n, p in inspect.signature(plain).parameters.items()}
-    assert defaults["permutations"] == "0" and defaults["table"] is inspect.Parameter.empty
-    plain(table="t.csv", target="y", repeats=3, name="z")
-    assert seen == [(Request("t.csv", "y"), Check(repeats=3, permutations="0"), "z")]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +195,7 @@ def test_progress_is_shown_by_callbacks_alone(folder, monkeypatch):
 
 
 def test_columns_complete_in_the_shell(folder):
-    from fitonce.cli.tables import column_names
+    from fitonce.cli.table import column_names
 
     assert column_names("good.csv")[:2] == ["id", "a"] and column_names("nowhere.csv") == []
     environment = {

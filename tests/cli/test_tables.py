@@ -13,12 +13,10 @@ from helpers_cli import FAST, N, pl, read_metadata, run, says, table
 
 import fitonce
 import fitonce._public
-from fitonce.cli import values as column_values
-from fitonce.cli.columns import design
+from fitonce.cli import columns as cli_columns
+from fitonce.cli.columns import ABSENT, Remarks, as_number, design, kind_of
 from fitonce.cli.errors import UserError
-from fitonce.cli.remarks import Remarks
-from fitonce.cli.tables import read_table
-from fitonce.cli.values import ABSENT, as_number, kind_of
+from fitonce.cli.table import read_table
 
 
 def bad_files(folder):
@@ -191,11 +189,11 @@ def test_formats_agree(folder):
 
 def lowered(monkeypatch):
     """60 rows are many: 20 landmarks, a sample of 40."""
-    for module in ("models", "work"):
+    for module in ("model", "run"):
         monkeypatch.setattr(f"fitonce.cli.{module}.LANDMARKS_ABOVE", 50)
-    monkeypatch.setattr("fitonce.cli.models.N_LANDMARKS", 20)
-    monkeypatch.setattr("fitonce.cli.steps.SAMPLE_ABOVE", 55)
-    monkeypatch.setattr("fitonce.cli.steps.SAMPLE", 40)
+    monkeypatch.setattr("fitonce.cli.model.N_LANDMARKS", 20)
+    monkeypatch.setattr("fitonce.cli.model.SAMPLE_ABOVE", 55)
+    monkeypatch.setattr("fitonce.cli.model.SAMPLE", 40)
 
 
 def test_many_rows_use_landmarks_and_say_so(folder, monkeypatch):
@@ -316,7 +314,7 @@ def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
     series = pl.Series("x", values * 4)
     first, second = Remarks(), Remarks()
     quick = kind_of(series), as_number(series, first).to_list()
-    monkeypatch.setattr(column_values, "plain_numbers", lambda series: None)
+    monkeypatch.setattr(cli_columns, "plain_numbers", lambda series: None)
     assert quick == (kind_of(series), as_number(series, second).to_list())
     assert first.lines == second.lines
 
@@ -328,19 +326,6 @@ def test_plain_numbers_are_read_as_the_long_way_reads_them(monkeypatch, values):
 def test_two_numbers_are_classes(folder, values, task):
     text = "x,y\n" + rows(lambda i: i % 7, lambda i: values[i % len(values)])
     assert columns_of(text, "y").task == task
-
-
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (["1.5 mg", "2 mg", "3,5 mg"], True),
-        (["5%", "6%", "7.5%"], True),
-        (["1a", "2b", "3c"], False),
-    ],
-)
-def test_numbers_with_a_unit_are_mentioned(folder, values, said):
-    text = "x;z;y\n" + "".join(f"{values[i % 3]};{i % 5};{'ab'[i % 2]}\n" for i in range(20))
-    assert any("numbers with a unit" in note for note in columns_of(text).notes) is said
 
 
 def test_changed_names_are_those_that_the_table_has(folder):

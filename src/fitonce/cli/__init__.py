@@ -1,12 +1,9 @@
 """The command line: from a table to an answer. Each command parses its options, calls the library
 once, and writes the result.
 
-`app` has the commands and `options` their options. `tables` reads and writes files. `columns`
-decides what each column is used for, with `targets`, `features`, `dates`, `values` and `hints`.
-`models` builds the estimator. `work` has the commands that take a table and `modelfiles` those that
-take a model file; `steps` has what they share. `contest` adds other kinds of models for reference,
-`comparing` compares several models, `doubts` collects the warnings, and `answers` lays out what
-`screen` prints.
+`app` has the commands and their options. `run` goes through the steps: `table` reads and writes
+files, `columns` decides what each column is used for, `model` builds the estimator and fits it, and
+`show` prints. `errors` turns failures into sentences.
 """
 
 from __future__ import annotations

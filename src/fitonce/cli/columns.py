@@ -1,66 +1,226 @@
-"""What each column is used for: features, the target, groups, weights; and which columns are left
-out or refused, with reasons.
+"""What each column of a table is used for, and its values as numbers or categories.
+
+Whatever is learned from rows (medians, means, the list of categories) is left to the pipeline,
+which cross-validation refits in every training set. What a column is (its kind, the format of its
+dates and numbers) is decided once, and kept in the model file, so that later rows are read alike.
 """
 
 from __future__ import annotations
 
+import datetime
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from .confounds import confounds_of, described_confounds
+from ..estimators.confounding import DATE_TEXT
 from .errors import UserError, one_of
-from .features import Feature, Features, features_of, find_features
-from .hints import about_copies, about_groups
-from .remarks import Remarks, counted, listed
-from .tables import Table
-from .targets import known_rows, target_of, weights_of
-from .values import labels
+from .table import Table
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
+CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regression target
+MOST_CLASSES = 100  # without being asked for: more take many minutes
 ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
+ABSENT = "(missing)"  # the category of a missing value
+NUMBER, CATEGORY, DATE, NESTED, EMPTY, TIME = (
+    "number",
+    "category",
+    "date",
+    "nested",
+    "empty",
+    "time",
+)
+WHEN = pl.col("when")
+PARTS = {  # of a date; days are counted from the first
+    "year": WHEN.dt.year(),
+    "month": WHEN.dt.month(),
+    "weekday": WHEN.dt.to_string("%A"),
+    "days": WHEN.dt.epoch("d"),
+    "hour": WHEN.dt.hour() + WHEN.dt.minute() / 60,
+    TIME: WHEN.dt.epoch("s") / 86_400,
+}
+DAY, CLOCK = r"^\s*([^ T]+)", r"[ T](\d{1,2}):(\d{2})"
+MOSTLY_DATES = 0.9  # share of dates in a column of dates
+MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
+LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as missing
+COMMA = ","  # the format of numbers with decimal commas
+SIGN, GAP = r"[%$€£¥]", r"'’ \u00a0\u202f"  # around numbers, and between their thousands
+NUMBER_TEXT = (
+    r"^[-+]?{sign}?\s?[-+]?(\d{{1,3}}([{gap}{group}]\d{{3}})+|\d+)?([{point}]\d*)?([eE][-+]?\d+)?"
+    r"\s?{sign}?$"
+)
+WITH_POINT = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=",", point=".")
+WITH_COMMA = NUMBER_TEXT.format(sign=SIGN, gap=GAP, group=".", point=",")
+THOUSANDS = r"^\D*[1-9]\d{0,2},\d{3}\D*$"
+TEXT_SHARE, TEXT_LEVELS = 0.5, 20  # a category column with more distinct values than both is text
+DENSE = 2.0  # whole numbers that increase by less than this on average are row numbers
+NEARLY_ALL = 0.9  # share of different values in a column of identifiers
+ID_NAME = re.compile(
+    r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$",
+    re.IGNORECASE,
+)
+GROUP_NAME = re.compile(  # names of repeated units: rows of one subject are alike
+    r"(^|.*[_\s.-])(sub|subj|subject|participant|proband|patient|person|individual|donor|animal|"
+    r"mouse|rat|monkey|litter|cage|family|site|cent(re|er)|hospital|session|batch|plate)s?"
+    r"([_\s.-]?(id|ids|nr|no|number|name|code))?$|(^|.*[_\s.-])(id|ids|uuid|guid)$|.*[a-z]I[dD]$",
+    re.IGNORECASE,
+)
+IDENTIFIER = "identifier"  # why columns that identify rows are left out
+COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
+SAME_ORDER = 0.999999  # rank correlation from which a number counts as the target transformed
+MOST_ALIKE = 3  # columns with a line each; the others are named together
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+class Remarks:
+    """Lines in the order in which they came up; columns with the same remark share a line."""
+
+    def __init__(self, lines: Iterable[str] = ()) -> None:
+        self._said: dict[str, list[tuple[str, str]]] = {line: [] for line in lines}
+
+    def add(self, line: str) -> None:
+        self._said.setdefault(line, [])
+
+    def about(self, name: str, text: str, kind: str | None = None) -> None:
+        """Add a remark about a column; texts of one kind stand together."""
+        self._said.setdefault(text if kind is None else kind, []).append((name, text))
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for key, said in self._said.items() for line in _lines(key, said)]
+
+
+def _lines(key: str, said: list[tuple[str, str]]) -> list[str]:
+    """The remarks of one kind: in one line if they are equal, else the first ones."""
+    if not said:
+        return [key]
+    if len({text for _, text in said}) == 1:
+        return [f"{listed([name for name, _ in said])}: {said[0][1]}"]
+    lines = [f"{name!r}: {text}" for name, text in said[:MOST_ALIKE]]
+    others = [name for name, _ in said[MOST_ALIKE:]]
+    return [*lines, f"{listed(others)}: the same"] if others else lines
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """Names in quotes; only the first ones if there are many."""
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(count: int, what: str = "row") -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def option(name: str, *values: str) -> str:
+    """An option that can be pasted into a shell, repeated for each value."""
+    return " ".join(f"--{name} {quoted(value)}" for value in values)
+
+
+def quoted(value: str) -> str:
+    """A word of a command line, in double quotes, which all shells understand, if that is
+    enough.
+    """
+    if re.fullmatch(r"[\w.,:/+@%=-]+", value):
+        return value
+    return shlex.quote(value) if re.search(r'["$`\\!]', value) else f'"{value}"'
+
+
+def examples(values: pl.Series) -> str:
+    """The first three distinct values."""
+    return ", ".join(repr(value) for value in values.unique(maintain_order=True).head(3))
+
+
+# ---- the table and its columns -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class TableDesign:
-    """A table split into features (floats or strings), target, groups and weights, with the
-    decisions that were made. `hints` are remarks about columns that may make the scores worthless.
+class Feature:
+    """A feature of a model, or a confound, and how its values are obtained from a column."""
+
+    name: str
+    kind: str  # NUMBER, CATEGORY or one of PARTS
+    source: str
+    format: str | None = None  # of dates in text; COMMA for numbers with decimal commas
+    first: str | None = None  # the day from which days are counted
+
+    @property
+    def is_category(self) -> bool:
+        return self.kind in (CATEGORY, "weekday")
+
+    def values(self, frame: pl.DataFrame, remarks: Remarks) -> pl.Series:
+        """Floats with null for missing values, or strings."""
+        column = frame[self.source]
+        if self.kind == NUMBER:
+            return as_number(column, remarks, self.format == COMMA)
+        if self.kind == CATEGORY:
+            return as_text(column).fill_null(ABSENT)
+        when = pl.DataFrame({"when": moments(column, self.format)})
+        part = when.select(PARTS[self.kind]).to_series().alias(self.name)
+        if self.is_category:
+            return part.fill_null(ABSENT)
+        start = 0 if self.first is None else datetime.date.fromisoformat(self.first).toordinal()
+        epoch = datetime.date(1970, 1, 1).toordinal()
+        return part.cast(pl.Float64) - (start - epoch if self.kind == "days" and start else 0)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What a model file stores about it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Design:
+    """A table split into features (floats or strings), target, groups, weights and confounds, with
+    the decisions that were made. `hints` are remarks about what may make the scores worthless.
     """
 
+    name: str
     X: pl.DataFrame
     y: np.ndarray
     groups: np.ndarray | None
     weights: np.ndarray | None
-    task: str
-    target: str
-    notes: list[str]
-    hints: list[str]
-    group: str | None
-    weight: str | None
-    features: list[Feature]
-    identifiers: list[str]
+    confounds: pl.DataFrame | None  # numbers and text
     numbers: np.ndarray  # of the rows in the table, counted from 1
     names: np.ndarray | None  # of the rows, if a column names them
-    confounds: pl.DataFrame | None = None  # numbers and text
+    task: str
+    notes: list[str]
+    hints: list[str]
+    features: list[Feature]
+    identity: dict[str, Any]  # what a model file stores about the table
 
-    def sample(self, most: int, seed: int) -> TableDesign:
+    @property
+    def target(self) -> str:
+        return str(self.identity["target"])
+
+    @property
+    def row_options(self) -> dict[str, Any]:
+        """What belongs to the rows, under the names that the library's functions know."""
+        return {
+            "groups": self.groups,
+            "sample_weight": self.weights,
+            "confounds": self.confounds,
+        }
+
+    def sample(self, most: int, seed: int) -> Design:
         """A random subset of the rows, in their original order."""
         n = len(self.y)
         rows = np.sort(np.random.default_rng(seed).choice(n, min(most, n), replace=False))
-        return self.rows(rows)
+        return self if most >= n else self.rows(rows)
 
-    def rows(self, rows: np.ndarray) -> TableDesign:
+    def rows(self, rows: np.ndarray) -> Design:
         """Some of the rows, by position."""
-        names = ("groups", "weights", "numbers", "names")
-        given = {name: getattr(self, name) for name in names}
+        by_row = ("X", "y", "groups", "weights", "confounds", "numbers", "names")
+        given: dict[str, Any] = {name: getattr(self, name) for name in by_row}
         taken: Any = {name: None if v is None else v[rows] for name, v in given.items()}
-        taken["confounds"] = None if self.confounds is None else self.confounds[rows]
-        return replace(self, X=self.X[rows], y=self.y[rows], **taken)
+        return replace(self, **taken)
 
     @property
     def row_names(self) -> list[str]:
@@ -68,19 +228,6 @@ class TableDesign:
         if self.names is None:
             return [f"row {number}" for number in self.numbers.tolist()]
         return [str(name) for name in self.names.tolist()]
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """What a model file stores about the table, so that later rows are read the same way."""
-        return {
-            "target": self.target,
-            "task": self.task,
-            "group": self.group,
-            "weight": self.weight,
-            "columns": [feature.identity for feature in self.features],
-            "identifiers": self.identifiers,
-            "confounds": described_confounds(self.confounds),
-        }
 
 
 def design(
@@ -95,35 +242,33 @@ def design(
     keep: Sequence[str] | None = None,
     categorical: Sequence[str] | None = None,
     features: Sequence[Feature] | None = None,
-) -> TableDesign:
-    """Split a table into features, target, groups and weights; `features` are those of a model, if
-    given.
+) -> Design:
+    """Split a table into features, target, groups, weights and confounds; `features` are those of
+    a model, if given.
     """
     one_of(task, "task", TASKS)
-    drop, keep, categorical = drop or (), keep or (), categorical or ()
     confound = list(dict.fromkeys(confound or ()))
-    given: dict[str, Sequence[str | None]] = {
+    uses: dict[str, Sequence[str]] = {
         "target": [target],
-        "group": [group],
-        "weight": [weight],
+        "group": [group] if group is not None else [],
+        "weight": [weight] if weight is not None else [],
         "confound": confound,
-        "drop": drop,
-        "keep": keep,
-        "categorical": categorical,
+        "drop": drop or (),
     }
-    for role, names in given.items():
+    wishes = {"keep": keep or (), "categorical": categorical or ()}
+    for role, names in {**uses, **wishes}.items():
         check_columns(table, names, role)
+    used = _used_once(uses)
     if table.frame.width < 2:
         raise UserError(
             f"{table.name} has only one column, {table.frame.columns[0]!r}: there is no column "
             "left to predict the target from."
         )
     remarks = Remarks(table.notes)
-    numbered = table.frame.with_row_index(ROW, offset=1)
-    frame = known_rows(numbered, target, "target", remarks)
-    frame = known_rows(frame, group, "group", remarks)
-    for name in confound:
-        frame = known_rows(frame, name, f"confound {name!r}", remarks)
+    frame = table.frame.with_row_index(ROW, offset=1)
+    needed = {"target": [target], "group": uses["group"], "confound": confound}
+    for role, name in ((role, name) for role, names in needed.items() for name in names):
+        frame = _known_rows(frame, name, role, remarks)
     if frame.height < FEWEST_ROWS:
         raise UserError(
             f"{table.name} has {counted(frame.height)} with a target: too few to train and test a "
@@ -131,51 +276,531 @@ def design(
         )
     numbers, frame = frame[ROW].to_numpy(), frame.drop(ROW)
     y, task = target_of(frame[target], task, remarks)
-    groups = None if group is None else labels(frame[group])
-    weights = None if weight is None else weights_of(frame[weight])
+    identifiers: list[str] = []
     if features is None:
-        other = {target, group, weight, *confound, *drop}
-        left = frame.drop([name for name in other if name is not None])
-        found = find_features(left, keep, categorical, remarks)
+        left = frame.drop(used)
+        features, X, identifiers = find_features(
+            left, wishes["keep"], wishes["categorical"], remarks
+        )
     else:
         X, _ = features_of(replace(table, frame=frame), features)
-        found = Features(X, list(features), [])
-    if not found.X.width:
+    if not X.width:
         raise UserError(
             f"{table.name} has no usable column to predict {target!r} from. "
             + " ".join(f"{note}." for note in remarks.lines)
         )
-    hints = about_copies(target, y, task, found.X)
-    notes = [*remarks.lines, *about_groups(group, groups, found.X)]
-    return TableDesign(
-        found.X,
-        y,
-        groups,
-        weights,
-        task=task,
-        target=target,
-        notes=notes,
-        hints=hints,
-        group=group,
-        weight=weight,
-        features=found.chosen,
-        identifiers=found.identifiers,
+    adjusting = [_confound(frame[name], name in wishes["categorical"]) for name in confound]
+    groups = labels(frame[group]) if group is not None else None
+    return Design(
+        name=table.name,
+        X=X,
+        y=y,
+        groups=groups,
+        weights=weights_of(frame[weight]) if weight is not None else None,
+        confounds=confounds_of(replace(table, frame=frame), adjusting),
         numbers=numbers,
-        names=labels(frame[found.identifiers[0]]) if found.identifiers else None,
-        confounds=confounds_of(frame, confound, categorical) if confound else None,
+        names=labels(frame[identifiers[0]]) if identifiers else None,
+        task=task,
+        notes=[*remarks.lines, *_about_groups(group, groups, X)],
+        hints=about_copies(target, y, task, X),
+        features=list(features),
+        identity={
+            "target": target,
+            "task": task,
+            "group": group,
+            "weight": weight,
+            "columns": [feature.identity for feature in features],
+            "identifiers": identifiers,
+            "confounds": [feature.identity for feature in adjusting],
+        },
     )
 
 
-def check_columns(table: Table, names: Sequence[str | None], role: str) -> None:
+def check_columns(table: Table, names: Sequence[str], role: str) -> None:
     """Refuse names that are not columns of the table, and suggest the closest one."""
     columns = table.frame.columns
     for name in names:
-        if name is not None and name not in columns:
+        if name not in columns:
             near = difflib.get_close_matches(name, columns, n=1, cutoff=0.6) or [
                 c for c in columns if c.lower() == name.lower()
             ]
             hint = f" Did you mean {near[0]!r}?" if near else ""
+            sheets = "".join(f" fitonce {note}." for note in table.notes if "sheet" in note)
             raise UserError(
                 f"{table.name} has no column {name!r} (--{role}). Its columns are "
-                f"{listed(columns, 12)}.{hint}"
+                f"{listed(columns, 12)}.{hint}{sheets}"
             )
+
+
+def _used_once(uses: dict[str, Sequence[str]]) -> list[str]:
+    """The columns that are no features; none of them may be used for two things."""
+    roles: dict[str, str] = {}
+    for role, names in uses.items():
+        for name in names:
+            if roles.setdefault(name, role) != role:
+                raise UserError(
+                    f"{name!r} cannot be both --{roles[name]} and --{role}: leave out one of the "
+                    "two."
+                )
+    return list(roles)
+
+
+def _known_rows(frame: pl.DataFrame, name: str, role: str, remarks: Remarks) -> pl.DataFrame:
+    """The rows whose target (or group, or confound) is known."""
+    count = frame[name].null_count()
+    what = f"confound {name!r}" if role == "confound" else role
+    if count == frame.height:
+        raise UserError(f"the {role} {name!r} is missing in every row.")
+    if count:
+        remarks.add(f"{counted(count)} without a {what} {'was' if count == 1 else 'were'} left out")
+    return frame.filter(frame[name].is_not_null())
+
+
+# ---- features ------------------------------------------------------------------------------------
+
+
+def features_of(table: Table, features: Sequence[Feature]) -> tuple[pl.DataFrame, list[str]]:
+    """The features of new rows, read as for the rows of the model, and remarks about them."""
+    remarks = Remarks(table.notes)
+    sources = list(dict.fromkeys(feature.source for feature in features))
+    missing = [name for name in sources if name not in table.frame.columns]
+    if missing:
+        raise UserError(
+            f"{table.name} lacks {len(missing)} of the {len(sources)} columns that the model was "
+            f"fitted on: {listed(missing)}. It has {listed(table.frame.columns)}."
+        )
+    X = pl.DataFrame([feature.values(table.frame, remarks) for feature in features])
+    return X, remarks.lines
+
+
+def find_features(
+    frame: pl.DataFrame, keep: Collection[str], categorical: Collection[str], remarks: Remarks
+) -> tuple[list[Feature], pl.DataFrame, list[str]]:
+    """The useful columns as features, their values, and the columns that identify rows."""
+    kinds = {v.name: CATEGORY if v.name in categorical else kind_of(v) for v in frame}
+    _refuse_nested([name for name, kind in kinds.items() if kind == NESTED])
+    found: list[tuple[Feature, pl.Series]] = []
+    useless: dict[str, list[str]] = {}
+    for column in frame:
+        name, kind = column.name, kinds[column.name]
+        if kind == DATE:
+            found += _date_parts(column, remarks)
+            continue
+        form = COMMA if kind == NUMBER and has_decimal_commas(column) else None
+        feature = Feature(name, CATEGORY if kind == CATEGORY else NUMBER, name, form)
+        values = feature.values(frame, remarks)
+        reason = why_useless(column, values, kind)
+        if reason and name not in keep:
+            useless.setdefault(reason, []).append(name)
+        else:
+            found.append((feature, values))
+    for reason, names in useless.items():
+        remarks.add(f"left out: {listed(names)} ({reason})")
+    X = pl.DataFrame([values for _, values in found])
+    _count_gaps(X, remarks)
+    named = [name for reason, names in useless.items() if IDENTIFIER in reason for name in names]
+    identifiers = [name for name in named if frame[name].n_unique() == frame.height]
+    return [feature for feature, _ in found], X, identifiers
+
+
+def _count_gaps(X: pl.DataFrame, remarks: Remarks) -> None:
+    gaps = sum(int((v == ABSENT).sum()) if v.dtype == pl.String else v.null_count() for v in X)
+    if gaps:
+        remarks.add(
+            f"{counted(gaps, 'missing value')} ({gaps / (X.width * X.height):.1%}): replaced by "
+            "the median and flagged in numeric columns, a separate category in the others"
+        )
+
+
+def _refuse_nested(names: Sequence[str]) -> None:
+    """Refuse lists and structures, which cannot be used as features."""
+    if names:
+        hold = "holds" if len(names) == 1 else "hold"
+        raise UserError(
+            f"{listed(names)} {hold} lists or structures: flatten them, or leave them out with "
+            f"{option('drop', *names[:3])}."
+        )
+
+
+def why_useless(values: pl.Series, typed: pl.Series, kind: str) -> str | None:
+    """Why a column is useless, None if it is useful."""
+    if kind == EMPTY or typed.null_count() == typed.len():
+        return "no values"
+    n, distinct = typed.len(), typed.drop_nulls().n_unique()
+    if distinct == 1 and not typed.null_count():
+        return "the same value in every row"
+    if kind == CATEGORY and distinct > max(TEXT_LEVELS, TEXT_SHARE * n):
+        return f"nearly every value is different: text or an {IDENTIFIER}; use it with --keep"
+    if kind == CATEGORY or n < 10 or values.dtype.is_float() or typed.null_count():
+        return None
+    if not (typed == typed.round()).all():
+        return None
+    if distinct == n and _row_numbers(typed):
+        return f"row numbers, an {IDENTIFIER}; use them with --keep"
+    if distinct >= NEARLY_ALL * n and ID_NAME.match(values.name):
+        different = "all different" if distinct == n else "nearly all different"
+        return f"looks like an {IDENTIFIER}: whole numbers, {different}; use it with --keep"
+    return None
+
+
+def _row_numbers(typed: pl.Series) -> bool:
+    """Whole numbers that increase from row to row, with few gaps.
+
+    Removed rows leave small gaps; a sorted quantity has wider ones.
+    """
+    steps = typed.diff().drop_nulls()
+    return bool((steps > 0).all()) and float(typed[-1] - typed[0]) <= DENSE * steps.len()
+
+
+# ---- numbers and categories ----------------------------------------------------------------------
+
+
+def kind_of(series: pl.Series) -> str:
+    """The type of a column, from its dtype or, for text, from its values."""
+    if series.null_count() == series.len():
+        return EMPTY
+    if series.dtype.is_temporal() and series.dtype != pl.Duration:
+        return DATE
+    if series.dtype.is_nested() or series.dtype in (pl.Binary, pl.Object):
+        return NESTED
+    if series.dtype != pl.String or plain_numbers(series) is not None:
+        return NUMBER
+    values = series.drop_nulls()
+    if holds_dates(values):
+        return DATE
+    signs = values.str.extract(f"({SIGN})").n_unique(), values.str.contains(SIGN).all()
+    if signs[0] > 2 - signs[1]:  # of several currencies
+        return CATEGORY
+    gaps = min(_floats(values, comma).null_count() for comma in (False, True))
+    return NUMBER if gaps <= (1 - MOSTLY) * values.len() else CATEGORY
+
+
+def plain_numbers(series: pl.Series) -> pl.Series | None:
+    """Text as floats, None unless every value is a plain number.
+
+    A fast check that settles nearly all columns of a wide table.
+    """
+    values = series.cast(pl.Float64, strict=False)
+    return values if values.null_count() == series.null_count() else None
+
+
+def _floats(text: pl.Series, comma: bool) -> pl.Series:
+    """Text as floats, null if it is not a number; currencies, percent signs and the marks between
+    thousands are left out.
+    """
+    group, point = (".", COMMA) if comma else (COMMA, ".")
+    bare = text.str.replace_all(f"{SIGN}|[{GAP}{group}]", "").str.replace(point, ".", literal=True)
+    fits = text.str.contains(WITH_COMMA if comma else WITH_POINT).fill_null(False)
+    return bare.zip_with(fits, text).cast(pl.Float64, strict=False)
+
+
+def has_decimal_commas(series: pl.Series) -> bool:
+    """Whether commas in the numbers of a column stand before decimals, not between thousands."""
+    if series.dtype != pl.String or plain_numbers(series) is not None:
+        return False
+    numbers = series.filter(series.str.contains(f"{WITH_POINT}|{WITH_COMMA}"))
+    if numbers.str.contains(r",.*[.,]").any():
+        return False
+    if numbers.str.contains(r"\..*[.,]").any():
+        return True
+    commas = numbers.filter(numbers.str.contains(COMMA, literal=True))
+    if not commas.str.contains(THOUSANDS).all():
+        return True
+    if commas.len() and not numbers.str.contains(".", literal=True).any():
+        example = commas[0]
+        raise UserError(
+            f"{series.name!r} has values such as {example!r}, which could be "
+            f"{example.replace(',', '.')} or {example.replace(',', '')}: "
+            "write them with a decimal point or without commas, or leave out the column with "
+            f"{option('drop', series.name)}."
+        )
+    return False
+
+
+def as_number(series: pl.Series, remarks: Remarks, comma: bool = False) -> pl.Series:
+    """Floats, with null for values that are not usable numbers.
+
+    A remark is made if these are more than the usual codes of missing values.
+    """
+    if series.dtype == pl.Duration:
+        values = series.dt.total_microseconds().cast(pl.Float64) / 86_400e6  # days
+    else:
+        known = series.cast(pl.String) if series.dtype.is_temporal() else series
+        plain = plain_numbers(known)
+        values = _parsed(known, remarks, comma) if plain is None else plain
+    finite = values.is_finite()
+    infinite, huge = values.is_infinite(), finite & (values.abs() > LARGEST)
+    if infinite.any():
+        said = f"{counted(int(infinite.sum()), 'infinite value')}, treated as missing"
+        remarks.about(series.name, said, "infinite")
+    if huge.any():
+        many = f"{counted(int(huge.sum()), 'number')} beyond {LARGEST:g}"
+        remarks.about(series.name, f"{many}, too large to compute with, treated as missing", "huge")
+    usable = finite & ~huge
+    return values if usable.all() else values.set(~usable, None)
+
+
+def _parsed(text: pl.Series, remarks: Remarks, comma: bool) -> pl.Series:
+    """Text as floats, null for what is not a number."""
+    values = _floats(text, comma)
+    if comma:
+        remarks.about(text.name, "decimal commas")
+    elif values.null_count() < text.cast(pl.Float64, strict=False).null_count():
+        remarks.about(text.name, "numbers with currency or percent signs, or marked thousands")
+    others = text.filter(values.is_null() & text.is_not_null())
+    if others.len():
+        said = (
+            f"{counted(others.len(), 'non-numeric value')} ({examples(others)}), treated as missing"
+        )
+        remarks.about(text.name, said, "no number")
+    return values
+
+
+def all_numbers(series: pl.Series) -> np.ndarray | None:
+    """All values as floats, None if one of them is not a number; nothing is missing here."""
+    if series.dtype.is_numeric():
+        return series.cast(pl.Float64).to_numpy()
+    if series.dtype != pl.String or series.str.contains(r"(?i)^[-+]?nan$").any():
+        return None
+    values = plain_numbers(series)
+    if values is None and kind_of(series) == NUMBER:
+        values = _floats(series, has_decimal_commas(series))
+    return None if values is None or values.null_count() else values.to_numpy()
+
+
+def as_text(series: pl.Series) -> pl.Series:
+    return series.cast(pl.String).str.strip_chars()
+
+
+def labels(series: pl.Series) -> np.ndarray:
+    """Values as strings, whole numbers as they are."""
+    if series.dtype.is_integer():
+        return series.to_numpy()
+    return np.array(as_text(series).to_list(), dtype=np.str_)
+
+
+# ---- dates ---------------------------------------------------------------------------------------
+
+
+def holds_dates(text: pl.Series) -> bool:
+    """Whether nearly all of the given values look like dates."""
+    first = text.head(1000)
+    return sum(bool(DATE_TEXT.match(value)) for value in first) > MOSTLY_DATES * first.len()
+
+
+def format_of(series: pl.Series) -> tuple[str | None, bool]:
+    """The format of dates in text, None if they are not text; and whether day and month could also
+    be swapped.
+    """
+    if series.dtype != pl.String:
+        return None, False
+    days = series.str.extract(DAY, 1).drop_nulls()
+    mark = next((mark for mark in "-/." if mark in days[0]), "-")
+    if len(days[0].split(mark)[0]) == 4:
+        return mark.join(("%Y", "%m", "%d")), False
+    year = "%Y" if len(days[0].split(mark)[-1]) == 4 else "%y"
+    forms = [mark.join((*order, year)) for order in (("%d", "%m"), ("%m", "%d"))]
+    gaps = [days.str.to_date(form, strict=False).null_count() for form in forms]
+    return forms[int(gaps[1] < gaps[0])], gaps[0] == gaps[1]
+
+
+def moments(series: pl.Series, form: str | None) -> pl.Series:
+    """Dates, times and text as dates with a time of day; null where there is none."""
+    if series.dtype == pl.Time:
+        return pl.select(pl.date(1970, 1, 1).dt.combine(pl.lit(series))).to_series()
+    if series.dtype.is_temporal():
+        return series.cast(pl.Datetime("us")).dt.replace_time_zone(None)
+    text = series.cast(pl.String)
+    days = text.str.extract(DAY, 1).str.to_date(form or "%Y-%m-%d", strict=False)
+    hours, minutes = (
+        text.str.extract(CLOCK, i).cast(pl.Int64, strict=False).fill_null(0) for i in (1, 2)
+    )
+    clock = (60_000_000 * (60 * hours + minutes)).cast(pl.Duration("us"))
+    return days.cast(pl.Datetime("us")) + clock
+
+
+def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, pl.Series]]:
+    """A column of dates as numbers, without those that are the same in all rows."""
+    name = column.name
+    form, unsure = format_of(column)
+    earliest = moments(column, form).dt.date().min()
+    first = None if earliest is None else str(earliest)
+    used = []
+    for part in (part for part in PARTS if part != TIME):
+        feature = Feature(f"{name} ({part})", part, name, form, first)
+        values = feature.values(column.to_frame(), remarks)
+        if values.drop_nulls().n_unique() > 1:
+            used.append(f"days since {first}" if part == "days" else part)
+            yield feature, values
+    said = f"dates, used as {', '.join(used)}" if used else "left out, the same date in every row"
+    if unsure and form is not None:
+        order = "day before month" if form.startswith("%d") else "month before day"
+        said += f" (read as {order}; write dates as 2024-12-31 to avoid the ambiguity)"
+    remarks.about(name, said, "dates")
+
+
+# ---- target, weights, confounds ------------------------------------------------------------------
+
+
+def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarray, str]:
+    """The target as labels or numbers, and which of the two it is."""
+    said = f"the target {series.name!r}"
+    numbers, distinct = all_numbers(series), series.n_unique()
+    if numbers is None and kind_of(series) == DATE:
+        raise UserError(f"{said} contains dates: convert them to numbers or classes first.")
+    if distinct < 2:
+        raise UserError(f"{said} has only one value, {series[0]!r}: there is nothing to predict.")
+    infinite = 0 if numbers is None else int(np.sum(~np.isfinite(numbers)))
+    if infinite:
+        raise UserError(
+            f"{said} is infinite in {counted(infinite)}: leave these rows out, or mark the value "
+            "as missing (NA)."
+        )
+    whole = numbers is not None and bool(np.all(numbers == np.round(numbers)))
+    asked = task != "auto"
+    if not asked and numbers is not None:
+        few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, series.len() // 2))
+        task = "classification" if few else "regression"
+        if task == "regression":
+            remarks.add(
+                f"{said} looks continuous ({distinct:,} distinct numbers): regression (change with "
+                "--task classification)"
+            )
+        elif distinct > 2:
+            remarks.add(
+                f"{said} has {distinct} distinct whole numbers: classification (change with --task "
+                "regression)"
+            )
+    if task == "regression":
+        if numbers is None:
+            raise UserError(
+                f"{said} must be numeric for --task regression, got values such as "
+                f"{str(series[0])!r}."
+            )
+        return numbers, task
+    _check_classes(series, numbers is not None, distinct, asked)
+    found = numbers.astype(np.int64) if whole and numbers is not None else labels(series)
+    if np.sum(np.unique(found, return_counts=True)[1] > 1) < 2:
+        raise UserError(
+            f"{said} has fewer than two classes with more than one row: too few to train and test "
+            "a model."
+        )
+    return found, "classification"
+
+
+def _check_classes(series: pl.Series, quantity: bool, distinct: int, asked: bool) -> None:
+    """Refuse a target with too many classes to be one."""
+    said = f"the target {series.name!r} has {distinct:,} classes"
+    if distinct > series.len() / 2:
+        advice = "--task regression, if it is a quantity" if quantity else "another --target"
+        raise UserError(
+            f"{said} in {counted(series.len())}: each class has too few "
+            f"rows to train and test a model. Is it an identifier? Use {advice}."
+        )
+    if distinct > MOST_CLASSES and not asked:
+        raise UserError(
+            f"{said}, which can take many minutes: say --task classification if that is meant, "
+            "preferably with --effort fast and --permutations 0."
+        )
+
+
+def weights_of(series: pl.Series) -> np.ndarray:
+    """Finite weights that are not negative, and not all zero."""
+    values = None if series.null_count() else all_numbers(series)
+    said = f"the weights {series.name!r} must be"
+    if values is None:
+        raise UserError(f"{said} numbers in every row, got missing or non-numeric values.")
+    if np.any(values < 0) or not np.all(np.isfinite(values)) or not np.any(values > 0):
+        raise UserError(
+            f"{said} finite, not negative and not all zero, got values from {values.min():g} to "
+            f"{values.max():g}."
+        )
+    return values
+
+
+def _confound(series: pl.Series, is_category: bool) -> Feature:
+    """How a confound is read: as numbers, as days, or as a category if it is neither or the user
+    declared it categorical.
+    """
+    name, kind = series.name, CATEGORY if is_category else kind_of(series)
+    if kind != DATE:
+        number = kind == NUMBER and all_numbers(series) is not None
+        comma = number and has_decimal_commas(series)
+        return Feature(name, NUMBER if number else CATEGORY, name, COMMA if comma else None)
+    form, unsure = format_of(series)
+    if unsure:
+        raise UserError(
+            f"the confound {name!r} has dates such as {series[0]!r}, whose order of day and month "
+            "is not known: write them as 2024-12-31, or declare the column --categorical, if each "
+            "date is a level."
+        )
+    return Feature(name, TIME, name, form)
+
+
+def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | None:
+    """The values of confounds, which must be known in every row; None if there are none."""
+    remarks, columns = Remarks(), []
+    for feature in confounds:
+        if feature.source not in table.frame.columns:
+            raise UserError(
+                f"{table.name} has no column {feature.source!r}. The model was fitted with it as a "
+                "confound and needs it for every row."
+            )
+        values = feature.values(table.frame, remarks)
+        unknown = int(values.is_in([ABSENT]).sum()) if feature.is_category else values.null_count()
+        if unknown:
+            wanted = {TIME: "dates", NUMBER: "numbers"}.get(feature.kind, "a value")
+            raise UserError(
+                f"the confound {feature.name!r} of {table.name} must have {wanted} in every row, "
+                f"as in the table of the model, but {unknown:,} have none: fill them in, or leave "
+                "these rows out."
+            )
+        columns.append(values.cast(pl.Categorical) if feature.is_category else values)
+    return pl.DataFrame(columns) if columns else None
+
+
+# ---- what may make the scores worthless ----------------------------------------------------------
+
+
+def _about_groups(
+    name: str | None, groups: np.ndarray | None, features: Iterable[pl.Series]
+) -> list[str]:
+    """A remark about the groups, or about features that seem to identify groups of rows.
+
+    If rows of one subject are split between training and test set, they reveal its labels.
+    """
+    if groups is not None:
+        number = len(np.unique(groups))
+        return [f"{number:,} groups in {name!r}: rows of one group are tested together"]
+    return [
+        f"{values.name!r} is used as a feature, and several rows share each value. If these rows "
+        f"belong together (one patient, one site), add {option('group', values.name)}. Otherwise "
+        "the scores are too optimistic for new ones"
+        for values in features
+        if GROUP_NAME.match(values.name) and 2 < values.n_unique() < 0.95 * values.len()
+    ]
+
+
+def about_copies(target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]) -> list[str]:
+    """Features that are the target under another name, which makes the scores meaningless."""
+    return [
+        f"{values.name!r} predicts {target!r} without error: if it is a copy of the target, or "
+        f"known only after it, use {option('drop', values.name)}"
+        for values in features
+        if len(y) >= COPY_ROWS and _is_copy(values, y, task)
+    ]
+
+
+def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
+    known = values.is_not_null()
+    if int(known.sum()) < max(COPY_ROWS, 0.5 * len(y)):
+        return False
+    values, target = values.filter(known), pl.Series("y", y).filter(known)
+    if task == "classification":
+        levels = target.n_unique()
+        pairs = pl.DataFrame([values.alias("x"), target])
+        return values.n_unique() == levels > 1 and pairs.n_unique() == levels
+    if values.dtype == pl.String or values.n_unique() < max(COPY_ROWS, 0.9 * target.n_unique()):
+        return False
+    ranks, others = (v.rank().to_numpy() for v in (values, target))
+    return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,11 +13,18 @@ from typing import Any
 import typer
 
 FAILED, INTERRUPTED = 1, 130
+# what a terminal may take for a command, or show in another order than it is
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 TRACEBACK = "FITONCE_TRACEBACK"  # environment variable that shows tracebacks, for debugging
 
 
 class UserError(Exception):
     """What is wrong, what was given and what to do, in words for the user of a command."""
+
+
+def printable(text: str) -> str:
+    """The text without control characters, which could come from a label, a column or a file."""
+    return CONTROL.sub("\ufffd", text)
 
 
 def one_of(text: str, name: str, words: Sequence[str]) -> str:
@@ -47,7 +55,7 @@ def careful(command: Callable[..., None]) -> Callable[..., None]:
         except Exception as error:
             if os.environ.get(TRACEBACK):
                 raise
-            print(f"fitonce: {_sentence(error)}", file=sys.stderr)
+            print(f"fitonce: {printable(_sentence(error))}", file=sys.stderr)
             raise typer.Exit(FAILED) from error
 
     return run

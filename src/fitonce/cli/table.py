@@ -1,7 +1,7 @@
 """Tables in files: CSV, TSV, Excel, Parquet, Arrow. Assumptions made while reading become notes.
 Output paths are checked before the work begins, and files are written completely or not at all.
 
-A text file is read as strings; `features` decides which columns are numbers. The separator, the
+A text file is read as strings; `columns` decides which columns are numbers. The separator, the
 character encoding and the presence of a header are detected, and reported if they are unusual.
 """
 
@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,9 @@ from typing import Any
 import polars as pl
 
 from ..core.atomic import check_place, is_stream, write_atomically
-from .errors import UserError
+from .errors import UserError, printable
 
+MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "space": " "}
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 PARQUET, ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 EXCEL = (".xlsx", ".xlsm")
@@ -88,13 +89,21 @@ def read_table(
     separator: str | None = None,
     header: bool | None = None,
     sheet: str | None = None,
+    missing: Collection[str] | None = None,
     expected: Collection[str | None] = (),
 ) -> Table:
     """Read the table in a file, or from standard input for "-".
 
     `expected` are column names that the caller knows: a first row with one of them is a header even
-    if it looks like data. `sheet` names a sheet of a spreadsheet; None means the first.
+    if it looks like data. `sheet` names a sheet of a spreadsheet; None means the first. `missing`
+    are further codes of missing values.
     """
+    mark = None if separator is None else MARKS.get(separator, separator)
+    if mark is not None and len(mark) != 1:
+        raise UserError(
+            "--separator must be one character (or tab, comma, semicolon, bar, space), got "
+            f"{separator!r} instead."
+        )
     ending = Path(path.removesuffix(".gz")).suffix.lower()
     if ending in FOREIGN:
         raise UserError(
@@ -113,10 +122,35 @@ def read_table(
         elif ending in EXCEL:
             table = _spreadsheet(content, path, sheet)
         else:
-            table = _text(content, path, separator, header, expected)
+            table = _text(content, path, mark, header, expected)
     if 0 in table.frame.shape:
         raise UserError(f"{path} has a header but no rows.")
-    return table
+    codes = [*MISSING, *(missing or ())]
+    frame = table.frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+    frame = frame.with_columns(pl.col(pl.String).str.strip_chars().replace(codes, None))
+    frame = frame.with_columns(plainest(v, codes) for v in frame if v.dtype != pl.String)
+    return replace(table, frame=frame)
+
+
+def plainest(column: pl.Series, codes: Collection[str] = ()) -> pl.Series:
+    """Numbers and dates in the simplest type that holds them all, without the codes of missing
+    values: whole floats as integers, midnights as dates.
+    """
+    if column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
+    if column.dtype.is_numeric():
+        values = column.cast(pl.Float64)
+        missing = values.is_nan() | values.is_in([float(v) for v in codes if NUMBER.match(v)])
+        column = column.set(missing, None) if missing.any() else column
+    if column.dtype.is_float() and _fit_integers(column):
+        return column.cast(pl.Int64)
+    if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
+        return column.cast(pl.Date)
+    return column
+
+
+def _fit_integers(column: pl.Series) -> bool:
+    return bool(((column.floor() == column) & (column.abs() < LARGEST_WHOLE)).all())
 
 
 @contextmanager
@@ -213,7 +247,6 @@ def _text(
         separator=mark,
         has_header=has_header,
         infer_schema_length=0,
-        null_values=list(MISSING),
     )
     names = [name.strip() for name in frame.columns] if has_header else _numbered(frame.width)
     frame.columns = _named(names, notes)
@@ -266,7 +299,6 @@ def _spreadsheet(content: bytes, path: str, sheet: str | None) -> Table:
     frame = _cells(book, chosen)
     if not frame.width:
         raise UserError(f"the sheet {chosen!r} of {path} is empty.")
-    frame = frame.with_columns(pl.col(pl.String).replace(MISSING, None))
     frame.columns = _named([name.strip() for name in frame.columns], notes)
     return Table(frame.filter(~pl.all_horizontal(pl.all().is_null())), path, notes)
 
@@ -312,21 +344,7 @@ def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
     """
     frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None, n_rows=n_rows))
     unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
-    frame = frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
-    return frame.select(_plainest(column) for column in frame)
-
-
-def _plainest(column: pl.Series) -> pl.Series:
-    """Convert whole floats to integers and midnight timestamps to dates, if all values allow it."""
-    if column.dtype.is_float() and _fit_integers(column):
-        return column.cast(pl.Int64)
-    if column.dtype == pl.Datetime and (column.dt.truncate("1d") == column).all():
-        return column.cast(pl.Date)
-    return column
-
-
-def _fit_integers(column: pl.Series) -> bool:
-    return bool(((column.floor() == column) & (column.abs() < LARGEST_WHOLE)).all())
+    return frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
 
 
 def _separator(text: str) -> str:
@@ -464,22 +482,28 @@ def make_folder(file: Path | str) -> None:
     Path(file).parent.mkdir(parents=True, exist_ok=True)
 
 
+def check_table_name(path: str) -> None:
+    """Refuse a table in a format that cannot be written, before anything is computed."""
+    endings = (*PARQUET, *ARROW, ".csv", ".tsv", ".txt", "")
+    if not is_stream(path) and Path(path).suffix.lower() not in endings:
+        raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
+
+
 def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
     """Write a table in the format given by the ending of the name, completely or not at all; to
     standard output without a name. Returns the files written.
     """
     if path is None:
-        sys.stdout.write(frame.write_csv())
+        text = frame.write_csv()
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
         return {}
     ending, content = Path(path).suffix.lower(), io.BytesIO()
     if ending in PARQUET:
         frame.write_parquet(content)
     elif ending in ARROW:
         frame.write_ipc(content)
-    elif ending in (".csv", ".tsv", ".txt", ""):
-        frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
     else:
-        raise UserError(f"--out must end in .csv, .tsv, .parquet or .arrow, got {path} instead.")
+        frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
     make_folder(path)
     write_atomically(path, content.getvalue())
     return {"table": path}

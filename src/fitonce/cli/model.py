@@ -1,0 +1,341 @@
+"""From a table and the settings of a command to an estimator.
+
+The columns as numbers and the model form one pipeline, which is refitted in every fold. Numbers:
+missing values become the median, with an indicator; then unit variance. Categories: one 0/1 column
+for each level. Two rows that differ in a category have a squared distance of 2 there, however rare
+their levels are. This is the mean squared distance of two rows in a standardized number. Categories
+with few rows are kept separate or merged, whichever gives the better held-out score on the training
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+import sklearn
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from ..assessment import ModelComparison, compare
+from ..assessment.render import score_name
+from ..core.doubt import caught_warnings
+from ..estimators import (
+    KernelCommitteeClassifier,
+    KernelCommitteeRegressor,
+    KernelFisherDiscriminant,
+    KernelRidge,
+    LeastSquaresSVC,
+    TunedPipeline,
+)
+from ..estimators.confounding import MEANINGS
+from ..estimators.fitted import chooses_steps, chosen_steps, is_committee, is_model, takes_groups
+from ..kernels import PARAMETERS
+from .columns import Design, Feature, counted
+from .errors import UserError, one_of
+
+LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
+N_LANDMARKS = 300
+MODELS: dict[str, dict[str, Any]] = {
+    "classification": {"fisher": KernelFisherDiscriminant, "lssvm": LeastSquaresSVC},
+    "regression": {"ridge": KernelRidge},
+}
+COMMITTEES: dict[str, Any] = {
+    "classification": KernelCommitteeClassifier,
+    "regression": KernelCommitteeRegressor,
+}
+REFERENCES: dict[str, dict[str, Any]] = {
+    "classification": {
+        "forest": RandomForestClassifier(n_jobs=-1),
+        "baseline": DummyClassifier(),
+    },
+    "regression": {"forest": RandomForestRegressor(n_jobs=-1), "baseline": DummyRegressor()},
+}
+LEFT_OUT = ("polynomial", "sigmoid", "precomputed")  # kernels not offered for tables
+EFFORTS = ("fast", "default", "best")
+KERNELS = ("auto", "tune", *(name for name in PARAMETERS if name not in LEFT_OUT))
+SAMPLE_ABOVE, SAMPLE = 20_000, 10_000  # rows; of larger tables, a sample is assessed
+MOST_ROWS = 10_000  # for the choice of a kernel: one half for training, the other for testing
+MOST_NUMBERS = 100_000_000  # largest table from which a model without landmarks uses all rows
+RARE = 10  # rows; categories with fewer are merged if that scores better: mixed_tables.py
+# limits on the categories that are kept in one column: their number, and the size of their columns
+MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
+MERGED = "columns__categories__min_frequency"  # the parameter that is chosen
+# older versions of scikit-learn find columns by name only through a protocol that newer polars
+# lacks
+NEW = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+FINDS_NAMES = NEW or hasattr(pl.DataFrame, "__dataframe__")
+
+
+def pipeline(
+    design: Design,
+    *,
+    effort: str = "default",
+    model: str | None = None,
+    kernel: str = "auto",
+    gamma: str = "tune",
+    alpha: str = "tune",
+    confounding: str = "remove",
+    landmarks: str = "auto",
+    random_state: int = 0,
+) -> tuple[Any, list[str]]:
+    """The estimator for a table, and remarks about it."""
+    allowed, n = MODELS[design.task], len(design.y)
+    one_of(effort, "effort", EFFORTS)
+    if effort == "best":
+        _check_alone(design, model=model, kernel=kernel, gamma=gamma, alpha=alpha)
+        if n <= LANDMARKS_ABOVE:
+            return with_columns(design, COMMITTEES[design.task]()), about_categories(design)
+    name = model or next(iter(allowed))
+    if name not in allowed:
+        raise UserError(
+            f"--model {name} cannot be used for {design.task}: use {' or '.join(allowed)}, or set "
+            "the kind of target with --task."
+        )
+    kernels = _kernels(kernel)
+    tuned = effort == "default" and gamma == "tune" and n <= LANDMARKS_ABOVE
+    chosen: dict[str, Any] = {
+        "kernel": kernels if kernels != "auto" else "tune" if tuned else "rbf",
+        "gamma": _number(gamma, "gamma", ("tune", "scale")),
+        "alpha": _number(alpha, "alpha", ("tune",)),
+        "confounding": one_of(confounding, "confounding", MEANINGS),
+    }
+    count, notes = _landmarks(landmarks, kernels, n)
+    if count is not None:
+        chosen |= {"landmarks": count, "random_state": random_state}
+    if effort == "best":
+        notes.append(
+            f"--effort best needs at most {LANDMARKS_ABOVE:,} rows: one model is used instead"
+        )
+    choose = effort != "fast"
+    estimator = with_columns(design, allowed[name](**chosen), choose)
+    return estimator, [*notes, *about_categories(design, choose)]
+
+
+def reference(name: str, design: Design, seed: int) -> Any:
+    """A model to compare with, by name: a kernel, a random forest, or a baseline."""
+    others = REFERENCES[design.task]
+    if name not in others:
+        return pipeline(design, kernel=name, random_state=seed)[0]
+    model = clone(others[name])
+    return with_columns(design, model.set_params(random_state=seed) if name == "forest" else model)
+
+
+def _check_alone(design: Design, **settings: str | None) -> None:
+    """Refuse settings of a single model, since a committee chooses them itself."""
+    usual = {"model": None, "kernel": "auto", "gamma": "tune", "alpha": "tune"}
+    given = [name for name, value in settings.items() if value != usual[name]]
+    if given:
+        raise UserError(
+            "--effort best tunes kernels, widths and regularization itself and cannot be combined "
+            f"with --{given[0]}: leave out one of the two."
+        )
+    if design.confounds is not None:
+        raise UserError(
+            "--effort best does not support --confound, because committees cannot adjust for "
+            "confounds. Leave out one of the two options."
+        )
+
+
+def _kernels(text: str) -> str | list[str]:
+    """The kernel given by an option; a list if several are named."""
+    names = [one_of(name.strip(), "kernel", KERNELS) for name in text.split(",")]
+    if len(names) == 1:
+        return names[0]
+    words = [name for name in names if name in ("auto", "tune")]
+    if words:
+        raise UserError(
+            f"--kernel {words[0]} cannot be combined with other kernels, got {text!r}: name the "
+            "kernels to choose from, separated by commas."
+        )
+    return names
+
+
+def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[str]]:
+    """The number of landmarks, None to use every row.
+
+    Tables with more than `LANDMARKS_ABOVE` rows get landmarks by default; a linear kernel needs
+    none.
+    """
+    if text == "none" or (text == "auto" and (n_rows <= LANDMARKS_ABOVE or kernel == "linear")):
+        return None, []
+    if text.isdigit() and int(text) >= 2:
+        return min(int(text), n_rows), []
+    if text != "auto":
+        raise UserError(
+            f"--landmarks must be auto, none or a number of at least 2, got {text!r} instead."
+        )
+    return N_LANDMARKS, [
+        f"more than {LANDMARKS_ABOVE:,} rows ({n_rows:,}): the model uses {N_LANDMARKS} landmarks "
+        "(Nyström approximation); change this with --landmarks"
+    ]
+
+
+def _number(text: str, name: str, words: Sequence[str]) -> float | str:
+    """A word or a positive number."""
+    if text in words:
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < float("inf"):
+        raise UserError(
+            f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead."
+        )
+    return value
+
+
+# ---- columns as numbers --------------------------------------------------------------------------
+
+
+def with_columns(design: Design, model: Any, choose: bool = True) -> Pipeline:
+    """A pipeline of the columns of a table as numbers, which is tuned if there is a choice, and a
+    model.
+    """
+    steps = [("columns", _columns(design.features, len(design.y))), ("model", model)]
+    judges = is_model(model) or is_committee(model)
+    if choose and judges and any(rare > 1 for *_, rare, _ in _rare_levels(design)):
+        return TunedPipeline(steps, [{MERGED: 1}, {MERGED: RARE}])
+    return Pipeline(steps)
+
+
+def _columns(features: Sequence[Feature], n_rows: int) -> Any:
+    """Numbers imputed and scaled, categories in columns."""
+    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    encode = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=1,
+        max_categories=most_levels(n_rows),
+        sparse_output=False,
+    )
+    scale = Pipeline([("impute", impute), ("scale", StandardScaler())])
+    called: dict[bool, list[Any]] = {False: [], True: []}
+    for place, feature in enumerate(features):
+        called[feature.is_category].append(feature.name if FINDS_NAMES else place)
+    parts = [("numbers", scale, called[False]), ("categories", encode, called[True])]
+    return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
+
+
+def most_levels(n_rows: int) -> int:
+    """The number of categories kept for one column, as memory allows; the merged ones count as
+    one.
+    """
+    return max(FEWEST_LEVELS, min(MOST_LEVELS, MOST_ENTRIES // n_rows))
+
+
+def about_categories(design: Design, choose: bool = True) -> list[str]:
+    """Remarks about columns in which some categories are merged, or may be."""
+    most, notes = most_levels(len(design.y)), []
+    for name, counts, rare, rows in _rare_levels(design):
+        if len(counts) > most:
+            rest = counts[most - 1 :]
+            notes.append(
+                f"{name!r}: {len(counts):,} categories, of which the {len(rest):,} rarest "
+                f"({counted(int(rest.sum()))}) are merged"
+            )
+        elif rare > 1 and choose:
+            notes.append(
+                f"{name!r}: {len(counts):,} categories, of which {rare:,} have fewer than {RARE} "
+                f"rows ({counted(rows)} in all): kept separate or merged, by held-out score"
+            )
+    return notes
+
+
+def chosen_categories(estimator: Any) -> list[str]:
+    """A remark about what a fitted pipeline chose for rare categories, if it had a choice."""
+    chosen = chosen_steps(estimator).get(MERGED)
+    return [] if chosen is None else [f"categories: {described_choice(chosen)}, by held-out score"]
+
+
+def described_choice(value: int) -> str:
+    """A description of the chosen value of the parameter `MERGED`."""
+    return "all kept separate" if value == 1 else f"those with fewer than {value} rows merged"
+
+
+def _rare_levels(design: Design) -> Iterator[tuple[str, np.ndarray, int, int]]:
+    """For each category: its name, the numbers of rows of its levels in descending order, the
+    number of its rare levels, and their rows.
+    """
+    for feature in (feature for feature in design.features if feature.is_category):
+        counts = np.sort(design.X[feature.name].value_counts()["count"].to_numpy())[::-1]
+        rare = counts < RARE
+        yield feature.name, counts, int(rare.sum()), int(counts[rare].sum())
+
+
+# ---- fits ----------------------------------------------------------------------------------------
+
+
+def fit(estimator: Any, design: Design) -> Any:
+    """Fit a pipeline, passing on what belongs to the rows if its last step accepts it."""
+    given = design.row_options
+    if not takes_groups(estimator[-1]):
+        given.pop("groups")
+    if not is_model(estimator[-1]):
+        given.pop("confounds")
+    named = {f"model__{name}": v for name, v in given.items() if v is not None}
+    return estimator.fit(design.X, design.y, **named)
+
+
+def assessed_rows(design: Design, seed: int) -> tuple[Design, list[str]]:
+    """The rows on which a model is assessed: all of them, or a sample if there are very many."""
+    if len(design.y) <= SAMPLE_ABOVE:
+        return design, []
+    return design.sample(SAMPLE, seed), [
+        f"more than {SAMPLE_ABOVE:,} rows: scores and kernel width come from a random sample of "
+        f"{SAMPLE:,}; the model is fitted on all rows"
+    ]
+
+
+def better_kernel(
+    design: Design, assessed: Design, settings: dict[str, Any], seed: int
+) -> tuple[str, str]:
+    """The linear kernel, or rbf with landmarks, whichever predicts one half of a sample better from
+    the other half; and a remark.
+
+    If the model is assessed on a sample only, other rows are used.
+    """
+    free = np.flatnonzero(~np.isin(design.numbers, assessed.numbers))
+    some = (design.rows(free) if len(free) else design).sample(MOST_ROWS, seed)
+    kind = ShuffleSplit if some.groups is None else GroupShuffleSplit
+    halves = kind(1, test_size=0.5, random_state=seed).split(some.X, some.y, some.groups)
+    splits = list(halves)
+    models = {k: pipeline(design, **settings | {"kernel": k})[0] for k in ("linear", "rbf")}
+    found = compared(models, some, cv=splits)
+    said = ", ".join(f"{kernel} {score.value:.3f}" for kernel, score in found.scores.items())
+    where = f"{len(splits[0][1]):,} rows not trained on ({said})"
+    return found.best, f"kernel: {found.best}, by {score_name(found.score_name)} on {where}"
+
+
+def compared(models: dict[str, Any], design: Design, **options: Any) -> ModelComparison:
+    """Models on the same held-out rows; forests are refitted without a word."""
+    with caught_warnings():
+        options |= {"groups": design.groups, "sample_weight": design.weights}
+        return compare(models, None, design.X, design.y, **options)
+
+
+def fit_all(estimator: Any, design: Design, assessed: Design) -> Any:
+    """Fit on all rows, with the kernel and encoding chosen on the assessed rows.
+
+    Returns the model of the assessed rows, which is the same model if these are all rows.
+    """
+    shown = estimator
+    if assessed is not design:
+        shown = fit(clone(estimator), assessed)
+        names = ("kernel", "gamma", "degree", "coef0")
+        kernel = {n: getattr(shown[-1], f"{n}_") for n in names if hasattr(shown[-1], f"{n}_")}
+        estimator.set_params(**{f"model__{name}": value for name, value in kernel.items()})
+        if chooses_steps(shown):
+            estimator.set_params(candidates=[shown.chosen_])
+    most = MOST_NUMBERS // max(design.X.width, 1)
+    landmarks = getattr(estimator[-1], "landmarks", None)
+    fit(estimator, design if landmarks is not None else design.sample(most, 0))
+    return shown

@@ -1,0 +1,490 @@
+"""What the commands do: read a table, design, assess, fit, save, write the page.
+
+The commands hand over their options by name; every step takes those that it knows (`taken`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sklearn.datasets import load_breast_cancer
+from threadpoolctl import threadpool_limits
+
+from ..assessment import Assessment, assess, choice_of, compare, render, significance
+from ..assessment.assess import warned
+from ..assessment.result import summary_of
+from ..core.atomic import write_atomically
+from ..core.doubt import caught_warnings
+from ..crossval import RefitWarning
+from ..crossval.confounds import call
+from ..estimators.fitted import is_committee
+from ..io.contents import skops_io
+from ..io.onnx import measured_error, to_onnx
+from ..io.saving import load, read_metadata, save
+from . import show
+from .columns import (
+    NUMBER,
+    Design,
+    Feature,
+    as_text,
+    check_columns,
+    confounds_of,
+    design,
+    examples,
+    features_of,
+)
+from .errors import UserError
+from .model import (
+    KERNELS,
+    LANDMARKS_ABOVE,
+    assessed_rows,
+    better_kernel,
+    chosen_categories,
+    compared,
+    fit,
+    fit_all,
+    pipeline,
+    reference,
+)
+from .show import Screen
+from .table import (
+    Table,
+    beside,
+    check_output,
+    check_table_name,
+    make_folder,
+    places,
+    read_table,
+    stem_of,
+    write_table,
+)
+
+SMALL = 1000  # rows up to which one BLAS thread is faster than several
+COMPARED = (*KERNELS[1:], "forest", "baseline")
+PICTURES = (".png", ".svg", ".pdf")
+Given = dict[str, Any]  # the options of a command by name
+
+
+def taken(function: Callable[..., Any], given: Given) -> Given:
+    """The options that a function has a parameter for."""
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in given.items() if name in names}
+
+
+def screen_of(given: Given) -> Screen:
+    return Screen(given["quiet"], given.get("json", False))
+
+
+def opened(screen: Screen, given: Given) -> Design:
+    """The table of a command, read and taken apart."""
+    named = [given["target"], given.get("group"), given.get("weight"), *(given["confound"] or ())]
+    with screen.working(f"reading {given['table']}") as bars:
+        table = read_table(given["table"], expected=named, **taken(read_table, given))
+        bars(0, 0, "looking at the columns")
+        return design(**taken(design, given | {"table": table}))
+
+
+def threads_for(parts: Design) -> Any:
+    """Use one BLAS thread for a small table.
+
+    Several threads slow down small matrices, most of all when other programs are running.
+    """
+    return threadpool_limits(1 if len(parts.y) <= SMALL else None)
+
+
+def check_permutations(given: Given) -> Given:
+    """The options with the permutations as a number, if they are given as one."""
+    text = given["permutations"]
+    if text != "auto" and not text.isdigit():
+        raise UserError(
+            f"--permutations must be auto or a number of at least 0, got {text!r} instead."
+        )
+    return given if text == "auto" else given | {"permutations": int(text)}
+
+
+def modelled(
+    command: str, screen: Screen, parts: Design, given: Given
+) -> tuple[Any, Design, list[str], Given]:
+    """The model of a table, the rows to assess, notes, and the settings of the model; the table is
+    described on the screen.
+    """
+    settings, seed = taken(pipeline, given), given["random_state"]
+    pipeline(parts, **settings)  # refuse invalid settings before anything is shown
+    judged, notes = assessed_rows(parts, seed)
+    screen.show(show.announcement(command, parts, [*parts.notes, *notes], given["confounding"]))
+    is_open = (settings["kernel"], settings["landmarks"]) == ("auto", "auto")
+    if is_open and len(parts.y) > LANDMARKS_ABOVE and parts.confounds is None:
+        with screen.working("choosing the kernel"), threads_for(parts), caught_warnings():
+            settings["kernel"], said = better_kernel(parts, judged, settings, seed)
+        notes = [*notes, said]
+        screen.show(show.remarks([said]))
+    estimator, said_too = pipeline(parts, **settings)
+    screen.show(show.remarks([f"model: {show.described_model(estimator[-1])}", *said_too]))
+    screen.show(show.warned(parts.hints))
+    return estimator, judged, [*parts.notes, *notes, *said_too, *parts.hints], settings
+
+
+def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
+    """The assessment; it contains its warnings, so that Python need not print them."""
+    options = parts.row_options | taken(assess, given)
+    with caught_warnings():
+        return assess(estimator, parts.X, parts.y, **options)
+
+
+# ---- commands that take a table ------------------------------------------------------------------
+
+
+def fit_table(command: str, given: Given) -> None:
+    """Describe the table, assess, fit on all rows, show, write."""
+    skops_io()  # fail now, not after all the work, if skops is not installed
+    screen, given = screen_of(given), check_permutations(given)
+    model_file, page = places(given["out"], stem_of(given["table"]))
+    for path in (model_file, page) if given["page"] else (model_file,):
+        check_output(path, given["table"])
+    if model_file.is_file() and not given["force"]:
+        raise UserError(
+            f"{model_file} exists already: give another name with --out, or --force to replace the "
+            "earlier model."
+        )
+    parts = design(demo_table(), "diagnosis") if command == "demo" else opened(screen, given)
+    estimator, judged, notes, settings = modelled(command, screen, parts, given)
+    with screen.working() as bars, threads_for(parts):
+        answer = assessed(estimator, judged, given)
+        rivals = None
+        # the other models cannot adjust for confounds
+        if len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None:
+            seed = given["random_state"]
+            models = {
+                "this model": answer,
+                "linear model": reference("linear", parts, seed),
+                "random forest": reference("forest", parts, seed),
+            }
+            rivals = compared(models, judged)
+        bars(0, 0, "fitting all rows")
+        with caught_warnings() as caught:
+            shown = fit_all(estimator, parts, judged)
+    texts = [*answer.warnings, *(message for message, _ in warned(caught))]
+    choice, warnings = choice_of(estimator), show.warnings_of(texts, answer, rivals)
+    show.show_assessment(screen, answer, rivals, warnings, estimator, choice)
+    known = {
+        **parts.identity,
+        "table": Path(parts.name).name,
+        "notes": notes,
+        "settings": settings,
+        "chosen": choice,
+        "assessment": answer.to_dict(),
+        "comparison": None if rivals is None else rivals.to_dict(),
+    }
+    if is_committee(estimator[-1]):
+        known["members"] = estimator[-1].describe()
+    make_folder(model_file)
+    files = {"model": str(save(estimator, model_file, metadata=known))}
+    if given["page"]:
+        try:
+            with screen.working("writing the report"):
+                options = {"others": rivals, "include_data": given.get("data", True)}
+                write_page(page, shown, parts, judged, answer, **options)
+            files["page"] = str(page)
+        except ImportError as error:
+            screen.aside(f"no report: {error}")
+    screen.finish({"command": command, **known, "warnings": warnings, "files": files})
+    if command == "demo":
+        screen.aside("To analyze your own table: fitonce fit table.csv --target COLUMN")
+
+
+def demo_table() -> Table:
+    """569 biopsies, benign or malignant, with 30 measurements each."""
+    bunch = load_breast_cancer()
+    names = [str(name).replace(" ", "_") for name in bunch.feature_names]
+    diagnosis = pl.Series("diagnosis", bunch.target_names[bunch.target].tolist())
+    frame = pl.DataFrame(bunch.data, schema=names).with_columns(diagnosis)
+    source = "Wisconsin breast cancer (Street, Wolberg and Mangasarian 1993), from scikit-learn"
+    return Table(frame, "breast cancer", [f"data: {source}"])
+
+
+def write_page(
+    path: Path, estimator: Any, parts: Design, judged: Design, answer: Assessment, **options: Any
+) -> None:
+    """Write the HTML report of a model of the assessed rows; raises ImportError if a package is
+    missing.
+    """
+    from ..report import write_report
+    from ..report.subject import Origin
+
+    name, total = Path(parts.name).name, None if judged is parts else len(parts.y)
+    notes = [*parts.notes, *chosen_categories(estimator), *parts.hints]
+    make_folder(path)
+    with caught_warnings():  # those of the fit have been shown already
+        write_report(
+            path,
+            estimator,
+            judged.X,
+            judged.y,
+            assessment=answer,
+            feature_names=judged.X.columns,
+            row_names=judged.row_names,
+            sample_weight=judged.weights,
+            confounds=judged.confounds,
+            origin=Origin(name, parts.target, notes, total),
+            title=name if total is None else f"{name}: a random sample of its rows",
+            **options,
+        )
+
+
+def evaluate_table(given: Given) -> None:
+    """Assess a model without fitting all rows."""
+    screen, given = screen_of(given), check_permutations(given)
+    parts = opened(screen, given)
+    estimator, judged, _, settings = modelled("evaluate", screen, parts, given)
+    with screen.working(), threads_for(parts):
+        answer = assessed(estimator, judged, given)
+    warnings = show.warnings_of(answer.warnings, answer)
+    show.show_assessment(screen, answer, warnings=warnings)
+    found = {**parts.identity, "settings": settings, "assessment": answer.to_dict()}
+    screen.finish({"command": "evaluate", **found, "warnings": warnings}, str(answer.score))
+
+
+def compare_table(given: Given) -> None:
+    """Read the table, compare the models, show the result and draw it."""
+    screen, names, out = screen_of(given), names_of(given["models"]), given["out"]
+    if out is not None:
+        check_picture(out, given["table"])
+    parts = opened(screen, given)
+    judged, sampling = assessed_rows(parts, given["random_state"])
+    if parts.confounds is not None:
+        raise UserError(
+            "compare does not support --confound, because the other kinds of models cannot adjust "
+            "for confounds. Evaluate the settings of a model with confounds one after the other."
+        )
+    screen.show(show.announcement("compare", parts, [*parts.notes, *sampling]))
+    models = {name: reference(name, parts, given["random_state"]) for name in names}
+    with screen.working(), threads_for(parts), caught_warnings() as caught:
+        result = compared(models, judged, **taken(compare, given))
+    others = (w for w in caught if not issubclass(w.category, RefitWarning))
+    warnings = [message for message, _ in warned(others)] + parts.hints
+    screen.show("", str(result), "", show.warned(warnings))
+    files = {} if out is None else {"picture": drawn(result, Path(out))}
+    found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
+    best = f"{result.best}: {result.scores[result.best]}"
+    screen.finish({"command": "compare", **parts.identity, **found}, best)
+
+
+def names_of(text: str) -> list[str]:
+    """The requested models, such as "rbf,linear,forest"."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    unknown = [name for name in names if name not in COMPARED]
+    if unknown or len(set(names)) < max(2, len(names)):
+        raise UserError(
+            f"--models must name two or more different models out of {', '.join(COMPARED)}, "
+            f"separated by commas, got {text!r} instead."
+        )
+    return names
+
+
+def check_picture(out: str, table: str) -> None:
+    """Refuse a picture that cannot be drawn before the work begins."""
+    from ..plotting.style import pyplot
+
+    if Path(out).suffix.lower() not in PICTURES:
+        raise UserError(
+            f"--out must be a plot with the ending {', '.join(PICTURES)}, got {out!r} instead."
+        )
+    check_output(out, table)
+    pyplot()
+
+
+def drawn(result: Any, path: Path) -> str:
+    """The file with a picture of all differences."""
+    from ..plotting import BarDisplay
+
+    content = io.BytesIO()
+    figure = BarDisplay.from_comparison(result).figure_
+    figure.savefig(content, format=path.suffix.lower()[1:], dpi=150)
+    make_folder(path)
+    write_atomically(path, content.getvalue())
+    return str(path)
+
+
+def permute_table(given: Given) -> None:
+    """Run the permutation test alone."""
+    screen = screen_of(given)
+    if given["statistic"] not in ("quick", "same"):
+        raise UserError(f"--statistic must be quick or same, got {given['statistic']!r} instead.")
+    parts = opened(screen, given)
+    estimator, _ = pipeline(parts, **taken(pipeline, given), landmarks="none")
+    screen.show(show.announcement("permute", parts, parts.notes, given["confounding"]))
+    with screen.working() as bars, threads_for(parts), caught_warnings() as caught:
+        bars(0, given["permutations"], "permutations")
+        test, said = significance(
+            estimator,
+            parts.X,
+            parts.y,
+            groups=parts.groups,
+            confounds=parts.confounds,
+            **taken(significance, given),
+        )
+    warnings = [message for message, _ in warned(caught)] + parts.hints
+    tested = screen.block(render.significance(test, said))
+    screen.show("", show.null(test), tested, show.warned(warnings))
+    found = {"statistic": said, "warnings": warnings, "permutation": summary_of(test, rows=True)}
+    screen.finish({"command": "permute", **parts.identity, **found}, f"p = {test.pvalue:.4g}")
+
+
+# ---- commands that take a model file -------------------------------------------------------------
+
+
+def predict_rows(given: Given) -> None:
+    """Predict new rows: labels and probabilities (or numbers), as CSV on standard output or in a
+    file.
+
+    The output also contains the columns to keep: those named by the user, or else the identifier
+    columns of the training table.
+    """
+    screen, model, keep = screen_of(given), given["model"], given["keep"]
+    if given["out"] is not None:
+        check_output(given["out"], model, given["rows"])
+        check_table_name(given["out"])
+    with screen.working(f"reading {model}") as bars:
+        estimator = load(model)
+        features, known = columns_of(model, estimator)
+        bars(0, 0, f"reading {given['rows']}")
+        expected = [feature.source for feature in features]
+        table = read_table(given["rows"], expected=expected, **taken(read_table, given))
+        check_columns(table, keep or (), "keep")
+        kept = keep or known.get("identifiers", [])
+        kept = [name for name in kept if name in table.frame.columns]
+        X, notes = features_of(table, features)
+        bars(0, 0, "predicting")
+        adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
+        predictions = _predictions(estimator, X, confounds_of(table, adjusting))
+    for note in [*notes, *_unknown_categories(estimator, X)]:
+        screen.aside(note)
+    target = known.get("target")
+    if target is not None and target in table.frame.columns:
+        screen.aside(_agreement(estimator, table.frame[target], predictions[0]))
+    result = pl.DataFrame([*table.frame.select(kept), *predictions])
+    screen.finish({"files": write_table(result, given["out"])})
+
+
+def columns_of(model: str, estimator: Any) -> tuple[list[Feature], Given]:
+    """The features a model file was fitted on, from its metadata or, for models saved from Python,
+    from its feature names; and everything the file stores about its table.
+    """
+    known = read_metadata(model)
+    if "columns" in known:
+        return [Feature(**column) for column in known["columns"]], known
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        raise UserError(
+            f"{model} does not contain the names of its columns: it was saved from Python without "
+            "column names. Predict from Python, or fit it on a table with column names."
+        )
+    return [Feature(name, NUMBER, name) for name in map(str, names)], {}
+
+
+def _unknown_categories(estimator: Any, X: pl.DataFrame) -> Iterator[str]:
+    """Remarks about values that are none of the model's categories.
+
+    Works only for pipelines made by `fit`, whose steps are known.
+    """
+    steps = getattr(estimator, "named_steps", {})
+    encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("categories")
+    if encoder is None:
+        return
+    text = [values for values in X if values.dtype == pl.String]
+    learned = zip(text, encoder.categories_, encoder.infrequent_categories_, strict=True)
+    for values, known, rare in learned:
+        others = values.filter(~values.is_in(known.tolist()))
+        if others.len():
+            counts = "as none of its values" if rare is None else "as one of its rare values"
+            yield (
+                f"{others.len():,} values of {values.name!r} were not in the training table "
+                f"({examples(others)}): they count {counts}"
+            )
+
+
+def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> list[pl.Series]:
+    predictions = [pl.Series("prediction", np.asarray(call(estimator, "predict", X, C)).tolist())]
+    if hasattr(estimator, "predict_proba"):
+        probabilities = np.asarray(call(estimator, "predict_proba", X, C)).T
+        predictions += [
+            pl.Series(f"probability_{label}", values)
+            for label, values in zip(estimator.classes_.tolist(), probabilities, strict=True)
+        ]
+    return predictions
+
+
+def _agreement(estimator: Any, truth: pl.Series, predicted: pl.Series) -> str:
+    """How well the predictions agree with the target, if the new rows have it."""
+    if hasattr(estimator, "classes_"):
+        right = (as_text(truth) == predicted.cast(pl.String)).drop_nulls()
+        agree = f"{int(right.sum()):,} of {right.len():,} predictions agree"
+        said = f"{agree} with the column {truth.name!r}"
+    else:
+        error: Any = (truth.cast(pl.Float64, strict=False) - predicted).abs().mean()
+        said = f"mean absolute error against the column {truth.name!r}: {error:.4g}"
+    return f"{said} (too optimistic if the model was fitted on these rows)"
+
+
+def export_model(given: Given) -> None:
+    """Export a model file to ONNX; the error is measured on the given rows, or on the model's
+    own.
+    """
+    screen, model, rows = screen_of(given), given["model"], given["rows"]
+    path = beside(model, given["out"], ".onnx")
+    check_output(path, model, rows)
+    estimator = load(model)
+    X = None
+    if rows is not None:
+        X, _ = features_of(read_table(rows), columns_of(model, estimator)[0])
+    graph = to_onnx(estimator, X, path=path, dtype=given["dtype"])
+    error = f"{measured_error(graph):.3g}"
+    screen.show(f"largest relative difference from the model: {error}")
+    said = {"model": model, "file": str(path), "error": error, "dtype": given["dtype"]}
+    screen.finish({"command": "export", **said, "files": {"graph": str(path)}})
+
+
+def report_page(given: Given) -> None:
+    """Write the HTML report of a model file and the table it was fitted on."""
+    screen, given = screen_of(given), check_permutations(given)
+    model, path = given["model"], beside(given["model"], given["out"], ".html")
+    check_output(path, model, given["table"])
+    estimator = load(model)
+    with screen.working(f"reading {given['table']}"):
+        parts = own_rows(estimator, given)
+    judged, _ = assessed_rows(parts, given["random_state"])
+    with screen.working() as bars, threads_for(parts):
+        answer = assessed(estimator, judged, given)
+        bars(0, 0, "refitting for the report")
+        with caught_warnings():
+            fit(estimator, judged)
+        bars(0, 0, "writing the report")
+        write_page(path, estimator, parts, judged, answer, include_data=given["data"])
+    screen.finish({"command": "report", "page": str(path), "files": {"page": str(path)}})
+
+
+def own_rows(estimator: Any, given: Given) -> Design:
+    """The table that a model file was fitted on, with its columns used as they were then."""
+    features, known = columns_of(given["model"], estimator)
+    if "target" not in known:
+        raise UserError(
+            f"{given['model']} does not name its target: this command needs a model written by "
+            "`fitonce fit`."
+        )
+    adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
+    return design(
+        read_table(given["table"], expected=[known["target"]], **taken(read_table, given)),
+        known["target"],
+        task=known["task"],
+        group=given["group"] or known.get("group"),
+        weight=given["weight"] or known.get("weight"),
+        confound=[feature.name for feature in adjusting],
+        categorical=[feature.name for feature in adjusting if feature.is_category],
+        features=features,
+    )
