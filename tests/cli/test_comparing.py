@@ -37,6 +37,7 @@ def test_it_tells_what_the_library_finds(expected, folder):
     for one in expected.differences:
         assert f"{one.first} - {one.second}" in result.stdout and one.estimate in result.stdout
     assert "refitted on every training set: baseline and forest" in result.stdout
+    assert "[low, high]: 95 % interval" in result.stdout
     assert result.stdout.rstrip().splitlines()[-1].replace("\\", "/") == "picture: new/models.svg"
     with open("new/models.svg", encoding="utf-8") as file:
         assert "<svg" in file.read()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from rich.text import Text
 from sklearn.datasets import load_breast_cancer
 from threadpoolctl import threadpool_limits
 
@@ -268,7 +269,7 @@ def compare_table(given: Given) -> None:
         result = compared(models, judged, **taken(compare, given))
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
-    screen.show("", str(result), "", show.warned(warnings))
+    screen.show("", Text(str(result)), "", show.warned(warnings))
     files = {} if out is None else {"picture": drawn(result, Path(out))}
     found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
     best = f"{result.best}: {result.scores[result.best]}"
@@ -445,7 +446,7 @@ def export_model(given: Given) -> None:
         X, _ = features_of(read_table(rows), columns_of(model, estimator)[0])
     graph = to_onnx(estimator, X, path=path, dtype=given["dtype"])
     error = f"{measured_error(graph):.3g}"
-    screen.show(f"largest relative difference from the model: {error}")
+    screen.show(Text(f"largest relative difference from the model: {error}"))
     said = {"model": model, "file": str(path), "error": error, "dtype": given["dtype"]}
     screen.finish({"command": "export", **said, "files": {"graph": str(path)}})
 
