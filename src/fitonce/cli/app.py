@@ -127,7 +127,7 @@ Models = Annotated[
 
 Folds = Annotated[
     int | None,
-    option(CHECK, "Number of folds; by default 10 up to 500 rows, 5 above.", "--folds", min=2),
+    option(CHECK, "Number of folds; by default 5 above 500 rows, 5 to 10 below.", "--folds", min=2),
 ]
 Repeats = Annotated[
     int, option(CHECK, "How often to repeat the cross-validation with new folds.", min=1)

@@ -269,7 +269,9 @@ def compare_table(given: Given) -> None:
         result = compared(models, judged, **taken(compare, given))
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
-    screen.show("", Text(str(result)), "", show.warned(warnings))
+    for block in render.comparison(result):
+        screen.show("", screen.block(block))
+    screen.show("", show.warned(warnings))
     files = {} if out is None else {"picture": drawn(result, Path(out))}
     found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
     best = f"{result.best}: {result.scores[result.best]}"
