@@ -138,3 +138,31 @@ def test_every_other_function_passes_groups_by_keyword():
         for function in functions.values():
             got, expected = function(KeywordGroups()), function(GroupKFold(3))
             np.testing.assert_array_equal(numbers(got), numbers(expected))
+
+
+class OnlyAnArray:
+    """Rows that NumPy can read, without a shape or a length."""
+
+    def __init__(self, X):
+        self.X = X
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.X, dtype=dtype)
+
+
+@pytest.mark.parametrize("gamma", [0.1, "scale"])
+@pytest.mark.parametrize("function", ["cross_val_score", "cross_val_predict", "cross_validate"])
+def test_rows_that_only_become_an_array(gamma, function):
+    rng = np.random.default_rng(9)
+    X = OnlyAnArray(rng.normal(size=(60, 3)))
+    model = LeastSquaresSVC(gamma=gamma, alpha=1.0)
+    assert_same_outcome(function, model, X, np.arange(60) % 2, cv=5)
+
+
+@pytest.mark.parametrize("alpha", [1.0, "tune"])
+@pytest.mark.parametrize("function", ["cross_val_score", "cross_val_predict"])
+def test_a_kernel_matrix_in_lists_is_refused_as_by_scikit_learn(alpha, function):
+    X = np.random.default_rng(9).normal(size=(30, 3))
+    model = LeastSquaresSVC("precomputed", alpha=alpha)
+    expected = assert_same_outcome(function, model, (X @ X.T).tolist(), np.arange(30) % 2, cv=5)
+    assert expected.error is not None

@@ -79,9 +79,10 @@ def test_splits_that_are_none(case):
     cv, message = SPLITS[case]
     with pytest.raises(ValueError, match=message):
         LeastSquaresSVC(gamma=0.5, alpha=[0.1, 1.0], cv=cv).fit(X, Y)
-    fixed = LeastSquaresSVC(gamma=0.5, alpha=0.1)
-    with pytest.raises(ValueError, match=message):
-        fitonce.cross_val_score(fixed, X, Y, cv=cv)
+    if "empty" not in case:  # which scikit-learn scores as NaN, and so do we
+        fixed = LeastSquaresSVC(gamma=0.5, alpha=0.1)
+        with pytest.raises(ValueError, match=message):
+            fitonce.cross_val_score(fixed, X, Y, cv=cv)
 
 
 def test_splits_that_train_nothing():

@@ -39,17 +39,17 @@ def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray
 
 
 def checked_splits(
-    splits: Iterable[tuple[Any, Any]], n_samples: int
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The (train, test) index pairs, refused where they are no rows, where nothing is tested, and
-    where a test row is also a training row.
+    splits: Iterable[tuple[Any, Any]], n_samples: int, *, none_tested: bool = False
+) -> Iterator[Split]:
+    """The (train, test) index pairs, refused where they are no rows, where nothing is tested
+    (unless `none_tested`), and where a test row is also a training row.
     """
     number = -1
     for number, split in enumerate(splits):
         train, test = _pair(split, number)
         trained = row_numbers(train, n_samples, f"the training rows of split {number}")
         tested = row_numbers(test, n_samples, f"the test rows of split {number}")
-        if tested.size == 0:
+        if tested.size == 0 and not none_tested:
             raise ValueError(
                 f"split {number} has no test rows. Leave it out, or correct the splitter."
             )

@@ -42,8 +42,8 @@ class HeldOutBatch:
 
     @classmethod
     def of(cls, shared: FoldContext | None, splits: list[Split]) -> HeldOutBatch | None:
-        """None if a split has no closed form."""
-        if shared is None or shared.decomposed is None:
+        """None if a split has no closed form, or no test rows, which scikit-learn tells."""
+        if shared is None or shared.decomposed is None or not all(len(test) for _, test in splits):
             return None
         method = "predict" if shared.decomposed.codes is None else "decision_function"
         outputs = []
@@ -69,7 +69,7 @@ class HeldOutBatch:
     def scores(self, scoring: Any) -> dict[str, np.ndarray] | None:
         """Scores (k,) by name, or None if scikit-learn's loop has to compute them."""
         known = known_scores(scoring, classifier=self._classes is not None)
-        if known is None or not all(len(test) for test in self.tests):
+        if known is None:
             return None
         runs = [self._run(list(run)) for _, run in groupby(range(len(self.tests)), self._size)]
         if "balanced_accuracy" in known.values() and not all(map(_undisputed, runs)):

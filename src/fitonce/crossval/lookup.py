@@ -219,8 +219,10 @@ class RowLookupEstimator(BaseEstimator):
         return to_numpy(output) if is_foreign_array(output) else output
 
     def _output(self, method: str, X: np.ndarray) -> Any:
-        """An output from the closed form, if there is one."""
-        return self._called(method, X) if self._model is None else self._model(X[:, 0], method)
+        """An output from the closed form, if there is one; no rows are refused by the estimator."""
+        if self._model is None or not len(X):
+            return self._called(method, X)
+        return self._model(X[:, 0], method)
 
     def predict(self, X: np.ndarray) -> Any:
         if self._model is None or not is_classifier(self):

@@ -48,15 +48,20 @@ class Plan:
             )
         if is_dask(X):
             X = DaskRows(X)
+        if hasattr(X, "__array__") and not hasattr(X, "shape"):
+            X = np.asarray(X)
         y = X.y if y is None and is_rows(X) else y
         self.y = _on_host(y)
         given = None if params is None else {name: _on_host(v) for name, v in params.items()}
         self.confounds, self.params = taken(estimator, given)
-        self.cv = CheckedSplitter(check_cv(cv, self.y, classifier=is_classifier(estimator)), X)
+        self._classifier = is_classifier(estimator)
+        try:
+            self.cv: Any = CheckedSplitter(check_cv(cv, self.y, classifier=self._classifier), X)
+        except ValueError:
+            self.cv = cv  # scikit-learn refuses it in its own words
         estimator = keeping_coefficients(estimator, self.y)
         estimator, self._landmark_rows = share_landmarks(estimator, X, self.y, self.params)
         self.estimator, self.X, self._seconds = estimator, X, 0.0
-        self._classifier = is_classifier(estimator)
         self._route = depends(estimator, X, given, scoring, method).route
         if self._landmark_rows is not None:
             self._route = Route(
@@ -71,8 +76,8 @@ class Plan:
                 RefitWarning,
                 stacklevel=3,
             )
-        elif (
-            self._route.name == "one"
+        elif isinstance(self.cv, CheckedSplitter) and (
+            (self._route.name == "one" and not _is_listed_kernel(estimator, X))
             or not sliceable(X)
             or self._landmark_rows is not None
             or self.confounds is not None
@@ -159,6 +164,12 @@ def _on_host(values: Any) -> Any:
     return to_numpy(values) if is_foreign_array(values) else values
 
 
+def _is_listed_kernel(estimator: Any, X: Any) -> bool:
+    """Whether X is a kernel matrix in nested lists, whose columns scikit-learn cannot select."""
+    pairwise = estimator.__sklearn_tags__().input_tags.pairwise
+    return bool(pairwise and not hasattr(X, "shape"))
+
+
 def sliceable(X: Any) -> bool:
     """Whether scikit-learn can select rows of X.
 
@@ -189,7 +200,8 @@ class CheckedSplitter:
         if self.drawn is not None:
             return iter(self.drawn)
         X = np.empty((n_rows(self.X), 1)) if is_rows(self.X) else self.X
-        return self.arranged(checked_splits(self.cv.split(X, y, **metadata), n_rows(self.X)))
+        splits = self.cv.split(X, y, **metadata)
+        return self.arranged(checked_splits(splits, n_rows(self.X), none_tested=True))
 
     def get_n_splits(self, X: Any = None, y: Any = None, **metadata: Any) -> int:
         n_splits: int = self.cv.get_n_splits(X, y, **metadata)
