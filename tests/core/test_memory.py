@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC, cross_val_predict
 from fitonce.core.memory import (
@@ -197,3 +199,30 @@ def test_the_limit_of_a_process_is_named():
         pytest.skip("this machine has less than the limit of the test")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True within the limit of this process (ulimit -v)\n"
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelFisherDiscriminant(gamma=0.1, alpha=0.1),
+        KernelFisherDiscriminant(penalty="dual", gamma=0.1, alpha=0.1),
+        LeastSquaresSVC(gamma=0.1),
+        LeastSquaresSVC(),
+    ],
+)
+def test_models_that_are_gone_leave_no_matrix_to_the_garbage_collector(model, data):
+    """A cycle of references would keep kernel matrices until the next collection."""
+    X, y = (part[:300] for part in data)
+    matrix = 8 * len(y) ** 2
+    model.fit(X, y)
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(3):
+            clone(model).fit(X, y).predict_proba(X[:5])
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert kept < matrix
