@@ -29,13 +29,7 @@ def result(name: str) -> dict[str, Any]:
 
 
 def rows() -> list[tuple[str, str, str]]:
-    fit, folds, memory, permutation, raetsch = map(
-        result, ("fit_vs_eigh", "cross_val_predict", "memory", "permutation", "raetsch")
-    )
-    ten, leave_one_out = (
-        folds["rows"]["10 folds, n = 2000, 2 classes"],
-        folds["rows"]["leave-one-out, n = 1000, 2 classes"],
-    )
+    permutation, raetsch = map(result, ("permutation", "raetsch"))
     default = permutation["five classes"]["modes"]["cosets"]["seconds"]
     refits = permutation["refits"]
     targets = raetsch["targets"]
@@ -43,28 +37,6 @@ def rows() -> list[tuple[str, str, str]]:
     not_worse = targets["not worse than SVC by more than one standard error (11)"]["yes"]
     better = targets["better than SVC (6)"]["yes"]
     return [
-        (
-            f"LS-SVM fit with {fit['candidates']} candidates of alpha chosen by leave-one-out, n "
-            f"= {fit['n']}",
-            "one eigendecomposition of the kernel matrix",
-            f"{fit['ratios']['LeastSquaresSVC']:.2f} × its time",
-        ),
-        (
-            "default kernel FDA, gamma and alpha chosen, n = 2000 and 4000",
-            "one eigendecomposition of the kernel matrix",
-            " and ".join(f"{row['auto / eigh']:.1f}" for row in result("search")["rows"].values())
-            + " × its time",
-        ),
-        (
-            "10-fold cross-validation of kernel FDA, n = 2000",
-            "scikit-learn refitting the same estimator",
-            f"{ten['ratio']:.0f} × faster",
-        ),
-        (
-            "leave-one-out of kernel FDA, n = 1000",
-            "scikit-learn refitting the same estimator",
-            f"{leave_one_out['ratio']:.0f} × faster",
-        ),
         (
             f"1000 permutations of 10-fold kernel FDA, n = 1000, 5 classes: {default:.2f} s",
             "scikit-learn refitting the same estimator; SVC (both extrapolated)",
@@ -78,11 +50,6 @@ def rows() -> list[tuple[str, str, str]]:
             f"{speed:.0f} × faster (median)",
         ),
         *large_rows(),
-        (
-            "peak extra memory of a fit, n = 4000",
-            "the kernel matrix",
-            f"{max(memory['matrices'].values()):.1f} × its size",
-        ),
     ]
 
 
