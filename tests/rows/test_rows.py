@@ -16,6 +16,7 @@ from sklearn.base import clone
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.banded import Banded
+from fitonce.core.inverse import Inverse
 from fitonce.core.memory import Memory, NotEnoughMemoryError, explanation
 from fitonce.estimators.fitted import held_out_output, record_of
 from fitonce.rows import BlockRows, open_rows
@@ -508,7 +509,9 @@ def test_estimators_on_the_band_form(monkeypatch, settings, weights, library):
     monkeypatch.setattr(decompose, "on_gpu", lambda K: True)
     monkeypatch.setattr(decompose, "BAND_FROM", 10)
     model = KernelFisherDiscriminant(**settings).fit(own, y, sample_weight=weights)
-    assert isinstance(record_of(model, "this test").problem.smoother.resolvent, Banded)
+    resolvent = record_of(model, "this test").problem.smoother.resolvent
+    assert isinstance(resolvent.whole, Banded)
+    assert isinstance(resolvent, Inverse) == (settings == {"gamma": 0.5, "alpha": 0.2})
     np.testing.assert_allclose(model.alpha_, reference.alpha_, rtol=1e-6)
     np.testing.assert_allclose(
         np.asarray(model.held_out_decision_), reference.held_out_decision_, atol=1e-8

@@ -13,14 +13,10 @@ Written out in n×n arrays: O(n²) after M, B and D are there, which takes O(n³
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .arrays import Array, eye_like, to_numpy, zeros_like_shape
 from .holdout import Smoother, Targets
-
-Block = tuple[Any, Any, Any, Any]  # (i,i), (i,j), (j,i), (j,j) of every pair, broadcast to n×n
 
 
 def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarray:
@@ -35,16 +31,9 @@ def leave_pairs_out(smoother: Smoother, targets: Targets, mu: float) -> np.ndarr
     A11, A12, A22 = own[:, None], M, own[None, :]
     q1, q2 = r[:, None], r[None, :]
     if B is not None and D is not None:
-        alpha = to_numpy(fitted.dual)[:, 0]
-        W, block = _inverse(D), _pairs(B)
-        C11, C12, C21, C22 = _product(block, W)
-        A11 = A11 + C11 * block[0] + C12 * block[1]
-        A12 = A12 + C11 * block[2] + C12 * block[3]
-        A22 = A22 + C21 * block[2] + C22 * block[3]
-        q1, q2 = (
-            q1 + C11 * alpha[:, None] + C12 * alpha[None, :],
-            q2 + C21 * alpha[:, None] + C22 * alpha[None, :],
-        )
+        gain = _through_forces(B, D, to_numpy(fitted.dual)[:, 0])
+        A11, A12, A22 = A11 + gain[..., 0, 0], A12 + gain[..., 0, 1], A22 + gain[..., 1, 1]
+        q1, q2 = q1 + gain[..., 0, 2], q2 + gain[..., 1, 2]
     with np.errstate(divide="ignore", invalid="ignore"):  # on the diagonal
         rho = (A22 * q1 - A12 * q2) / (A11 * A22 - A12 * A12)
     alone = smoother.leave_one_out(targets, np.asarray([mu])).residual
@@ -70,24 +59,14 @@ def _forces(smoother: Smoother, mu: float) -> tuple[np.ndarray | None, np.ndarra
     return to_numpy(forced.residual), -to_numpy(forced.dual)
 
 
-def _pairs(A: np.ndarray) -> Block:
-    own = np.diagonal(A)
-    return own[:, None], A, A.T, own[None, :]
-
-
-def _inverse(D: np.ndarray) -> Block:
-    """Of the symmetric 2×2 block of every pair."""
-    d11, d12, _, d22 = _pairs(D)
-    with np.errstate(divide="ignore", invalid="ignore"):  # on the diagonal
-        scale = 1.0 / (d11 * d22 - d12 * d12)
-        return d22 * scale, -d12 * scale, -d12 * scale, d11 * scale
-
-
-def _product(A: Block, B: Block) -> Block:
-    with np.errstate(invalid="ignore"):
-        return (
-            A[0] * B[0] + A[1] * B[2],
-            A[0] * B[1] + A[1] * B[3],
-            A[2] * B[0] + A[3] * B[2],
-            A[2] * B[1] + A[3] * B[3],
-        )
+def _through_forces(B: np.ndarray, D: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """B D⁻¹[Bᵀ α] (n, n, 2, 3) of the two rows of every pair; zero on the diagonal."""
+    n = len(alpha)
+    gain = np.zeros((n, n, 2, 3))
+    for i in range(n):
+        others = np.delete(np.arange(n), i)
+        pair = np.stack([np.full(n - 1, i), others], axis=1)
+        B2, D2 = (A[pair[:, :, None], pair[:, None, :]] for A in (B, D))
+        right = np.concatenate([np.swapaxes(B2, 1, 2), alpha[pair][:, :, None]], axis=2)
+        gain[i, others] = B2 @ np.linalg.solve(D2, right)
+    return gain

@@ -31,6 +31,7 @@ from .resolvent import Resolvent
 from .spectral import Spectral
 from .spectrum import (
     Spectrum,
+    frobenius,
     machine_epsilon,
     project_off,
     row_blocks,
@@ -115,7 +116,7 @@ class Banded(Resolvent):
         xp = namespace(K)
         n, u = Q0.shape
         entries = max(float(xp.max(K)), -float(xp.min(K)))
-        size = min(float(xp.linalg.vector_norm(K)), n * entries)
+        size = min(float(frobenius(K)), n * entries)
         noise = n * machine_epsilon(K) * max(size, float(n) ** 0.5 * entry)
         shift, norm = project_off(K, Q0)
         diagonal_sum = float(xp.sum(xp.linalg.diagonal(K))) - u * shift

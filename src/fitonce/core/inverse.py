@@ -19,7 +19,7 @@ from .arrays import Array, add_to_diagonal, namespace, spd_solver, square_block
 from .blocked import spd_inverse_overwriting
 from .holdout import ResidualMap, Solver
 from .resolvent import Resolvent
-from .spectrum import project_off, row_blocks
+from .spectrum import frobenius, project_off, row_blocks
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Inverse(Resolvent):
 
     @cached_property
     def _size(self) -> float:
-        return float(namespace(self.M).linalg.vector_norm(self.M))
+        return float(frobenius(self.M))
 
     def sizes(self, mus: np.ndarray) -> np.ndarray:
         return np.array([self._size])

@@ -16,10 +16,6 @@ from array_api_compat import device, is_cupy_array, is_torch_array
 from .arrays import Array
 
 GIB = 2**30
-UNLIMITED = 2**60  # bytes; what stands for no limit in version 1 of cgroups is above
-# names of the files with a group's limit and usage, and of the cached files in its memory.stat
-CGROUP_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
-CGROUP_2 = "memory.max", "memory.current", "inactive_file"
 
 
 class NotEnoughMemoryError(MemoryError):
@@ -36,8 +32,8 @@ class Memory:
 
 
 def memory_of(like: Array) -> Memory | None:
-    """The memory of the device of `like`, or of this machine; where a container or a limit leaves
-    this process less than the machine has, that.
+    """The memory of the device of `like`, or of this machine; where a container leaves this process
+    less than the machine has, that.
 
     None if the platform does not say.
     """
@@ -57,53 +53,35 @@ def memory_of(like: Array) -> Memory | None:
                 int(free + cupy.get_default_memory_pool().free_bytes()),
                 int(total),
             )
-    places = [_machine_memory(), *_group_memory(Path("/")), _process_memory()]
+    places = [_machine_memory(), *_group_memory(Path("/"))]
     known = [memory for memory in places if memory is not None]
     return min(known, key=lambda memory: memory.free, default=None)
 
 
 def _group_memory(root: Path) -> list[Memory]:
     """Limits of the control groups (cgroups) that this process is in: those of a container, of a
-    batch system, of a service. Both versions; files that are merely cached count as free.
+    batch system, of a service. Files that are merely cached count as free.
     """
     found = []
     for line in _lines(root / "proc/self/cgroup"):
-        _, controllers, group = [*line.split(":", 2), "", ""][:3]
-        if controllers not in ("", "memory"):
-            continue
-        base = root / "sys/fs/cgroup" / controllers
-        names = CGROUP_2 if controllers == "" else CGROUP_1
-        own = base / group.strip("/")
-        for folder in (own, *own.parents):
+        base = root / "sys/fs/cgroup"
+        own = base / line.removeprefix("0::").strip("/")
+        for folder in (own, *own.parents) if line.startswith("0::") else ():
             if folder.is_relative_to(base):
-                found.append(_limit_of(folder, *names))
+                found.append(_limit_of(folder))
     return [memory for memory in found if memory is not None]
 
 
-def _limit_of(folder: Path, limit: str, usage: str, cached: str) -> Memory | None:
-    total, used = _number(folder / limit), _number(folder / usage)
-    if total is None or used is None or total >= UNLIMITED:
+def _limit_of(folder: Path) -> Memory | None:
+    """What a group may use, if that is limited."""
+    total, used = _number(folder / "memory.max"), _number(folder / "memory.current")
+    if total is None or used is None:
         return None
     for line in _lines(folder / "memory.stat"):
-        if line.startswith(f"{cached} "):
+        if line.startswith("inactive_file "):
             used -= int(line.split()[1])
     place = "within the memory limit of this container or job (cgroup)"
     return Memory(place, max(total - used, 0), total)
-
-
-def _process_memory() -> Memory | None:
-    """The limit on the address space (ulimit -v), where there is one."""
-    try:
-        import resource
-
-        total, _ = resource.getrlimit(resource.RLIMIT_AS)
-        pages = int(_lines(Path("/proc/self/statm"))[0].split()[0])
-    except (ImportError, OSError, ValueError, IndexError):
-        return None
-    if total == resource.RLIM_INFINITY:
-        return None
-    used = pages * os.sysconf("SC_PAGE_SIZE")
-    return Memory("within the limit of this process (ulimit -v)", max(total - used, 0), total)
 
 
 def _lines(path: Path) -> list[str]:

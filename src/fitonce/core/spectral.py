@@ -97,7 +97,8 @@ class Spectral(Resolvent):
 
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """V (λ + μ)⁻¹ VᵀY: what lies outside V is left out."""
-        return self.spectrum.apply(1.0 / (self.spectrum.eigenvalues + mu), 0.0, Y)
+        inverse = 1.0 / (self.spectrum.eigenvalues[:, None] + mu)
+        return self.spectrum.apply(inverse, 0.0 * inverse[0, :], Y)[0, ...]
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         n_free = self.spectrum.n_samples - int(self.Q0.shape[1])

@@ -37,6 +37,12 @@ def machine_epsilon(A: Array) -> float:
     return float(namespace(A).finfo(A.dtype).eps)
 
 
+def frobenius(K: Array) -> Array:
+    """‖K‖ (0-d), without a temporary of its size."""
+    xp = namespace(K)
+    return sum(xp.sum(K[rows, :] ** 2) for rows in row_blocks(K.shape[0])) ** 0.5
+
+
 @dataclass(frozen=True)
 class Spectrum:
     """Eigenvectors V (n, r), eigenvalues (r,) and the excluded orthonormal columns Q0 (n, u), with
@@ -75,16 +81,12 @@ class Spectrum:
         return lowest if self.complete else min(lowest, 0.0)
 
     def apply(self, phi: Array, at_zero: Array, Y: Array, z: Array = None) -> Array:
-        """φ(G) Y for Y (n, t), exactly: (n, t), or (m, n, t) for m functions in the columns of phi
-        (r, m).
+        """φ(G) Y (m, n, t) for Y (n, t) and m functions in the columns of phi (r, m), exactly.
 
         Cost: one product with Vᵀ and one with V, O(n r t m).
         """
         xp = namespace(self.V, Y)
         z = self.V.T @ Y if z is None else z
-        if phi.ndim == 1:
-            result = self.V @ (phi[:, None] * z)
-            return result if self.complete else result + at_zero * self._outside(Y, z)
         m, t = phi.shape[1], Y.shape[1]
         coefficients = xp.reshape(phi[:, :, None] * z[:, None, :], (self.rank, m * t))
         result = xp.permute_dims(
@@ -168,9 +170,7 @@ def spectrum_of_kernel(K: Array, Q0: Array, entry: float = 0.0) -> Spectrum:
     """
     n, u = Q0.shape
     xp = namespace(K)
-    size = min(
-        float(xp.linalg.vector_norm(K)), n * float(xp.max(xp.abs(K)))
-    )  # the first may overflow
+    size = min(float(frobenius(K)), n * float(xp.max(xp.abs(K))))  # the first may overflow
     size = max(size, float(n) ** 0.5 * entry)
     project_off(K, Q0)
     eigenvalues, V = eigh_overwriting(K)
@@ -189,7 +189,7 @@ def project_off(K: Array, Q0: Array) -> tuple[float, float]:
     """
     xp = namespace(K, Q0)
     n, u = Q0.shape
-    squared = xp.linalg.vector_norm(K) ** 2
+    squared = frobenius(K) ** 2
     if u == 0:
         return 0.0, float(xp.sqrt(squared))
     KQ0 = K @ Q0

@@ -116,40 +116,19 @@ def _block_rows(blocks: Callable[[], Iterable[Any]]) -> BlockRows:
 
     The features are read again when they are needed.
     """
-    targets: list[np.ndarray] = []
-    weights: list[np.ndarray] = []
-    n, total, width = 0, 0, None
     same = SameRows("the source of the blocks", STEADY_BLOCKS)
-    for number, block in enumerate(blocks()):
-        X, y, w = _parts(block)
-        X = checked_block(X, f"block {number} of the blocks (from row {n})", width)
-        size, width = X.shape
-        n, total = n + size, checksum(X, total)
+    n, total = 0, 0
+
+    def kept(X: np.ndarray) -> None:
+        nonlocal n, total
+        n, total = n + len(X), checksum(X, total)
         same.sums[n] = total
-        for given, collected, what in ((y, targets, "targets"), (w, weights, "weights")):
-            if given is not None:
-                if len(given) != size:
-                    raise ValueError(f"block {number} has {size} rows but {len(given)} {what}.")
-                collected.append(np.asarray(given))
-            elif collected:
-                raise ValueError(f"block {number} has no {what}, but earlier blocks have them.")
+
+    columns = _read_once(blocks(), kept)
     features = lambda: (_parts(block)[0] for block in blocks())  # noqa: E731
     rows = BlockRows(features, n, name="the blocks", same=same)
-    rows.y, rows.sample_weight = (
-        _of_all_blocks(targets, n, "targets"),
-        _of_all_blocks(weights, n, "weights"),
-    )
+    rows.y, rows.sample_weight = columns
     return rows
-
-
-def _of_all_blocks(parts: list[np.ndarray], n_rows: int, what: str) -> np.ndarray | None:
-    """Targets or weights from the blocks, for all rows or for none."""
-    if not parts:
-        return None
-    values = np.concatenate(parts)
-    if len(values) != n_rows:
-        raise ValueError(f"the blocks have {n_rows} rows but {len(values)} {what}.")
-    return values
 
 
 def _spooled(blocks: Iterator[Any]) -> ArrayRows:
@@ -157,25 +136,45 @@ def _spooled(blocks: Iterator[Any]) -> ArrayRows:
     rows.
     """
     spool = tempfile.TemporaryFile(prefix="fitonce-")  # noqa: SIM115 - it lives as long as the array mapped on it
-    targets: list[np.ndarray] = []
-    weights: list[np.ndarray] = []
+    shapes: list[tuple[int, int]] = []
+
+    def kept(X: np.ndarray) -> None:
+        spool.write(np.ascontiguousarray(X).tobytes())
+        shapes.append(X.shape)
+
+    columns = _read_once(blocks, kept)
+    n = sum(size for size, _ in shapes)
+    if not n:
+        raise ValueError("the iterator has no rows: there is nothing to fit.")
+    spool.flush()
+    shape = n, shapes[0][1]
+    rows = ArrayRows(np.memmap(spool, dtype=np.float64, mode="r", shape=shape), BATCH_ROWS)
+    rows.y, rows.sample_weight = columns
+    return rows
+
+
+def _read_once(
+    blocks: Iterable[Any], keep: Callable[[np.ndarray], None]
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The targets and weights of all blocks, where they have them; features go to `keep`."""
+    found: dict[str, list[np.ndarray]] = {"targets": [], "weights": []}
     n, width = 0, None
     for number, block in enumerate(blocks):
         X, y, w = _parts(block)
-        X = checked_block(X, f"block {number} (from row {n})", width)
-        width, n = X.shape[1], n + len(X)
-        spool.write(np.ascontiguousarray(X).tobytes())
-        targets += [] if y is None else [np.asarray(y)]
-        weights += [] if w is None else [np.asarray(w)]
-    if not n or width is None:
-        raise ValueError("the iterator has no rows: there is nothing to fit.")
-    spool.flush()
-    rows = ArrayRows(np.memmap(spool, dtype=np.float64, mode="r", shape=(n, width)), BATCH_ROWS)
-    rows.y, rows.sample_weight = (
-        _of_all_blocks(targets, n, "targets"),
-        _of_all_blocks(weights, n, "weights"),
-    )
-    return rows
+        X = checked_block(X, f"block {number} of the blocks (from row {n})", width)
+        n, width = n + len(X), X.shape[1]
+        keep(X)
+        for what, given in (("targets", y), ("weights", w)):
+            if given is not None and len(given) != len(X):
+                raise ValueError(f"block {number} has {len(X)} rows but {len(given)} {what}.")
+            if given is not None:
+                found[what].append(np.asarray(given))
+    for what, parts in found.items():
+        size = sum(map(len, parts))
+        if parts and size != n:
+            raise ValueError(f"the blocks have {n} rows but {size} {what}.")
+    targets, weights = (np.concatenate(parts) if parts else None for parts in found.values())
+    return targets, weights
 
 
 # ---- files ---------------------------------------------------------------------------------------

@@ -25,7 +25,13 @@ from ..core.resolvent import Resolvent
 from ..core.rows import dense_like
 from ..core.smoothers import FunctionNorm, KernelSmoother
 from ..core.spectral import Spectral
-from ..core.spectrum import orthonormal, row_blocks, spectrum_of_features, spectrum_of_kernel
+from ..core.spectrum import (
+    frobenius,
+    orthonormal,
+    row_blocks,
+    spectrum_of_features,
+    spectrum_of_kernel,
+)
 from ..kernels import OVERFLOW, Kernel, check_kernel_values, check_square, largest_entry, off_origin
 
 BAND_FROM = 6144  # rows from which the band form beats eigh on a GPU, folds included
@@ -47,9 +53,14 @@ def decompose(
     row_scale: Array | None,
     free: Array | None = None,
     removed: bool = False,
+    mu: float | None = None,
+    whole: Callable[[], Resolvent] | None = None,
 ) -> KernelSmoother:
-    """The smoother of the rows X for any mu; X is the kernel matrix itself where precomputed, which
-    is overwritten.
+    """The smoother of the rows X, for any mu or by cheaper means for the given one only; X is the
+    kernel matrix itself where precomputed, which is overwritten.
+
+    With `whole`, which makes the factorization for any mu, others may follow: it is called when
+    they do.
 
     `free` (n, u) is the orthonormal basis of what is not penalized where that is more than a free
     bias, whose column is its first. Where it is `removed` from the features, the dual norm is that
@@ -59,7 +70,7 @@ def decompose(
         return _decompose_features(X, fit_intercept, row_scale, free)
     if penalty == "function":
         prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
-        return _function_norm(_for_any_mu(kernel, prepared), prepared)
+        return _function_norm(prepared, kernel.linear, mu, whole)
     shifted, offset = _kernel_and_offset(X, kernel, fit_intercept is True)
     K = _scaled(shifted, fit_intercept, row_scale)
     Q0 = bias_basis(K, row_scale, fit_intercept) if free is None else free
@@ -73,51 +84,31 @@ def decompose(
     return DualNorm(spectrum, Q0, KQ0, offset)
 
 
-def _function_norm(resolvent: Resolvent, prepared: Prepared) -> FunctionNorm:
-    return FunctionNorm(resolvent, prepared.KQ0, prepared.entry)
-
-
-def _for_any_mu(kernel: Kernel, prepared: Prepared) -> Resolvent:
-    """A factorization that overwrites the kernel matrix."""
-    K, Q0, _, entry = prepared
-    if on_gpu(K) and K.shape[0] >= BAND_FROM and not kernel.linear:
-        return Banded.of(K, Q0, entry=entry)
-    return Spectral(spectrum_of_kernel(K, Q0, entry))
+def _function_norm(
+    prepared: Prepared, linear: bool, mu: float | None, whole: Callable[[], Resolvent] | None
+) -> FunctionNorm:
+    """By the cheapest factorization, which overwrites the kernel matrix; by eigenvectors where
+    others may follow and Cholesky's factor would lose digits.
+    """
+    K, Q0, KQ0, entry = prepared
+    resolvent: Resolvent
+    if mu is not None and (whole is None or mu >= SAFE * max(float(frobenius(K)), entry)):
+        try:
+            resolvent = Inverse.of(K, Q0, mu, whole)
+        except NotPositiveDefiniteError:
+            if whole is None:
+                raise
+            resolvent = whole()
+    elif on_gpu(K) and K.shape[0] >= BAND_FROM and not linear:
+        resolvent = Banded.of(K, Q0, entry=entry)
+    else:
+        resolvent = Spectral(spectrum_of_kernel(K, Q0, entry))
+    return FunctionNorm(resolvent, KQ0, entry)
 
 
 def few_features(X: Any, kernel: Kernel, penalty: str) -> bool:
     """Whether the decomposition goes through the p×p side, without a kernel matrix."""
     return kernel.linear and penalty == "function" and bool(X.shape[1] < X.shape[0])
-
-
-def decompose_at(
-    X: Any,
-    kernel: Kernel,
-    penalty: str,
-    fit_intercept: FitIntercept,
-    row_scale: Array | None,
-    mu: float,
-    free: Array | None = None,
-    removed: bool = False,
-    whole: Callable[[], Resolvent] | None = None,
-) -> KernelSmoother:
-    """`decompose` for a single mu, by the cheapest means.
-
-    With `whole`, which makes the factorization for any mu, others may follow: it is called when
-    they do. Eigenvectors are preferred then where Cholesky's factor would lose digits.
-    """
-    if penalty == "dual" or few_features(X, kernel, penalty):
-        return decompose(X, kernel, penalty, fit_intercept, row_scale, free, removed)
-    prepared = prepared_kernel(X, kernel, fit_intercept, row_scale, free)
-    K, Q0 = prepared.K, prepared.Q0
-    if whole is None:
-        return _function_norm(Inverse.of(K, Q0, mu), prepared)
-    if not mu >= SAFE * max(float(namespace(K).linalg.vector_norm(K)), prepared.entry):
-        return _function_norm(_for_any_mu(kernel, prepared), prepared)
-    try:
-        return _function_norm(Inverse.of(K, Q0, mu, whole), prepared)
-    except NotPositiveDefiniteError:
-        return _function_norm(whole(), prepared)
 
 
 def _off_origin(

@@ -13,7 +13,7 @@ from ..core.resolvent import Resolvent
 from ..core.sum_of_smoothers import with_columns_removed
 from ..kernels import Kernel
 from .data import Data
-from .decompose import FitIntercept, decompose, decompose_at
+from .decompose import FitIntercept, decompose
 from .problem import Problem
 
 
@@ -33,13 +33,10 @@ def exact_problem(
     removed, free = basis is not None and data.removed, None if basis is None else basis.Q0
     if basis is not None and kernel.precomputed:
         X = X + 0.0
-    recipe = X, kernel, penalty, fit_intercept, scale
+    recipe = X, kernel, penalty, fit_intercept, scale, free, removed, mu, whole
     smoother: Smoother
     try:
-        if mu is None:
-            smoother = decompose(*recipe, free, removed)
-        else:
-            smoother = decompose_at(*recipe, mu, free, removed, whole)
+        smoother = decompose(*recipe)
     except NotPositiveDefiniteError as error:
         raise NotPositiveDefiniteError(
             "alpha is too small for this kernel: the kernel matrix plus alpha is not positive "
