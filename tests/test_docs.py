@@ -86,9 +86,8 @@ def run_doctest(block: Block, namespace: dict[str, Any], page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # reports with few stops, columns shuffled once, no drawings; tests/report has them whole
+    # reports with few stops and no drawings; tests/report has them whole
     monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
-    monkeypatch.setattr("fitonce.report.importance.SHUFFLES", 1)
     monkeypatch.setattr(
         "fitonce.report.drawings.figure", lambda name, _, *words: Figure(name, "", *words)
     )

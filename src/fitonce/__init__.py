@@ -30,6 +30,7 @@ __all__ = [
     "TunedPipeline",
     "ValidityWarning",
     "assess",
+    "column_importance",
     "compare",
     "cross_val_predict",
     "cross_val_score",

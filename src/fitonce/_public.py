@@ -2,6 +2,7 @@
 
 from .assessment import (
     assess,
+    column_importance,
     compare,
     kernel_shares,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "TunedPipeline",
     "ValidityWarning",
     "assess",
+    "column_importance",
     "compare",
     "cross_val_predict",
     "cross_val_score",

@@ -7,11 +7,8 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def few_stops(monkeypatch):
-    """Pages with three values of gamma and five of alpha, and columns shuffled once; tests/report
-    has pages with all.
-    """
+    """Pages with three values of gamma and five of alpha; tests/report has pages with all."""
     monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
-    monkeypatch.setattr("fitonce.report.importance.SHUFFLES", 1)
 
 
 @pytest.fixture(autouse=True)

@@ -131,7 +131,6 @@ def bare(monkeypatch):
     monkeypatch.setattr("fitonce.report.page.performance_figures", lambda *_: [])
     monkeypatch.setattr("fitonce.report.page.choice_figures", lambda *_: [])
     monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 5),))
-    monkeypatch.setattr("fitonce.report.importance.SHUFFLES", 1)
 
 
 def wine() -> tuple[np.ndarray, np.ndarray]:

@@ -205,6 +205,32 @@ def chosen(choice: Mapping[str, Any], answer: Any, tuned: Sequence[str]) -> Bloc
     return Block(f"Chosen on all rows: {said}", notes=notes)
 
 
+def columns(found: Any, most: int | None = None) -> Block:
+    """What prediction loses without each column, the most important first."""
+    order = np.argsort(-found.loss, kind="stable")[:most]
+    rows = [
+        (
+            found.names[j],
+            f"{found.loss[j]:+.3f} [{found.low[j]:+.3f}, {found.high[j]:+.3f}]",
+            p_value(found.pvalues[j]),
+            f"{found.change[j]:+.3f}",
+        )
+        for j in order
+    ]
+    labels = found.score_name == "accuracy"
+    head = ("left out", "log-loss rises by" if labels else "R² falls by", "p", "accuracy falls by")
+    notes = [
+        f"[low, high]: {100 * found.level:g} % interval; p: of no loss, corrected for "
+        f"{len(found.names)} columns"
+    ]
+    notes += [f"The other {len(found.names) - len(rows)} columns matter less."] * (
+        len(rows) < len(found.names)
+    )
+    width = 4 if labels else 3
+    title = f"{SCORES[found.score_name]} of held-out rows {found.score:.3f}; without a column:"
+    return Block(title, head[:width], [row[:width] for row in rows], notes)
+
+
 def comparison(result: Any) -> list[Block]:
     """A comparison of models: their scores, and all differences."""
     name, pairs = score_name(result.score_name), result.differences

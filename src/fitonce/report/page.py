@@ -26,7 +26,6 @@ from ..estimators.fitted import criterion_of
 from ..plotting.style import rounded
 from .drawings import choice_figures, performance_figures
 from .explorer import NO_ROOM, Explorer, Progress, build_explorer, legend, numbers, script_json
-from .importance import importance
 from .subject import Origin, Subject, calibrated, chosen_values, own_score, own_splits
 from .tables import (
     TABLE_ROWS,
@@ -34,6 +33,7 @@ from .tables import (
     confusions,
     dependence,
     first_table,
+    importance,
     rows_table,
 )
 
@@ -56,6 +56,7 @@ FUNCTIONS = (
     own_splits,
     render.baseline_name,
     render.scores,
+    render.columns,
     render.interval_text,
     render.joined,
     render.relabellings,

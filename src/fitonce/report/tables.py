@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,9 +11,10 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.metrics import confusion_matrix
 
-from ..assessment import ModelComparison
+from ..assessment import ColumnImportance, ModelComparison, column_importance
 from ..assessment.render import baseline_name, interval_text, score_text, shortened
 from ..core.arrays import to_numpy
+from ..crossval.stand_in import subset
 from ..plotting.rows import margins
 from ..plotting.style import rounded
 from ..uncertainty.order import upper
@@ -23,6 +25,8 @@ SET_SHARE = 0.9  # share of held-out rows whose set contains the right class
 TABLE_ROWS = 500
 DEPENDENCE_UP_TO = 2000  # rows; n×n numbers are examined
 DEPENDENCE_ROWS = 5
+SECONDS, PER_CUBE = 5.0, 3e-10  # for columns left out; seconds per column and cubed row
+FEWEST_ROWS = 100  # on which columns are left out
 TABLE_COLUMNS = 12  # columns of the data
 
 
@@ -88,6 +92,39 @@ def confusions(subject: Subject) -> np.ndarray | None:
     predicted = np.searchsorted(classes, subject.predictions[rows])
     every = np.arange(len(classes))
     return np.asarray(confusion_matrix(subject.codes[rows], predicted, labels=every))
+
+
+def importance(subject: Subject) -> ColumnImportance | None:
+    """What prediction loses without each column; None if there are no meaningful columns, or too
+    many. Of many rows a sample is taken.
+    """
+    X, columns = subject.X, len(subject.feature_names)
+    shaped = isinstance(X, np.ndarray) or hasattr(X, "iloc") or hasattr(X, "with_columns")
+    single = subject.committee or subject.precomputed or subject.y.ndim > 1 or not shaped
+    most = int((SECONDS / (columns * PER_CUBE)) ** (1 / 3))
+    if single or columns < 2 or most < FEWEST_ROWS:
+        return None
+    rows, rng = subject.active, np.random.default_rng(0)
+    rows = rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
+    groups, weights, confounds = (
+        None if values is None else subset(values, rows)
+        for values in (subject.groups, subject.sample_weight, subject.confounds)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return column_importance(
+                subject.estimator,
+                subset(X, rows),
+                subject.y[rows],
+                feature_names=subject.feature_names,
+                groups=groups,
+                sample_weight=weights,
+                confounds=confounds,
+            )
+        # a training set that cannot be fitted, for example one that lacks a class
+        except ValueError:
+            return None
 
 
 # ---- rows ----------------------------------------------------------------------------------------
