@@ -14,7 +14,7 @@ from sklearn.metrics import confusion_matrix
 from ..assessment import ColumnImportance, ModelComparison, column_importance
 from ..assessment.render import baseline_name, interval_text, score_text, shortened
 from ..core.arrays import to_numpy
-from ..crossval.stand_in import subset
+from ..crossval.lookup import subset
 from ..plotting.rows import margins
 from ..plotting.style import rounded
 from ..uncertainty.order import upper
