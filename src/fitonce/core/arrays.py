@@ -107,6 +107,16 @@ def eye_like(n: int, like: Array) -> Array:
     return xp.eye(n, dtype=like.dtype, device=device(like))
 
 
+def transposed(A: Array) -> Array:
+    """Of a matrix, or of each one of a stack."""
+    return namespace(A).matrix_transpose(A)
+
+
+def symmetric(A: Array) -> Array:
+    """½(A + Aᵀ), of a matrix or of each one of a stack."""
+    return 0.5 * (A + transposed(A))
+
+
 def sorted_rows(A: Array) -> Array:
     """Every row in ascending order; A may be destroyed."""
     if is_numpy(A):

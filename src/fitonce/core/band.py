@@ -36,8 +36,10 @@ from .arrays import (
     eye_like,
     namespace,
     subtract_product,
+    symmetric,
     take,
     to_numpy,
+    transposed,
     triangular_inverse,
     zeros_like_shape,
 )
@@ -180,7 +182,7 @@ def band_of(A: Array, width: int = WIDTH) -> Band:
     diagonal, below, factors = [], [], []
     for start in range(0, n, width):
         stop = min(start + width, n)
-        diagonal.append(_symmetric(A[start:stop, start:stop]))
+        diagonal.append(symmetric(A[start:stop, start:stop]))
         if n - stop > width:
             V, S, R = block_reflection(A[stop:, start:stop])
             _reflect_both_sides(A, strips, stop, V, S)
@@ -252,14 +254,6 @@ def _start_as_identity(Q: Array, size: int) -> None:
     Q[:size, :size] = eye_like(size, Q)
 
 
-def _symmetric(A: Array) -> Array:
-    return 0.5 * (A + A.T)
-
-
-def transposed(A: Array) -> Array:
-    return namespace(A).matrix_transpose(A)
-
-
 def largest_eigenvalue(A: Array, Q0: Array) -> float:
     """max |λ| of A off its invariant columns Q0: by block Lanczos with full re-orthogonalisation,
     from a fixed start.
@@ -279,7 +273,7 @@ def largest_eigenvalue(A: Array, Q0: Array) -> float:
     basis, images = X, A @ X
     for _ in range(KRYLOV_STEPS):
         values, vectors = np.linalg.eigh(
-            to_numpy(_symmetric(basis.T @ images))
+            to_numpy(symmetric(basis.T @ images))
         )  # small: sooner on the host
         best = int(np.argmax(np.abs(values)))
         value, vector = float(values[best]), asarray_like(vectors[:, best], A)

@@ -23,9 +23,10 @@ from .arrays import (
     namespace,
     spd_solver,
     take,
+    transposed,
     zeros_like_shape,
 )
-from .band import WIDTH, Band, BandFactor, band_of, largest_eigenvalue, transposed
+from .band import WIDTH, Band, BandFactor, band_of, largest_eigenvalue
 from .holdout import Solver
 from .resolvent import Resolvent
 from .spectral import Spectral

@@ -20,17 +20,15 @@ from .arrays import (
     empty_like_shape,
     is_numpy,
     namespace,
+    transposed,
     triangular_inverse,
     zeros_like_shape,
 )
+from .spectrum import row_blocks
 
 WIDTH = 256  # columns of a block that is factored by itself
 STRIP = 2048  # columns of a strip of a symmetric product
 LEAF = 1024  # rows of a triangle that is inverted by itself
-
-
-def _slices(n: int, width: int) -> list[slice]:
-    return [slice(start, min(start + width, n)) for start in range(0, n, width)]
 
 
 def spd_solve_stack(A: Array, B: Array) -> Array:
@@ -41,16 +39,16 @@ def spd_solve_stack(A: Array, B: Array) -> Array:
     general ones. Cost: k m³/3 + 2 k m² t operations; memory: one more stack.
     """
     xp = namespace(A)
-    blocks = _slices(A.shape[1], WIDTH)
+    blocks = row_blocks(A.shape[1], WIDTH)
     L, inverse, failures = zeros_like_shape(tuple(A.shape), A), [], []
     try:
         for j in blocks:
-            S = A[:, j.start :, j] - L[:, j.start :, : j.start] @ _T(L[:, j, : j.start])
+            S = A[:, j.start :, j] - L[:, j.start :, : j.start] @ transposed(L[:, j, : j.start])
             factor, failed = cholesky_stack(S[:, : j.stop - j.start, :])
             inverse.append(triangular_inverse(factor))
             failures.append(failed)
             L[:, j, j] = factor
-            L[:, j.stop :, j] = S[:, j.stop - j.start :, :] @ _T(inverse[-1])
+            L[:, j.stop :, j] = S[:, j.stop - j.start :, :] @ transposed(inverse[-1])
     except NotPositiveDefiniteError:
         return xp.linalg.solve(A, B)
     if bool(xp.any(xp.stack(failures))):
@@ -59,8 +57,8 @@ def spd_solve_stack(A: Array, B: Array) -> Array:
     for j, small in zip(blocks, inverse, strict=True):
         X[:, j, :] = small @ (X[:, j, :] - L[:, j, : j.start] @ X[:, : j.start, :])
     for j, small in zip(blocks[::-1], inverse[::-1], strict=True):
-        right = X[:, j, :] - _T(L[:, j.stop :, j]) @ X[:, j.stop :, :]
-        X[:, j, :] = _T(small) @ right
+        right = X[:, j, :] - transposed(L[:, j.stop :, j]) @ X[:, j.stop :, :]
+        X[:, j, :] = transposed(small) @ right
     return X
 
 
@@ -91,7 +89,7 @@ def _spd_inverse_of_products(A: Array) -> Array:
     invert_lower(L)
     n = L.shape[0]
     result = empty_like_shape((n, n), L)
-    for i in _slices(n, STRIP):
+    for i in row_blocks(n, STRIP):
         result[i, : i.stop] = L[i.start :, i].T @ L[i.start :, : i.stop]
     mirror_lower(result, STRIP)
     return result
@@ -119,9 +117,9 @@ def symmetric_product(A: Array, strip: int = STRIP // 2) -> Array:
     """
     m = A.shape[-1]
     if A.ndim > 2 or m <= 2 * strip or is_numpy(A):
-        return _T(A) @ A
+        return transposed(A) @ A
     result = empty_like_shape((m, m), A)
-    for i in _slices(m, strip):
+    for i in row_blocks(m, strip):
         result[i, : i.stop] = A[:, i].T @ A[:, : i.stop]
     mirror_lower(result, strip)
     return result
@@ -129,9 +127,5 @@ def symmetric_product(A: Array, strip: int = STRIP // 2) -> Array:
 
 def mirror_lower(A: Array, strip: int) -> None:
     """Make a matrix symmetric whose strips are right up to the end of their diagonal blocks."""
-    for i in _slices(A.shape[0], strip):
+    for i in row_blocks(A.shape[0], strip):
         A[: i.start, i] = A[i, : i.start].T
-
-
-def _T(A: Array) -> Array:
-    return namespace(A).matrix_transpose(A)

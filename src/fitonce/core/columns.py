@@ -15,6 +15,7 @@ from array_api_compat import device
 from .arrays import Array, is_numpy, namespace, on_gpu, take, to_numpy
 from .memory import memory_of
 from .rows import check_magnitude
+from .spectrum import row_blocks
 
 HOST_ELEMENTS = 1 << 23  # of a block with what is made of it: 64 MiB
 DEVICE_SHARE = 8  # a block takes one part in so many of the free memory of a device
@@ -72,7 +73,7 @@ class Columns:
         """Refuse what is not finite, too large to square, or not what it was before."""
         sums = []
         step = columns_at_once(int(self.values.shape[0]), self.values)
-        for columns in column_blocks(self.n_targets, step):
+        for columns in row_blocks(self.n_targets, step):
             part = self.values[:, columns]
             xp = namespace(part)
             numbers = part if _is_float(part) else xp.astype(part, xp.float64)
@@ -107,13 +108,6 @@ def _refuse(values: np.ndarray, first: int) -> None:
             f"Input y contains {what}, first in target number {first + bad[0]}: leave out "
             "such targets, or impute them. Rows without targets can be given zero weight."
         )
-
-
-def column_blocks(n_targets: int, step: int) -> list[slice]:
-    """Slices of so many columns, the last one shorter."""
-    return [
-        slice(start, min(start + step, n_targets)) for start in range(0, n_targets, max(step, 1))
-    ]
 
 
 def columns_at_once(per_column: int, like: Array) -> int:

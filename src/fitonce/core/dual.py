@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take
+from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take, transposed
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
 from .jets import HeldOutJets, Jet
 from .smoothers import KernelSmoother
@@ -242,21 +242,21 @@ class DualOperators:
     def residual(self, Y: Array) -> Array:
         """(I - H) Y."""
         ones = namespace(Y).ones_like(self.mus)
-        return self.spectrum.apply(self.T, ones, Y) - self.E_S @ (_transpose(self.E) @ Y)
+        return self.spectrum.apply(self.T, ones, Y) - self.E_S @ (transposed(self.E) @ Y)
 
     def dual(self, Y: Array) -> Array:
         """BᵀY."""
         zeros = namespace(Y).zeros_like(self.mus)
-        return self.spectrum.apply(self.F, zeros, Y) - self.W_S @ (_transpose(self.E) @ Y)
+        return self.spectrum.apply(self.F, zeros, Y) - self.W_S @ (transposed(self.E) @ Y)
 
     def transposed_dual(self, Y: Array) -> Array:
         """B Y."""
         zeros = namespace(Y).zeros_like(self.mus)
-        return self.spectrum.apply(self.F, zeros, Y) - self.E_S @ (_transpose(self.W) @ Y)
+        return self.spectrum.apply(self.F, zeros, Y) - self.E_S @ (transposed(self.W) @ Y)
 
     def curvature(self, Y: Array) -> Array:
         """D Y."""
-        return self.spectrum.apply(self.R, 1.0 / self.mus, Y) + self.W_S @ (_transpose(self.W) @ Y)
+        return self.spectrum.apply(self.R, 1.0 / self.mus, Y) + self.W_S @ (transposed(self.W) @ Y)
 
     def diagonals(self) -> tuple[Array, Array, Array]:
         """diag(I - H), diag(B), diag(D), each (m, n)."""
@@ -281,10 +281,6 @@ class DualOperators:
         return one_minus_H, B, D
 
 
-def _transpose(A: Array) -> Array:
-    return namespace(A).matrix_transpose(A)
-
-
 def _right_divide(A: Array, S: Array) -> Array:
     """A S⁻¹ for symmetric S, batched."""
-    return _transpose(namespace(A).linalg.solve(S, _transpose(A)))
+    return transposed(namespace(A).linalg.solve(S, transposed(A)))

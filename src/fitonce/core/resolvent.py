@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .arrays import Array, eye_like, namespace
+from .arrays import Array, eye_like, symmetric
 from .holdout import ResidualMap, Solver
 
 
@@ -78,8 +78,7 @@ class Resolvent(ABC):
 
     def scatter(self, Y: Array, z: Array, mus: np.ndarray) -> Array:
         """YᵀMY (m, t, t), symmetric."""
-        E = Y.T @ self.residual(Y, z, mus)
-        return 0.5 * (E + namespace(E).matrix_transpose(E))
+        return symmetric(Y.T @ self.residual(Y, z, mus))
 
     @abstractmethod
     def diagonal(self, mus: np.ndarray, power: int = 1) -> Array:

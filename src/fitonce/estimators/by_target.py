@@ -13,8 +13,9 @@ import numpy as np
 from array_api_compat import device
 
 from ..core.arrays import Array, index_like, namespace, take, to_numpy
-from ..core.columns import column_blocks, columns_at_once
+from ..core.columns import columns_at_once
 from ..core.criteria import BY_TARGET
+from ..core.spectrum import row_blocks
 from ..tuning.many_targets import Told
 from ..tuning.solution import Solution
 from .doubts import warn_if_doubtful
@@ -68,7 +69,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
     wanted = dual, held_out, p * t <= max(STORED, n * t)
     kept = _Kept(t, columns.precision(like), like)
     told = Told(t, model.verbose, "targets solved")
-    for block in column_blocks(t, columns_at_once(COPIES * n, like)):
+    for block in row_blocks(t, columns_at_once(COPIES * n, like)):
         Y, own = columns.block(block, like), alphas[block]
         for mu in np.unique(own).tolist():
             chosen = np.flatnonzero(own == mu)

@@ -18,9 +18,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
-from ..core.columns import Columns, column_blocks, columns_at_once
+from ..core.columns import Columns, columns_at_once
 from ..core.criteria import target_sums
 from ..core.held_out_maps import HeldOutMap, held_out_map
+from ..core.spectrum import row_blocks
 from ..crossval.depends import Route
 from ..crossval.lookup import subset
 from ..estimators.fitted import chooses_steps, final_step
@@ -120,7 +121,7 @@ class FoldsOfTargets:
         count = max(1, step // width)
         numbers = np.arange(n_orders)
         groups = [numbers[start : start + count] for start in range(0, n_orders, count)]
-        return [(chosen, block) for chosen in groups for block in column_blocks(t, width)]
+        return [(chosen, block) for chosen in groups for block in row_blocks(t, width)]
 
     @property
     def _together(self) -> bool:

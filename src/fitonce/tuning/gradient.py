@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.optimize
 
-from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, take
+from ..core.arrays import Array, NotPositiveDefiniteError, asarray_like, namespace, symmetric, take
 from ..core.holdout import Deletion
 from ..core.inverse import Inverse
 from ..kernels import Kernel
@@ -168,7 +168,7 @@ def fold_gradient(
         e = r / o
         value, v = loss(e)
         right = xp.sum(v * e / o, axis=1)[:, None] * M - (v / o) @ r.T
-        return value, _symmetric(M @ right) / inverse.mu
+        return value, symmetric(M @ right) / inverse.mu
     value, parts = 0.0, []
     for deleted, tested in deletions:
         (solve,) = inverse.solvers(deleted, np.array([inverse.mu]))
@@ -179,8 +179,4 @@ def fold_gradient(
         value, u = value + own, solve(v)
         parts.append((u @ e.T) @ take(M, deleted) - u @ r.T)
     rows = np.concatenate([deleted for deleted, _ in deletions])
-    return value, _symmetric(take(M, rows).T @ xp.concat(parts, axis=0)) / inverse.mu
-
-
-def _symmetric(A: Array) -> Array:
-    return 0.5 * (A + A.T)
+    return value, symmetric(take(M, rows).T @ xp.concat(parts, axis=0)) / inverse.mu

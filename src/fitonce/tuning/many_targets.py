@@ -19,12 +19,13 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import Array, eye_like, namespace, on_gpu, take, to_numpy
-from ..core.columns import Columns, column_blocks, columns_at_once
+from ..core.columns import Columns, columns_at_once
 from ..core.criteria import HeldOutScores
 from ..core.held_out_maps import held_out_map
 from ..core.holdout import Deletion
 from ..core.memory import memory_of
 from ..core.progress import heard, say
+from ..core.spectrum import row_blocks
 from ..core.splits import complement
 from .criterion import Criterion
 from .problem import Problem, tested_rows
@@ -61,7 +62,7 @@ def block_losses(
             hold_out = held_out_by_maps(problem, deletions, chunk, dtype)
         step = columns_at_once(2 * problem.n_samples * (1 + len(chunk)), like)
         parts = []
-        for block in column_blocks(t, step):
+        for block in row_blocks(t, step):
             Y = columns.block(block, like, dtype)
             parts.append(losses_of_targets(problem, criterion, weights, hold_out, Y))
             told(block.stop - block.start)
