@@ -229,8 +229,7 @@ class Tuner:
 
     def first_alpha(self, parameters: Parameters) -> float | None:
         """The only candidate for alpha, where a model of it alone is cheaper than all."""
-        given, data = self.specification.alphas, self.data
-        exact = data.landmarks is None and data.confounds is None
+        given, exact = self.specification.alphas, self.data.landmarks is None
         if given is None or len(np.unique(given)) > 1:
             return None
         return float(given[0]) if exact and self.factors(parameters) else None
