@@ -230,3 +230,14 @@ def test_spread_counts_and_ranges():
     assert spread([1.0, 1.0, 1.0]) == "1 in all 3"
     assert spread([1.0, 2.0, 1.0]) == "1 (2 of 3), 2 (1 of 3)"
     assert spread([1.0, 2.0, 3.0, 4.0, 5.0]) == "1 to 5, median 3"
+
+
+def test_a_fit_imports_no_frameworks(folder):
+    """Their import took half of the time of a fit of a small table, where they are installed."""
+    code = "import sys; from fitonce.cli.app import app; app(standalone_mode=False); "
+    code += "print(sorted({'torch', 'dask', 'cupy', 'jax'} & set(sys.modules)))"
+    options = ["fit", "good.csv", "-t", "label", "-q", "--no-page", *FAST]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, options)], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines() == ["good-fitonce.skops", "[]"], done.stderr

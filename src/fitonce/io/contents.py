@@ -9,7 +9,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import partial
 from numbers import Real
@@ -77,6 +78,7 @@ COMPANIONS = (  # of scikit-learn, computed by NumPy and SciPy functions that ch
     "numpy.dtype",
 )
 PLAIN = ("builtins.", "numpy.", "scipy.special.")  # data and functions, if skops trusts them
+FRAMEWORKS = tuple(f"sklearn.externals.array_api_compat.{n}" for n in ("torch", "cupy", "dask"))
 VARIABLE = "SCIPY_ARRAY_API"
 
 
@@ -230,7 +232,8 @@ def skops_io() -> Any:
     It is set only during the import.
     """
     try:
-        return importlib.import_module("skops.io")
+        with _without_frameworks():
+            return importlib.import_module("skops.io")
     except ImportError as error:
         raise ImportError(
             "saving and loading models needs skops: pip install 'fitonce[io]'."
@@ -243,3 +246,18 @@ def skops_io() -> Any:
         return importlib.import_module("skops.io")
     finally:
         del os.environ[VARIABLE]
+
+
+@contextmanager
+def _without_frameworks() -> Iterator[None]:
+    """Inside, scikit-learn's list of its estimators, which skops requests, does not import torch,
+    CuPy or Dask, which takes seconds.
+    """
+    hidden = [name for name in FRAMEWORKS if name not in sys.modules]
+    modules: dict[str, Any] = sys.modules
+    modules.update(dict.fromkeys(hidden))  # None: as if they were not installed
+    try:
+        yield
+    finally:
+        for name in hidden:
+            del modules[name]
