@@ -16,6 +16,7 @@ from .formulas import (
     check_kernel_values,
     check_square,
     families,
+    gamma_of,
     largest_entry,
     scale_gamma,
 )
@@ -25,11 +26,10 @@ from .sums import (
     TUNED_WIDTHS,
     WEIGHTS,
     KernelSum,
-    MatrixKernel,
+    MatrixLookup,
     Member,
     SummedKernel,
     SumPlan,
-    variance_of,
 )
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
     "DistancesTo",
     "Kernel",
     "KernelSum",
-    "MatrixKernel",
+    "MatrixLookup",
     "Member",
     "PointKernel",
     "SumPlan",
@@ -56,8 +56,8 @@ __all__ = [
     "check_kernel_values",
     "check_square",
     "families",
+    "gamma_of",
     "largest_entry",
     "off_origin",
     "scale_gamma",
-    "variance_of",
 ]

@@ -177,6 +177,13 @@ _FORMULAS: dict[Any, Callable[..., Array]] = {
 }
 
 
+def gamma_of(given: Any, X: Array, weights: np.ndarray | None) -> Any:
+    """gamma as a number: as given, or by a rule."""
+    if given is None or (isinstance(given, str) and given == "auto"):
+        return 1.0 / int(X.shape[1])
+    return scale_gamma(X, weights) if isinstance(given, str) else given
+
+
 def scale_gamma(X: Array, weights: np.ndarray | None) -> float:
     """1/(n_features · var(X)), the variance over all entries with row weights.
 

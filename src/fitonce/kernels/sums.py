@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import iadd
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from sklearn.base import BaseEstimator
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.refused import RefusedError
 from .distances import PointKernel
-from .formulas import PARAMETERS, Kernel, central_gamma, check_square, scale_gamma
+from .formulas import PARAMETERS, Kernel, central_gamma, check_square, gamma_of
 from .radial import RADIAL
 
 WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # names for `set_params` of an estimator
@@ -108,7 +110,8 @@ class KernelSum(BaseEstimator):
     @property
     def tunes(self) -> bool:
         """Whether weights or widths are tuned."""
-        return _is_word(self.weights, "tune") or "tune" in self._words_of_gamma()
+        tuned = (member.tunes_gamma for member in self._members())
+        return _is_word(self.weights, "tune") or any(tuned)
 
     @property
     def dependence(self) -> str | None:
@@ -117,13 +120,14 @@ class KernelSum(BaseEstimator):
             return "the weights of kernels are chosen on each training set"
         if _is_word(self.weights, "equal"):
             return 'weights="equal" depends on the training rows'
-        word = next((word for word in self._words_of_gamma() if word != "auto"), None)
+        given = (member.gamma for member in self._members())
+        word = next((gamma for gamma in given if _is_word(gamma, "tune", "scale")), None)
         return None if word is None else f"gamma={word!r} depends on the training rows"
 
     def untuned(self) -> KernelSum:
         """The same sum without using the targets: equal shares, and gamma="scale"."""
-        gammas = {name: gamma for name, gamma in self._gammas().items() if gamma is not None}
-        scaled = {name: "scale" if _is_word(g, "tune") else g for name, g in gammas.items()}
+        known = [member for member in self._members() if member.gamma is not None]
+        scaled = {m.name: "scale" if m.tunes_gamma else m.gamma for m in known}
         weights = "equal" if _is_word(self.weights, "tune") else self.weights
         return self._with(gamma=scaled, weights=weights)
 
@@ -143,37 +147,23 @@ class KernelSum(BaseEstimator):
 
     def plan(self, n_features: int, feature_names: Any = None) -> SumPlan:
         """The sum with its columns as indices; raises errors for invalid parameters."""
-        gammas, degrees, coef0s = self._gammas(), self._numbers("degree"), self._numbers("coef0")
-        members = tuple(
-            Member(
-                name,
-                kernel,
-                column_numbers(name, columns, n_features, feature_names),
-                gammas[name],
-                degrees[name],
-                coef0s[name],
-            )
-            for name, kernel, columns in self.kernels
-        )
-        for member in members:
-            member.check()
+        members = []
+        for member in self._members():
+            columns = column_numbers(member.name, member.columns, n_features, feature_names)
+            members.append(replace(member, columns=columns))
+            members[-1].check()
         if _is_word(self.weights, "equal"):
-            return SumPlan(members, "equal")
+            return SumPlan(tuple(members), "equal")
         tuned = _is_word(self.weights, "tune")
-        return SumPlan(members, None if tuned else tuple(self._weights().values()))
+        return SumPlan(tuple(members), None if tuned else tuple(self._weights().values()))
 
     def decided(self, kernel: SummedKernel) -> KernelSum:
         """This sum with the columns, weights and widths of a kernel built from it."""
-        parts = list(zip(kernel.members, kernel.kernels, kernel.weights, strict=True))
-        widths = {
-            member.name: float(part.parameters["gamma"])
-            for member, part, _ in parts
-            if "gamma" in part.parameters
-        }
+        members = kernel.members
         return self._with(
-            kernels=[(member.name, member.kernel, member.columns) for member, _, _ in parts],
-            weights={member.name: float(weight) for member, _, weight in parts},
-            gamma=widths,
+            kernels=[(member.name, member.kernel, member.columns) for member in members],
+            weights=dict(zip(self.names, map(float, kernel.weights), strict=True)),
+            gamma={m.name: float(m.gamma) for m in members if m.gamma is not None},
         )
 
     def kernel(self, n_features: int) -> SummedKernel:
@@ -185,8 +175,22 @@ class KernelSum(BaseEstimator):
 
     # ---- what its parameters may be --------------------------------------------------------------
 
-    def _words_of_gamma(self) -> list[str]:
-        return [gamma for gamma in self._gammas().values() if isinstance(gamma, str)]
+    def _members(self) -> list[Member]:
+        """The kernels with valid parameters, and columns as given."""
+        _check_parts(self.kernels)
+        gammas, degrees, coef0s = (self._option(option) for option in DEFAULTS)
+        members = []
+        for name, kernel, columns in self.kernels:
+            for option, value in (("degree", degrees[name]), ("coef0", coef0s[name])):
+                if not _is_number(value):
+                    raise ValueError(
+                        f"{option} of the kernel {name!r} must be a finite number, got {value!r} "
+                        "instead."
+                    )
+            gamma = _checked_gamma(name, kernel, gammas[name])
+            powers = float(degrees[name]), float(coef0s[name])
+            members.append(Member(name, kernel, columns, gamma, *powers))
+        return members
 
     def _option(self, option: str) -> dict[str, Any]:
         """A parameter of every kernel by name, as given."""
@@ -195,22 +199,6 @@ class KernelSum(BaseEstimator):
             return dict.fromkeys(self.names, given)
         _check_names(option, given, self.names)
         return {name: given.get(name, DEFAULTS[option]) for name in self.names}
-
-    def _gammas(self) -> dict[str, Any]:
-        """gamma by name as given, None for kernels that have none."""
-        _check_parts(self.kernels)
-        given = self._option("gamma")
-        return {name: _gamma_of(name, kernel, given[name]) for name, kernel, _ in self.kernels}
-
-    def _numbers(self, option: str) -> dict[str, float]:
-        """degree or coef0 by name."""
-        for name, value in (found := self._option(option)).items():
-            if not _is_number(value):
-                raise ValueError(
-                    f"{option} of the kernel {name!r} must be a finite number, got {value!r} "
-                    "instead."
-                )
-        return {name: float(value) for name, value in found.items()}
 
     def _weights(self) -> dict[str, float]:
         """The weights by name, where they are numbers."""
@@ -263,7 +251,7 @@ def _check_kernel(name: str, kernel: Any) -> None:
         )
 
 
-def _gamma_of(name: str, kernel: Any, given: Any) -> Any:
+def _checked_gamma(name: str, kernel: Any, given: Any) -> Any:
     """The gamma of one kernel as given, None if it has none."""
     if not isinstance(kernel, str) or "gamma" not in PARAMETERS[kernel]:
         return None
@@ -316,8 +304,9 @@ def _equal(a: Any, b: Any) -> bool:
 def column_numbers(name: str, given: Any, n_features: int, feature_names: Any) -> Columns:
     """Columns as indices, or as a slice where they are neighbors: a view, not a copy."""
     listed = given if isinstance(given, slice) else np.atleast_1d(np.asarray(given))
-    if not isinstance(listed, slice) and listed.dtype.kind in "UO" and _texts(listed):
-        listed = _named_columns(name, listed.tolist(), feature_names)
+    names = [] if isinstance(listed, slice) else listed.ravel().tolist()
+    if names and all(isinstance(column, str) for column in names):
+        listed = _named_columns(name, names, feature_names)
     try:
         found = np.arange(n_features)[listed]
     except (IndexError, TypeError) as error:
@@ -331,10 +320,6 @@ def column_numbers(name: str, given: Any, n_features: int, feature_names: Any) -
     if np.all(np.diff(found) == 1):
         return slice(int(found[0]), int(found[-1]) + 1)
     return np.asarray(found, dtype=np.intp)
-
-
-def _texts(listed: np.ndarray) -> bool:
-    return listed.size > 0 and all(isinstance(column, str) for column in listed.ravel().tolist())
 
 
 def _named_columns(name: str, wanted: list[str], feature_names: Any) -> np.ndarray:
@@ -387,19 +372,27 @@ class Member:
     def central_gamma(self, X: Any, weights: np.ndarray | None) -> float:
         return central_gamma(self.kernel, self.rows(X), weights)
 
-    def gamma_at(self, X: Any, weights: np.ndarray | None) -> float:
+    def gamma_at(self, X: Any, weights: np.ndarray | None) -> Any:
         """gamma as a number, if it is not tuned."""
-        if _is_word(self.gamma, "auto"):
-            return 1.0 / int(self.rows(X).shape[1])
-        if _is_word(self.gamma, "scale"):
-            return scale_gamma(self.rows(X), weights)
-        return float(self.gamma)
+        rule = isinstance(self.gamma, str)
+        return gamma_of(self.gamma, self.rows(X), weights) if rule else self.gamma
+
+    def variance(self, X: Any, weights: np.ndarray | None) -> float:
+        """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their center in the
+        feature space of this kernel, gamma decided; one if the kernel is constant.
+        """
+        rows = self.rows(X)
+        K = self.with_gamma(self.gamma)(rows, rows)
+        w = np.ones(K.shape[0]) if weights is None else weights
+        w = asarray_like(w / w.sum(), K)
+        variance = float(w @ namespace(K).linalg.diagonal(K) - w @ (K @ w))
+        return variance if variance > 0 else 1.0
 
     def with_gamma(self, gamma: float | None) -> Kernel:
         if callable(self.kernel):
             return Kernel(self.kernel)
         if not isinstance(self.kernel, str):
-            return MatrixKernel("matrix", matrix=self.kernel)
+            return Kernel(MatrixLookup(self.kernel))
         values = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         return Kernel(self.kernel, {name: values[name] for name in PARAMETERS[self.kernel]})
 
@@ -421,71 +414,46 @@ class SumPlan:
         self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, float] | None = None
     ) -> dict[str, float]:
         """gamma of every kernel that has one: the chosen value if it is tuned."""
-        found = {}
-        for member in self.members:
-            if member.tunes_gamma:
-                found[member.name] = (chosen or {})[member.name]
-            elif member.gamma is not None:
-                found[member.name] = member.gamma_at(X, weights)
-        return found
+        tuned, known = chosen or {}, [m for m in self.members if m.gamma is not None]
+        return {m.name: tuned[m.name] if m.tunes_gamma else m.gamma_at(X, weights) for m in known}
 
     def at(self, X: Any, weights: np.ndarray | None, chosen: Mapping[str, Any]) -> SummedKernel:
         """The kernel for these training rows, with the chosen weights and widths."""
         gammas = self.gammas(X, weights, chosen.get(GAMMA))
-        kernels = tuple(member.with_gamma(gammas.get(member.name)) for member in self.members)
+        members = tuple(replace(m, gamma=gammas.get(m.name)) for m in self.members)
         if self.weights is None:
-            theta = tuple(chosen[WEIGHTS][member.name] for member in self.members)
+            theta = tuple(chosen[WEIGHTS][member.name] for member in members)
         elif isinstance(self.weights, str):
-            rows = (member.rows(X) for member in self.members)
-            parts = zip(kernels, rows, strict=True)
-            variances = [variance_of(kernel(Z, Z), weights) for kernel, Z in parts]
-            theta = tuple(1.0 / (len(kernels) * variance) for variance in variances)
+            variances = [member.variance(X, weights) for member in members]
+            theta = tuple(1.0 / (len(members) * variance) for variance in variances)
         else:
             theta = self.weights
-        return SummedKernel("sum", {}, self.members, kernels, theta)
-
-
-def variance_of(K: Array, weights: np.ndarray | None) -> float:
-    """v = Σ w ‖φ(x) - mean‖²/Σw, the mean squared distance of rows from their center in the feature
-    space of a kernel; one if the kernel is constant.
-    """
-    w = np.ones(K.shape[0]) if weights is None else weights
-    w = asarray_like(w / w.sum(), K)
-    variance = float(w @ namespace(K).linalg.diagonal(K) - w @ (K @ w))
-    return variance if variance > 0 else 1.0
+        return SummedKernel("sum", {}, members, theta)
 
 
 # ---- decided -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class MatrixKernel(Kernel):
+class MatrixLookup:
     """k(x, x') = matrix[x, x'] for rows given as indices into a matrix."""
 
-    matrix: Any = None
+    matrix: Any
 
-    @property
-    def foreign(self) -> bool:
-        return True
-
-    def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
-        points = self._numbers(Y)
-
-        def kernel(X: Array) -> Array:
-            rows = points if X is Y else self._numbers(X)
-            found = np.asarray(to_numpy(self.matrix), dtype=np.float64)[np.ix_(rows, points)]
-            return found if sp.issparse(X) else asarray_like(found, X)
-
-        return PointKernel(kernel)
+    def __call__(self, X: Array, Y: Array) -> Array:
+        found = np.ix_(self._numbers(X), self._numbers(Y))
+        return np.asarray(to_numpy(self.matrix), dtype=np.float64)[found]
 
     def _numbers(self, X: Array) -> np.ndarray:
+        """The one column of X as row numbers of the matrix."""
         given = to_numpy(X.toarray() if sp.issparse(X) else X)[:, 0]
         rows = np.rint(given).astype(np.intp)
         n = self.matrix.shape[0]
-        if np.any(rows != given) or np.any(rows < 0) or np.any(rows >= n):
+        wrong = (rows != given) | (rows < 0) | (rows >= n)
+        if np.any(wrong):
             raise RefusedError(
                 "the column of a precomputed kernel must contain row indices of its matrix, 0 to "
-                f"{n - 1}, got {given[(rows != given) | (rows < 0) | (rows >= n)][0]:g} instead. "
+                f"{n - 1}, got {given[wrong][0]:g} instead. "
                 "Preprocessing must leave this column unchanged."
             )
         return np.asarray(rows)
@@ -496,8 +464,11 @@ class SummedKernel(Kernel):
     """Σ_b θ_b k_b(x, x') with all parameters decided."""
 
     members: tuple[Member, ...] = ()
-    kernels: tuple[Kernel, ...] = ()
-    weights: tuple[float, ...] = field(default=())
+    weights: tuple[float, ...] = ()
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [member.with_gamma(member.gamma) for member in self.members]
 
     @property
     def definite(self) -> bool:
@@ -510,13 +481,13 @@ class SummedKernel(Kernel):
     def with_points(self, Y: Array, constant: bool = False) -> PointKernel:
         parts = [self.part(b, Y, constant) for b, weight in enumerate(self.weights) if weight > 0]
         offset = sum(part.offset for part in parts)
-        return PointKernel(lambda X: _added([part(X) for part in parts]), offset)
+        return PointKernel(lambda X: reduce(iadd, [part(X) for part in parts]), offset)
 
     def part(self, number: int, Y: Array, constant: bool = False) -> PointKernel:
         """θ_b k_b with some points."""
         member, weight = self.members[number], self.weights[number]
         points = member.rows(Y)
-        of_rows = self.kernels[number].with_points(points, constant)
+        of_rows = member.with_gamma(member.gamma).with_points(points, constant)
 
         def weighted(X: Array) -> Array:
             K = of_rows(points if X is Y else member.rows(X))
@@ -524,10 +495,3 @@ class SummedKernel(Kernel):
             return K
 
         return PointKernel(weighted, weight * of_rows.offset)
-
-
-def _added(matrices: list[Array]) -> Array:
-    total = matrices[0]
-    for matrix in matrices[1:]:
-        total += matrix
-    return total

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.refused import RefusedError
-from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, scale_gamma
+from ..kernels import EUCLIDEAN, PARAMETERS, RADIAL, Kernel, SumPlan, central_gamma, gamma_of
 from .criterion import Criterion
 from .data import Data
 from .decompose import FitIntercept
@@ -157,6 +157,4 @@ def _gamma(gamma: Any, data: Data) -> Any:
                 '"tune" for that.'
             )
         return np.asarray(gamma, dtype=np.float64)
-    if gamma is None or is_option(gamma, "auto"):
-        return 1.0 / n_features
-    return scale_gamma(data.X, data.weights) if is_option(gamma, "scale") else gamma
+    return gamma_of(gamma, data.X, data.weights)

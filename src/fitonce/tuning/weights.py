@@ -12,6 +12,7 @@ as many as there are rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..core.arrays import Array, asarray_like, namespace
 from ..core.confounds import ConfoundBasis
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
-from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan, variance_of
+from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan
 from .data import Data
 from .decompose import FitIntercept, bias_basis
 from .gamma_search import Attempt
@@ -101,11 +102,10 @@ class SumSearch:
         """v_b of every kernel."""
         known = self.plan.gammas(self.data.X, self.data.weights, gammas)
         for member in self.plan.members:
-            key = member.name, known.get(member.name)
-            if key not in self._variances:
-                rows = member.rows(self.data.X)
-                K = member.with_gamma(known.get(member.name))(rows, rows)
-                self._variances[key] = variance_of(K, self.data.weights)
+            gamma = known.get(member.name)
+            if (member.name, gamma) not in self._variances:
+                v = replace(member, gamma=gamma).variance(self.data.X, self.data.weights)
+                self._variances[member.name, gamma] = v
         return np.array([self._variances[name, known.get(name)] for name in self.names])
 
     # ---- starts --------------------------------------------------------------------------------

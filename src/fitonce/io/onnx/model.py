@@ -20,7 +20,7 @@ from ...estimators.fitted import (
     solution_of,
     trained_columns,
 )
-from ...kernels import Kernel, MatrixKernel, SummedKernel
+from ...kernels import Kernel, MatrixLookup, SummedKernel
 from .graph import COLUMNS, Value, beside
 
 LABELS: dict[str, tuple[Any, Any]] = {  # how they are written, and the label of a refused row
@@ -135,7 +135,7 @@ def _sum(kernel: SummedKernel, x: Value, X: np.ndarray) -> Value:
 
 
 def _formula(kernel: Kernel, x: Value, X: np.ndarray) -> Value:
-    if isinstance(kernel, MatrixKernel):
+    if isinstance(kernel.function, MatrixLookup):
         raise ValueError(
             "a precomputed matrix in a sum of kernels cannot be exported to ONNX: use named "
             "kernels."
