@@ -8,7 +8,10 @@ import hashlib
 import os
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import mpmath
 import numpy as np
@@ -318,9 +321,23 @@ def elsewhere(tmp_path, monkeypatch):
     return tmp_path
 
 
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
 @pytest.fixture
-def archive(elsewhere, monkeypatch):
-    """A small archive like the published one at a file URL, in place of that."""
+def site(tmp_path):
+    """The address of a folder served on this machine."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def archive(elsewhere, site, monkeypatch):
+    """A small archive like the published one, in place of that."""
     X, y, train, test = thyroid_like(np.random.default_rng(0))
     path = elsewhere / "published.mat"
     savemat(
@@ -328,7 +345,7 @@ def archive(elsewhere, monkeypatch):
         {"thyroid": {"x": X, "t": y[:, None], "train": train + 1, "test": test + 1}},
         do_compression=True,
     )
-    monkeypatch.setattr(raetsch, "ARCHIVE_URL", path.as_uri())
+    monkeypatch.setattr(raetsch, "ARCHIVE_URL", f"{site}/{path.name}")
     monkeypatch.setattr(raetsch, "ARCHIVE_SHA256", hashlib.sha256(path.read_bytes()).hexdigest())
     return X, y, train, test
 
@@ -352,7 +369,7 @@ def test_import_touches_neither_network_nor_disk():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, monkeypatch):
+def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, site, monkeypatch):
     X, y, train, test = archive
     bunch = fetch_raetsch("thyroid", download=True)
     assert np.array_equal(bunch.data, X) and np.array_equal(bunch.target, y)
@@ -362,7 +379,7 @@ def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, monkeypatch
     )
     folder = elsewhere / "home" / "fitonce"
     assert [path.name for path in folder.iterdir()] == ["benchmarks.mat"]
-    monkeypatch.setattr(raetsch, "ARCHIVE_URL", (elsewhere / "gone.mat").as_uri())
+    monkeypatch.setattr(raetsch, "ARCHIVE_URL", f"{site}/gone.mat")
     assert np.array_equal(fetch_raetsch("thyroid").data, X)  # from the folder, without asking again
     assert np.array_equal(fetch_raetsch("thyroid", data_home=folder, download=True).data, X)
 
@@ -370,29 +387,18 @@ def test_download_keeps_the_archive_and_reads_it(archive, elsewhere, monkeypatch
 def test_a_damaged_download_leaves_nothing(archive, elsewhere, monkeypatch):
     monkeypatch.setattr(raetsch, "ARCHIVE_SHA256", "0" * 64)
     with pytest.raises(
-        OSError, match=r"has SHA-256 [0-9a-f]{64}, not 0{64}: the download is damaged"
+        OSError, match=r"could not be downloaded .*checksum .*[0-9a-f]{64}.* differs .*0{64}"
     ):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []
 
 
-def test_a_failed_download_says_what_to_do(archive, elsewhere, monkeypatch):
-    monkeypatch.setattr(raetsch, "ARCHIVE_URL", (elsewhere / "gone.mat").as_uri())
+def test_a_failed_download_says_what_to_do(archive, elsewhere, site, monkeypatch):
+    monkeypatch.setattr(raetsch, "ARCHIVE_URL", f"{site}/gone.mat")
     with pytest.raises(
         OSError,
         match=r"could not be downloaded .*Download it manually into a folder.*FITONCE_RAETSCH",
     ):
-        fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
-    assert list((elsewhere / "here").iterdir()) == []
-
-
-def test_an_interrupted_download_leaves_nothing(archive, elsewhere, monkeypatch):
-    def interrupt(temporary, target):
-        assert temporary.stat().st_size > 0
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
         fetch_raetsch("thyroid", data_home=elsewhere / "here", download=True)
     assert list((elsewhere / "here").iterdir()) == []
 

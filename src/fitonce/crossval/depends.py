@@ -34,7 +34,12 @@ from ..kernels import asymmetry, largest_entry
 from ..tuning.scorers import SCORER
 from .confounds import dependence_on_confounds, taken
 
-STEPS = ("sklearn.preprocessing.", "sklearn.impute.", "sklearn.decomposition.")  # without labels
+STEPS = (  # without labels
+    "fitonce.preparation",
+    "sklearn.decomposition.",
+    "sklearn.impute.",
+    "sklearn.preprocessing.",
+)
 NESTED = {
     Pipeline: "steps",
     FeatureUnion: "transformer_list",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr, log_softmax, ndtr
+from scipy.special import log_ndtr, log_softmax, logsumexp, ndtr
 
 BAYES_ERROR = {
     "torus": 0.0489003,  # quadrature over the radius
@@ -369,9 +369,8 @@ def _log_wave_mixture(X: np.ndarray, first: np.ndarray, second: np.ndarray) -> n
 def _log_normal_probability(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """log(Φ(high) - Φ(low)) without cancellation: in the tail, for the mirror image."""
     mirror = low > 0
-    low, high = np.where(mirror, -high, low), np.where(mirror, -low, high)
-    upper, lower = log_ndtr(high), log_ndtr(low)
-    return np.asarray(upper + np.log1p(-np.exp(lower - upper)))
+    ends = np.where(mirror, -low, high), np.where(mirror, -high, low)
+    return np.asarray(logsumexp(log_ndtr(ends), axis=0, b=[[1.0], [-1.0]]))
 
 
 def _fair_labels(rng: np.random.Generator, n_samples: int) -> np.ndarray:

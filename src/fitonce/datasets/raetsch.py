@@ -5,17 +5,17 @@ The data sets of table 1 of Saadi, Talbot and Cawley (2007), and their splits.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.io import loadmat
+from sklearn.datasets import fetch_file
 from sklearn.utils import Bunch
 
+from ..core.splits import Split
 from .generators import make_ringnorm
 
 ARCHIVE = "benchmarks.mat"
@@ -26,10 +26,7 @@ ARCHIVE_SHA256 = "47c19e4bc4716edc4077cfa5ea61edf4d02af4ec51a0ecfe035626ae8b561c
 ARCHIVE_BYTES = 8_912_086
 FOLDER_VARIABLE = "FITONCE_RAETSCH"
 
-_TIMEOUT = 60.0
 _SPLIT_SEED = 2001
-
-Split = tuple[np.ndarray, np.ndarray]
 
 
 class Design(NamedTuple):
@@ -96,7 +93,7 @@ def fetch_raetsch(
     if not archive.is_file() and name == "ringnorm" and any(folder.glob("*.npz")):
         return _bunch(name, *make_ringnorm(7400, random_state=7), None)
     if not archive.is_file() and download:
-        _download(archive)
+        _download(folder)
     if not archive.is_file():
         raise FileNotFoundError(
             f"neither {name}.npz nor {ARCHIVE} is in {folder}. Give a folder that has one of them "
@@ -174,8 +171,6 @@ def _bunch(name: str, X: Any, y: Any, splits: list[Split] | None) -> Bunch:
 
 
 def _read_archive(path: Path, name: str) -> Bunch:
-    from scipy.io import loadmat
-
     entry = loadmat(path, variable_names=[name]).get(name)
     if entry is None:
         raise ValueError(
@@ -189,23 +184,13 @@ def _read_archive(path: Path, name: str) -> Bunch:
     return _bunch(name, fields["x"], fields["t"], list(zip(train, test, strict=True)))
 
 
-def _download(archive: Path) -> None:
+def _download(folder: Path) -> None:
     """Download the archive; it gets its name only when it is complete and its hash is right."""
-    archive.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        with urllib.request.urlopen(ARCHIVE_URL, timeout=_TIMEOUT) as response:
-            content = response.read(ARCHIVE_BYTES + 1)  # one more byte, to detect a longer file
+        fetch_file(ARCHIVE_URL, folder, ARCHIVE, ARCHIVE_SHA256, n_retries=0)
     except OSError as error:
         raise OSError(
             f"{ARCHIVE_URL} could not be downloaded ({error}). Download it manually into a folder, "
             f"and pass that folder as data_home or in {FOLDER_VARIABLE}."
         ) from error
-    found = hashlib.sha256(content).hexdigest()
-    if found != ARCHIVE_SHA256:
-        raise OSError(
-            f"{ARCHIVE_URL} has SHA-256 {found}, not {ARCHIVE_SHA256}: the download is "
-            "damaged or the file was replaced."
-        )
-    with tempfile.TemporaryDirectory(prefix=f".{ARCHIVE}.", dir=archive.parent) as folder:
-        Path(folder, ARCHIVE).write_bytes(content)
-        os.replace(Path(folder, ARCHIVE), archive)
