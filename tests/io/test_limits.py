@@ -112,12 +112,12 @@ def test_lists_that_share_each_other(saved):
     node = listed([], 8000)
     for number in range(8001, 8061):
         node = listed([node, {"__id__": node["__id__"]}], number)
-    assert_refused(with_attribute(saved, node), "contain each other more than 200000 times")
+    assert_refused(with_attribute(saved, node), "its parts of number 80.. differ from each other")
 
 
 def test_a_part_that_contains_itself(saved):
     node = listed([listed([{"__id__": 8000}], 8001)], 8000)
-    assert_refused(with_attribute(saved, node), "contain each other more than")
+    assert_refused(with_attribute(saved, node), "its parts of number 8000 differ from each other")
 
 
 def test_one_array_named_many_times(saved, monkeypatch):

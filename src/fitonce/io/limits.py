@@ -21,8 +21,6 @@ import scipy.sparse as sp
 MOST_UNFOLDED = 1 << 30  # bytes that a file may expand to, whatever its size
 MOST_FOLDING = 200  # times its size, beyond that
 MOST_HEADER = 1 << 24  # bytes of the header
-MOST_VISITS = 200_000  # visits of parts, however often they are shared; or
-MOST_SHARING = 4  # times the number of parts
 BYTES_PER_CHARACTER, BYTES_PER_BRACKET = 8, 256  # upper bounds for JSON in Python
 SCHEMA = "schema.json"
 READ_HEADER = {  # by version of the format of arrays
@@ -55,8 +53,9 @@ def check_parts(opened: zipfile.ZipFile, archive: bytes) -> set[str]:
     """
     text = opened.read(SCHEMA)
     check_text(text, archive)
-    parts = list(_dicts(json.loads(text)))
-    _check_visits(parts)
+    schema = json.loads(text)
+    _check_sharing(schema)
+    parts = list(_dicts(schema))
     named: dict[Any, str] = {}  # a shared part is read once
     for number, part in enumerate(parts):
         if "file" in part:
@@ -110,34 +109,25 @@ def _size(member: bytes) -> int:
     return max(len(member), items * (size or BYTES_PER_BRACKET))
 
 
-def _check_visits(parts: list[dict[str, Any]]) -> None:
-    """Parts with the same number are the same part, visited again wherever it is named.
+def _check_sharing(schema: Any) -> None:
+    """Parts with the same number are the same part, of which the reader takes the first.
 
-    visits(part) = 1 + Σ visits(parts inside). For parts with the same number, the largest counts:
-    the reader uses the first, and which one is first depends on the reader.
+    Each is written in full, so all have the same size. If they did not, a small file could have
+    parts that name each other without end.
     """
-    alike: dict[Any, list[dict[str, Any]]] = {}
-    for part in parts:
-        if part.get("__id__") is not None:
-            alike.setdefault(part["__id__"], []).append(part)
-    most = max(MOST_VISITS, MOST_SHARING * len(parts))
-    known: dict[Any, int] = {}
+    first: dict[Any, int] = {}
 
-    def visits(value: Any) -> int:
-        if isinstance(value, list):
-            return sum(map(visits, value))
-        if not isinstance(value, dict):
-            return 0
-        number = value.get("__id__")
-        if number is None:
-            return 1 + sum(map(visits, value.values()))
-        if number not in known:
-            known[number] = most + 1  # a part that contains itself
-            known[number] = max(1 + sum(map(visits, part.values())) for part in alike[number])
-        return known[number]
+    def size(value: Any) -> int:
+        """The number of mappings inside, and in all."""
+        mapping = isinstance(value, dict)
+        inside = value.values() if mapping else value if isinstance(value, list) else ()
+        found = mapping + sum(map(size, inside))
+        number = value.get("__id__") if mapping else None
+        if number is not None and first.setdefault(number, found) != found:
+            raise ValueError(f"its parts of number {number} differ from each other")
+        return found
 
-    if parts and visits(parts[0]) > most:
-        raise ValueError(f"its {len(parts)} parts contain each other more than {most} times")
+    size(schema)
 
 
 def _check_sparse(opened: zipfile.ZipFile, part: dict[str, Any]) -> None:
