@@ -21,9 +21,8 @@ from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..core.sum_of_smoothers import Sum
 from ..rows.dask import is_dask
-from ..uncertainty.influence import influence
 from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
-from ..uncertainty.left_out import LeftOut, left_out
+from ..uncertainty.left_out import LeftOut, influence, left_out
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets
 from .record import FitRecord, record_of
@@ -243,13 +242,10 @@ def process_of(model: Any, signal_variance: Any) -> GaussianProcess:
     record = process_record(model, "gaussian_process")
     variance = signal_variances(signal_variance, record, model)
     read = read_process(record.problem, model_path(model, record), variance)
-    if record.readout.shaped(record.problem.targets).ndim == 2:
-        return read
-    names = ("held_out_mean", "held_out_std", "held_out_log_density", "standardized")
-    single: dict[str, Any] = {name: getattr(read, name)[:, 0] for name in names}
-    for name in ("signal_variance", "noise_variance"):
-        single[name] = float(getattr(read, name)[0])
-    return replace(read, **single)
+    shaped, values = record.readout.shaped, vars(read).items()
+    arrays = {name: shaped(np.atleast_2d(value)) for name, value in values if np.ndim(value)}
+    arrays |= {name: arrays[name][0] for name in ("signal_variance", "noise_variance")}
+    return replace(read, **arrays)
 
 
 def predict_with_spread(
@@ -267,10 +263,9 @@ def predict_with_spread(
     variance, mu = signal_variances(signal_variance, record, model), model.alpha_
     if covariance:
         tau = record.problem.smoothing(X, mu, excess=True, matrix=True).excess
-        result = spread(tau, variance, mu, noise)
     else:
         blocks = new_row_blocks(model, record, X, None, True, lambda smoothing, f: smoothing.excess)
         tau = namespace(blocks[0]).concat(blocks, axis=0)
-        result = np.sqrt(spread(tau, variance, mu, noise))
-    result = result[..., 0] if mean.ndim == 1 else result
+    result = record.readout.shaped(spread(tau, variance, mu, noise))
+    result = result if covariance else np.sqrt(result)
     return mean, result if isinstance(mean, np.ndarray) else asarray_like(result, mean)

@@ -4,22 +4,33 @@ The sets are single rows (jackknife), groups, or folds (CV+); together they are 
 has a held-out residual from the model without its set, and a *mass*, its share in order statistics.
 Without groups, each row has mass 1/(n + 1). With K groups, each group has mass 1/(K + 1), shared by
 its rows (Lee, Barber and Willett 2023). The remaining mass belongs to the new row.
+
+The influence of a row on all others,
+
+    [i, j] = (output at row j of the model without row i) - (output at row j of the model),
+
+follows with row j in the place of a new row, where h(x_j) is row j of H.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from ..core.arrays import Array, asarray_like, namespace, take
+from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.holdout import HeldOut, Path
 from ..core.lda import Rule
 from ..core.readout import Evidence, Readout
 from ..core.smoothing import Smoothing
+from ..core.spectrum import row_blocks
+from ..core.sum_of_smoothers import smoothing_of_rows
+from ..tuning.outputs import rule_of_fit
 from ..tuning.problem import Problem, Without
+
+ELEMENTS = 1 << 21  # values of left-out models in memory at a time
 
 
 @dataclass(frozen=True)
@@ -117,3 +128,28 @@ def _mass(counted: np.ndarray) -> np.ndarray:
     """1/((K + 1) N_k) for each row of group k, which has N_k rows."""
     _, group, sizes = np.unique(counted, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / ((len(sizes) + 1.0) * sizes[group]))
+
+
+def influence(left: LeftOut, readout: Readout) -> np.ndarray:
+    """Changes (k, n, o) of outputs o at row j if set i is left out; sets are usually single rows.
+
+    Exact, equal to n refits, O(n²) numbers. Discriminants use the rule of the remaining rows.
+    """
+    problem, path = left.problem, left.path
+    fitted = problem.smoother.fitted(problem.projected, path)
+    values = problem.unscale(fitted.values)
+    rule, rules = rule_of_fit(problem, readout, fitted), left.rules(readout)
+    before = to_numpy(readout.read(values, rule))
+    of_rows = smoothing_of_rows(problem.smoother, left.mu)
+    n, t = values.shape
+    parts = []
+    for rows in row_blocks(n, max(1, ELEMENTS // (n * t))):
+        smoothing = of_rows.map(partial(_unscaled, problem, rows))
+        changed = namespace(values).permute_dims(left.values(smoothing, values[rows, :]), (1, 0, 2))
+        parts.append(to_numpy(readout.read(changed, rules)) - before[None, rows, :])
+    return np.concatenate(parts, axis=1)
+
+
+def _unscaled(problem: Problem, rows: slice, A: Array) -> Array:
+    """Some rows of A (n, n) in the units of their predictions."""
+    return problem.unscale(A[rows, :], np.arange(problem.n_samples)[rows])
