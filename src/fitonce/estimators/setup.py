@@ -35,7 +35,6 @@ from .validation import (
     as_rows,
     check_fit_data,
     check_landmarks,
-    check_many_targets,
     check_weights,
     namespace_name,
 )
@@ -302,10 +301,8 @@ def training_of(
     check_parameters(estimator)
     X, y, sample_weight, groups = as_rows(estimator, X, y, sample_weight, groups)
     came_in = namespace_name(X)
-    if by_target:
-        X, y = check_many_targets(estimator, X, y)
-    else:
-        X, y = check_fit_data(estimator, X, y, multi_output=estimator.multi_output)
+    outputs = estimator.multi_output
+    X, y = check_fit_data(estimator, X, y, multi_output=outputs, many=by_target)
     if not is_rows(X) and not callable(estimator.kernel):
         check_magnitude(X.data if sp.issparse(X) else X, "X")
     if (

@@ -75,73 +75,54 @@ def as_rows(
     )
 
 
-def _check_rows(estimator: Any, X: Rows, y: Any, multi_output: bool) -> np.ndarray:
-    """Targets for rows in blocks; the blocks are validated when they are read."""
-    y = check_array(
-        y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2
-    )
-    if len(y) != X.shape[0]:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: [{X.shape[0]}, {len(y)}]"
-        )
-    estimator.n_features_in_ = X.shape[1]
-    estimator.__dict__.pop("feature_names_in_", None)
-    if X.names is not None:
-        estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
-    return np.array(y) if multi_output else np.asarray(column_or_1d(y, warn=True))
-
-
 def check_fit_data(
-    estimator: Any, X: Any, y: Any, *, multi_output: bool
-) -> tuple[Array, np.ndarray]:
-    """X as float64 on its device (a copy), and y as a NumPy array.
+    estimator: Any, X: Any, y: Any, *, multi_output: bool, many: bool = False
+) -> tuple[Array, Any]:
+    """X as float64 on its device (a copy; blocks are validated when they are read), and y as a
+    NumPy array.
 
-    Several outputs must be numbers; a single output may be labels of any kind.
+    Several outputs must be numbers; a single output may be labels of any kind. `many` targets
+    (n, t) are not copied: an array, a memory-mapped file, or an array on a device; their values are
+    checked later.
     """
     if y is None:
         raise ValueError(
             f"requires y to be passed, but the target y is None: {type(estimator).__name__} needs "
             "targets."
         )
-    y = to_numpy(y) if is_foreign_array(y) else y
-    if not multi_output and np.ndim(y) == 2 and np.shape(y)[1] > 1:
-        raise ValueError(
-            f"y should be a 1d array, got an array of shape {np.shape(y)} instead: a classifier "
-            "has one label for each row. For several, use sklearn.multioutput."
-            f"MultiOutputClassifier({type(estimator).__name__}()), or one model for each column."
-        )
     if is_rows(X):
-        return X, _check_rows(estimator, X, y, multi_output)
-    if is_foreign_array(X):
-        X = _check_foreign(estimator, X, reset=True)
-        y = check_array(
-            y, ensure_2d=False, dtype=np.float64 if multi_output else None, ensure_min_samples=2
-        )
-        check_consistent_length(np.empty(X.shape[0]), y)
-        return X, np.array(y) if multi_output else column_or_1d(y, warn=True)
-    X, y = validate_data(
-        estimator,
-        X,
-        y,
-        multi_output=multi_output,
-        y_numeric=multi_output,
-        **_rows_options(estimator, X),
-    )
-    return X, np.array(y)
-
-
-def check_many_targets(estimator: Any, X: Any, y: Any) -> tuple[Array, Any]:
-    """X as in `check_fit_data`, and targets (n, t) that are not copied: an array, a memory-mapped
-    file, or an array on a device. Their values are checked later.
-    """
-    if is_foreign_array(X):
+        _set_columns(estimator, X)
+    elif is_foreign_array(X):
         X = _check_foreign(estimator, X, reset=True)
     else:
         X = validate_data(estimator, X, **_rows_options(estimator, X))
-    if not is_foreign_array(y):
+    if not many:
+        y = _check_targets(estimator, to_numpy(y) if is_foreign_array(y) else y, multi_output)
+    elif not is_foreign_array(y):
         y = check_array(y, dtype="numeric", ensure_all_finite=False)
     check_consistent_length(np.empty(X.shape[0]), np.empty(y.shape[0]))
     return X, y
+
+
+def _set_columns(estimator: Any, X: Rows) -> None:
+    """The number and names of the columns of rows in blocks."""
+    estimator.n_features_in_ = X.shape[1]
+    estimator.__dict__.pop("feature_names_in_", None)
+    if X.names is not None:
+        estimator.feature_names_in_ = np.asarray(X.names, dtype=object)
+
+
+def _check_targets(estimator: Any, y: Any, multi_output: bool) -> np.ndarray:
+    """Targets as a new array: numbers, or one label for each row."""
+    options = {"ensure_2d": False, "ensure_min_samples": 2, "input_name": "y"}
+    y = check_array(y, dtype=np.float64 if multi_output else None, **options)
+    if not multi_output and y.ndim == 2 and y.shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {y.shape} instead: a classifier "
+            "has one label for each row. For several, use sklearn.multioutput."
+            f"MultiOutputClassifier({type(estimator).__name__}()), or one model for each column."
+        )
+    return np.array(y if multi_output else column_or_1d(y, warn=True))
 
 
 def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
