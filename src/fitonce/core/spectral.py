@@ -98,7 +98,10 @@ class Spectral(Resolvent):
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """V (λ + μ)⁻¹ VᵀY: what lies outside V is left out."""
         inverse = 1.0 / (self.spectrum.eigenvalues[:, None] + mu)
-        return self.spectrum.apply(inverse, 0.0 * inverse[0, :], Y)[0, ...]
+        none = namespace(inverse).sum(
+            0.0 * inverse, axis=0
+        )  # of a spectrum without eigenvalues, too
+        return self.spectrum.apply(inverse, none, Y)[0, ...]
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         n_free = self.spectrum.n_samples - int(self.Q0.shape[1])
