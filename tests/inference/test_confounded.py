@@ -59,7 +59,7 @@ def test_null_scores_equal_those_of_literal_fits(name, confounds, monkeypatch):
     )
     if name != "dual":
         assert test.route.name == "per-fold"
-    monkeypatch.setattr(Evaluation, "_trained_engine", lambda *args: None)
+    monkeypatch.setattr(Evaluation, "_per_fold", lambda *args: None)
     with pytest.warns(RefitWarning):
         literal = permutation_test_score(MODELS[name], X, y, **options)
     np.testing.assert_allclose(

@@ -8,26 +8,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from array_api_compat import device
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
+from ..core.refused import RefusedError
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step
+from .deletion_maps import DeletionMaps
 from .draws import drawn_orders
-from .engine import SharedEngine
 from .factors import training_sizes
-from .folds import Layout
 from .literal import Fitter
+from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement
 from .question import Question
 from .scoring import Measure, NeedsFitError, Scoring
-from .trained import TrainedEngine
 from .validity import Split
 
 LITERAL_BLOCK = 8  # labelings fitted between two looks at the clock
@@ -73,47 +73,53 @@ class Batch:
         return values if base is None else values + asarray_like(base.T, like)
 
     @cached_property
-    def by_shape(self) -> list[tuple[np.ndarray, list[Placement]]]:
-        """Labelings whose folds can be processed side by side: their numbers in the batch, and
-        their placements.
-
-        First those with the observed folds, then others in groups whose folds have the same shapes.
+    def by_shape(self) -> list[np.ndarray]:
+        """The numbers of the labelings whose folds have the same shapes, so that they can be
+        processed side by side.
         """
-        groups: dict[Any, list[tuple[int, Placement]]] = {}
+        groups: dict[Any, list[int]] = {}
         for number, labelling in enumerate(self.labellings):
-            placement = labelling.placement
-            if placement.number == 0:
-                groups.setdefault((), []).append((number, placement))
-            elif placement.layout is not None:
-                groups.setdefault(placement.layout.shapes, []).append((number, placement))
-        return [
-            (np.array([number for number, _ in group]), [placement for _, placement in group])
-            for _, group in sorted(groups.items(), key=lambda item: item[0] != ())
-        ]
+            if labelling.placement.deletes:
+                groups.setdefault(labelling.placement.shapes, []).append(number)
+        return [np.array(group) for group in groups.values()]
 
-    def sizes(
-        self, number: int, layouts: Sequence[Layout], engine: SharedEngine | TrainedEngine
-    ) -> np.ndarray | None:
-        """Class sizes (B, k, c) of the training sets of one group of `by_shape`, counted once for
-        all engines of a kind, which weight rows alike; None for numbers.
+    def sizes(self, members: np.ndarray, maps: FoldMaps) -> np.ndarray | None:
+        """Class sizes (B, k, c) of the training sets of some labelings, counted once for all maps
+        of a kind, which weight rows alike; None for numbers.
         """
         if self.question.classes is None:
             return None
-        if (number, engine.route) not in self._sizes:
-            members, n_classes = self.by_shape[number][0], len(self.question.classes)
-            if self.question.keeps_sizes and engine.weights is None:
-                observed, codes = [_layout(self.question.observed)], self.question.labels[None]
-                counted = training_sizes(observed, codes, n_classes, None)
-                counted = np.broadcast_to(counted, (len(members), *counted.shape[1:]))
+        key = int(members[0]), maps.route
+        if key not in self._sizes:
+            n_classes, codes = len(self.question.classes), self.question.labels[None]
+            if self.question.keeps_sizes and maps.weights is None:
+                counted = training_sizes([self.question.observed], codes, n_classes, None)
+                self._sizes[key] = np.broadcast_to(counted, (len(members), *counted.shape[1:]))
             else:
-                codes = take(self.values(engine.like), members)
-                counted = training_sizes(layouts, codes, n_classes, engine.weights)
-            self._sizes[number, engine.route] = counted
-        return self._sizes[number, engine.route]
+                placements = [self.labellings[number].placement for number in members]
+                if len(set(placements)) == 1:  # one for all of them
+                    placements = placements[:1]
+                codes = take(self.values(maps.like), members)
+                self._sizes[key] = training_sizes(placements, codes, n_classes, maps.weights)
+        return self._sizes[key]
 
     @cached_property
     def _sizes(self) -> dict[tuple[int, str], np.ndarray]:
         return {}
+
+
+class FoldMaps(Protocol):
+    """What the folds of a placement make of any labels: the models' outputs for their test rows."""
+
+    route: str
+    like: Array  # where labels are wanted
+    weights: np.ndarray | None
+
+    def block_size(self, placement: Placement) -> int: ...
+    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray: ...
+    def outputs(
+        self, placements: Sequence[Placement], values: Any, sizes: np.ndarray | None
+    ) -> list[Outputs]: ...
 
 
 class Evaluation:
@@ -128,75 +134,53 @@ class Evaluation:
         max_bytes: int,
     ) -> None:
         self.question, self.scoring, self.n_jobs = question, scoring, n_jobs
-        self.layout = question.observed.layout
-        self.engine: SharedEngine | TrainedEngine | None = None
+        self.maps: FoldMaps | None = None
         self.fitted_one_by_one = 0
-        # the last placement of folds whose training sets were decomposed
-        self._placed: tuple[int, Any] = (0, None)
         found = depends(question.estimator, question.X, params)
         self._route, self._free = found.route, not found.labels
         if question.confounds is not None and self._route.name == "one":
             self._route = Route("per-fold", "confounds belong to each training set")
-        shared = self._shared_engine(params, max_bytes)
+        shared = self._decomposed(params, max_bytes)
         each = self._route.name == "one" and shared is None
-        self.fitter = Fitter(
-            question.estimator,
-            question.X,
-            question.given_y,
-            params,
-            shared,
-            each,
-            question.confounds,
-        )
+        given = question.estimator, question.X, question.given_y, params
+        self.fitter = Fitter(*given, shared, each, question.confounds)
         if self._route.name == "per-fold":
-            self._trained_engine(params or {}, max_bytes)
-        if self.engine is None:
+            self.maps = self._per_fold(params or {}, max_bytes)
+        if self.maps is None:
             self._say_literal()
 
     # ---- ways ------------------------------------------------------------------------------------
 
-    def _shared_engine(
-        self, params: Mapping[str, Any] | None, max_bytes: int
-    ) -> FoldContext | None:
+    def _decomposed(self, params: Mapping[str, Any] | None, max_bytes: int) -> FoldContext | None:
+        """One decomposition of all rows, where every fold follows from it."""
         question = self.question
-        if self._route.name != "one" or self.layout is None or not self._free:
+        if self._route.name != "one" or not question.observed.deletes or not self._free:
             return None
         shared = FoldContext(question.estimator, question.X, question.y)
         try:
             shared.decompose(fit_weights(question.estimator, params))
-        except (ValueError, TypeError) as error:
+        except RefusedError as error:
             self._route = Route("per-fold", f"all rows together are refused: {error}")
             return None
         assert shared.decomposed is not None
-        self.engine = SharedEngine(shared.decomposed, max_bytes)
+        self.maps = DeletionMaps(shared.decomposed, max_bytes)
         return shared
 
-    def _trained_engine(self, params: Mapping[str, Any], max_bytes: int) -> None:
-        """One decomposition per training set, of the observed folds; each other placement of the
-        folds has its own.
-        """
+    def _per_fold(self, params: Mapping[str, Any], max_bytes: int) -> PerFoldMaps | None:
+        """One decomposition per training set, where these do not depend on the labels."""
         question, model = self.question, final_step(self.question.estimator)
-        fixed_folds = self.layout is not None and question.mode != "resplit"
+        fixed_folds = question.observed.deletes and question.mode != "resplit"
         known = {"sample_weight"} if model is question.estimator else set()
         if not fixed_folds or not self._free or set(params) - known:
-            return
+            return None
         weights = params.get("sample_weight")
         weights = None if weights is None else np.asarray(to_numpy(weights), dtype=np.float64)
         if weights is not None and not np.all(weights > 0):
-            return
+            return None
         # what the first training set refuses, a literal fit complains of
-        n_classes = 0 if question.classes is None else len(question.classes)
         with suppress(ValueError, TypeError):
-            self.engine = TrainedEngine(
-                question.estimator,
-                question.X,
-                question.y,
-                weights,
-                question.splits,
-                n_classes,
-                max_bytes,
-                question.confounds,
-            )
+            return PerFoldMaps(question, weights, max_bytes)
+        return None
 
     def _say_literal(self) -> None:
         question = self.question
@@ -224,14 +208,12 @@ class Evaluation:
 
     @property
     def route(self) -> Route:
-        name = "refit" if self.engine is None else self.engine.route
+        name = "refit" if self.maps is None else self.maps.route
         return Route(name, self._route.reason, self.fitted_one_by_one)
 
     @property
     def block_size(self) -> int:
-        if self.engine is None or self.layout is None:
-            return LITERAL_BLOCK
-        return self.engine.block_size(self.layout)
+        return LITERAL_BLOCK if self.maps is None else self.maps.block_size(self.question.observed)
 
     # ---- scores ----------------------------------------------------------------------------------
 
@@ -245,10 +227,10 @@ class Evaluation:
         """
         B = len(batch.labellings)
         parts = [(members, self._of_outputs(outputs)) for members, outputs in self._outputs(batch)]
-        by_engine = np.zeros(B, dtype=bool)
+        in_closed_form = np.zeros(B, dtype=bool)
         for members, _ in parts:
-            by_engine[members] = True
-        parts += self._literal_scores(batch.labellings, by_engine)
+            in_closed_form[members] = True
+        parts += self._literal_scores(batch.labellings, in_closed_form)
         result: dict[str, np.ndarray] = {}
         for members, scores in parts:
             for name, values in scores.items():
@@ -266,63 +248,30 @@ class Evaluation:
 
     def _outputs(self, batch: Batch) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
         """Outputs of the labelings that the closed form covers, with their places in the batch."""
-        engine = self.engine
-        if engine is None or self.layout is None:
-            return
-        for number, (members, placements) in enumerate(batch.by_shape):
-            observed = placements[0].number == 0
-            layouts = (
-                [self.layout] if observed else [_layout(placement) for placement in placements]
-            )
-            sizes = batch.sizes(number, layouts, engine)
-            regular = np.broadcast_to(engine.regular(layouts, sizes), members.shape)
-            chosen, sizes = members[regular], None if sizes is None else sizes[regular]
+        maps = self.maps
+        for members in [] if maps is None else batch.by_shape:
+            assert maps is not None
+            sizes = batch.sizes(members, maps)
+            placements = [batch.labellings[number].placement for number in members]
+            regular = np.broadcast_to(maps.regular(placements, sizes), members.shape)
+            chosen = members[regular]
             if not len(chosen):
                 continue
-            values = batch.values(engine.like)
+            values = batch.values(maps.like)
             if len(chosen) < len(batch.labellings):
                 values = take(values, chosen)
-            if observed:
-                yield chosen, engine.fixed(self.layout, values, sizes)
-            elif isinstance(engine, SharedEngine):
-                kept_layouts = list(compress(layouts, regular))
-                yield chosen, engine.each(kept_layouts, values, sizes)
-            else:
-                kept = list(compress(placements, regular))
-                yield from self._of_training_sets(engine, batch, chosen, kept, sizes)
-
-    def _of_training_sets(
-        self,
-        engine: TrainedEngine,
-        batch: Batch,
-        members: np.ndarray,
-        placements: Sequence[Placement],
-        sizes: np.ndarray | None,
-    ) -> Iterator[tuple[np.ndarray, list[Outputs]]]:
-        """Each placement by decompositions of its own training sets, which its labelings share.
-
-        A labeling that has nobody to share them with is left to be fitted.
-        """
-        numbers = np.array([placement.number for placement in placements])
-        for number in dict.fromkeys(numbers.tolist()):
-            places = np.flatnonzero(numbers == number)
-            placement = placements[places[0]]
-            if len(places) > 1 or self.question.confounds is not None:
-                if placement.number != self._placed[0]:
-                    self._placed = placement.number, engine.moved(placement.splits)
-                values = take(batch.values(engine.like), members[places])
-                own = None if sizes is None else sizes[places]
-                yield members[places], self._placed[1].fixed(_layout(placement), values, own)
+            own = None if sizes is None else sizes[regular]
+            yield chosen, maps.outputs(list(compress(placements, regular)), values, own)
 
     def _literal_scores(
-        self, labellings: Sequence[Labelling], by_engine: np.ndarray
+        self, labellings: Sequence[Labelling], in_closed_form: np.ndarray
     ) -> list[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Scores of single labelings: all of those that no engine covered, and those of the rest
         that need fitted models.
         """
         jobs = {}
         for number, labelling in enumerate(labellings):
-            which = self.scoring.fitted if by_engine[number] else self.scoring.measures
+            which = self.scoring.fitted if in_closed_form[number] else self.scoring.measures
             if which:
                 y = self.question.permuted(labelling.rearrangement)
                 jobs[number] = self.fitter, self.scoring, y, labelling.splits, which
@@ -333,12 +282,6 @@ class Evaluation:
             parallel = Parallel(n_jobs=self.n_jobs)
             results = parallel(delayed(_fitted_scores)(*job) for job in jobs.values())
         return [(np.array([number]), scores) for number, scores in zip(jobs, results, strict=True)]
-
-
-def _layout(placement: Placement) -> Layout:
-    layout = placement.layout
-    assert layout is not None
-    return layout
 
 
 def _fitted_scores(

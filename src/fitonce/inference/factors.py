@@ -20,7 +20,7 @@ from ..core.arrays import (
 from ..core.holdout import ResidualMap, Smoother
 from ..core.readout import Readout
 from ..kernels import Kernel
-from .folds import Layout
+from .placements import Placement
 
 
 def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
@@ -38,11 +38,9 @@ def is_definite(kernel: Kernel, dual: bool, residual: ResidualMap) -> bool:
     return True
 
 
-def fold_factors(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Array:
+def fold_factor(smoother: Smoother, mu: float, rows: np.ndarray, like: Array) -> Array:
     """The map from r (and α) at m deleted rows to ρ (and ν) there, (m, m) or (2m, 2m), by sending
-    unit vectors through their pair system.
-
-    Cost: O(m³).
+    unit vectors through their pair system. Cost: O(m³).
     """
     pairs, m = smoother.pairs(rows, mu), len(rows)
     if pairs.B is None:
@@ -70,33 +68,33 @@ def kept_targets(readout: Readout, values: Array, like: Array) -> Array:
 
 
 def training_sizes(
-    layouts: Sequence[Layout], codes: Array, n_classes: int, weights: np.ndarray | None
+    placements: Sequence[Placement], codes: Array, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
     """(Weighted) class sizes of the training sets (B, k, c), for labels (B, n), which are counted
     where they live.
 
-    There is one layout for all labelings, or one each, of the same shapes.
+    There is one placement of the folds for all labelings, or one each, of the same shapes.
     """
     xp = namespace(codes)
-    orders = np.stack([layout.order for layout in layouts])
-    if len(layouts) == 1:
+    orders = np.stack([placement.order for placement in placements])
+    if len(placements) == 1:
         gone = xp.take(codes, index_like(orders[0], codes), axis=1)
     else:
         gone = xp.take_along_axis(codes, index_like(orders, codes), axis=1)
     gone_weights = None if weights is None else weights[orders]
     count = _counted if is_numpy(codes) else _compared
     everywhere = count(codes, None, n_classes, weights)
-    sizes: np.ndarray = everywhere - count(gone, layouts[0], n_classes, gone_weights)
+    sizes: np.ndarray = everywhere - count(gone, placements[0], n_classes, gone_weights)
     if weights is not None:  # what rounding leaves of a class that is gone
         sizes[sizes < 1e-12 * weights.sum()] = 0.0
     return sizes
 
 
 def _counted(
-    codes: np.ndarray, layout: Layout | None, n_classes: int, weights: np.ndarray | None
+    codes: np.ndarray, placement: Placement | None, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
     """Counts, or sums of weights (n,) or (B, n), of classes in every fold, (B, k, c)."""
-    fold, k = (0, 1) if layout is None else (layout.fold, len(layout.deleted))
+    fold, k = (0, 1) if placement is None else (placement.fold, len(placement.deleted))
     cell = (np.arange(len(codes))[:, None] * k + fold) * n_classes + codes
     each = None if weights is None else np.broadcast_to(weights, cell.shape).ravel()
     counts = np.bincount(cell.ravel(), each, minlength=len(codes) * k * n_classes)
@@ -104,11 +102,13 @@ def _counted(
 
 
 def _compared(
-    codes: Array, layout: Layout | None, n_classes: int, weights: np.ndarray | None
+    codes: Array, placement: Placement | None, n_classes: int, weights: np.ndarray | None
 ) -> np.ndarray:
     """The same on a device: one comparison with each class."""
     xp = namespace(codes)
-    runs = [(1, slice(None))] if layout is None else [(r.count, r.places) for r in layout.runs]
+    runs = [(1, slice(None))]
+    if placement is not None:
+        runs = [(run.count, run.places) for run in placement.runs]
     w = None if weights is None else asarray_like(np.atleast_2d(weights), codes)
     classes = []
     for number in range(n_classes):

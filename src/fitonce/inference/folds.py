@@ -1,19 +1,14 @@
-"""Splits as the rows they delete, arranged so that equal folds are adjacent and can be processed as
-one array.
-"""
+"""Splits as row numbers, and how they are made again for permuted labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from ..core.splits import checked_splits, complement, row_numbers
+from ..core.splits import checked_splits, row_numbers
 from .validity import Split
 
 
@@ -83,84 +78,3 @@ def same_splits(splits: Sequence[Split], others: Sequence[Split]) -> bool:
         np.array_equal(test, other_test) and np.array_equal(train, other_train)
         for (train, test), (other_train, other_test) in zip(splits, others, strict=True)
     )
-
-
-@dataclass(frozen=True)
-class FoldRun:
-    """Folds in a row that delete and test equally many rows.
-
-    `count` of them from fold `first` and place `start` of the layout on.
-    """
-
-    first: int
-    start: int
-    count: int
-    n_deleted: int
-    n_test: int
-
-    @property
-    def places(self) -> slice:
-        return slice(self.start, self.start + self.count * self.n_deleted)
-
-    def each(self) -> Iterator[tuple[int, slice]]:
-        """Every fold's number and places."""
-        for number in range(self.count):
-            start = self.start + number * self.n_deleted
-            yield self.first + number, slice(start, start + self.n_deleted)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """All folds' deleted rows one after the other, each fold's test rows first and in their own
-    order.
-    """
-
-    n_samples: int
-    deleted: Sequence[np.ndarray]
-    n_tests: tuple[int, ...]
-
-    @classmethod
-    def of(cls, splits: Sequence[Split], n_samples: int) -> Layout | None:
-        """None if a training set repeats rows: deleting cannot express that."""
-        deleted = []
-        for train, test in splits:
-            gone = complement(train, n_samples)
-            if len(gone) + len(train) != n_samples:
-                return None
-            others = () if len(gone) == len(test) else (np.setdiff1d(gone, test),)
-            deleted.append(np.concatenate([test, *others]))
-        return cls(n_samples, deleted, tuple(len(test) for _, test in splits))
-
-    def moved(self, to: np.ndarray) -> Layout:
-        """The same folds with row i at to[i]."""
-        return Layout(self.n_samples, [to[rows] for rows in self.deleted], self.n_tests)
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        return np.concatenate(self.deleted).astype(np.intp)
-
-    @cached_property
-    def fold(self) -> np.ndarray:
-        """The number of the fold at every place."""
-        return np.repeat(np.arange(len(self.deleted)), [len(rows) for rows in self.deleted])
-
-    @cached_property
-    def partition(self) -> bool:
-        """Whether every row is deleted exactly once.
-
-        The layout is then a reordering of the rows.
-        """
-        return len(self.order) == self.n_samples and len(np.unique(self.order)) == self.n_samples
-
-    @cached_property
-    def shapes(self) -> tuple[tuple[int, int], ...]:
-        """(rows deleted, rows tested) of every fold; layouts with equal shapes can be stacked."""
-        return tuple(zip(map(len, self.deleted), self.n_tests, strict=True))
-
-    @cached_property
-    def runs(self) -> list[FoldRun]:
-        runs, first, start = [], 0, 0
-        for (n_deleted, n_test), same in groupby(self.shapes):
-            runs.append(FoldRun(first, start, len(list(same)), n_deleted, n_test))
-            first, start = first + runs[-1].count, runs[-1].places.stop
-        return runs

@@ -25,7 +25,7 @@ from ..estimators.confounding import coding_of
 from ..estimators.fitted import final_step
 from ..rows.dask import is_dask
 from .checkpoint import Checkpoint, check_place, check_resumable
-from .engine import MAX_BYTES
+from .deletion_maps import MAX_BYTES
 from .evaluation import Evaluation
 from .exchange import ValidityWarning
 from .fingerprint import fingerprint

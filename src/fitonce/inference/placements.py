@@ -21,12 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 
+from ..core.splits import complement
 from .draws import Draw
 from .exchange import Exchange, Rearrangement
-from .folds import Layout
 from .keys import Keys
 from .validity import Split
 
@@ -40,6 +41,19 @@ def inverse(indices: np.ndarray) -> np.ndarray:
     to = np.empty_like(indices)
     to[indices] = np.arange(len(indices))
     return to
+
+
+@dataclass(frozen=True)
+class FoldRun:
+    """Folds in a row that delete and test equally many rows: from fold `first` on, `count` of them,
+    whose deleted rows lie at these places of the placement's order.
+    """
+
+    first: int
+    count: int
+    n_deleted: int
+    n_test: int
+    places: slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +76,48 @@ class Placement:
         return [(self.to[train], self.to[test]) for train, test in self.given]
 
     @cached_property
-    def layout(self) -> Layout | None:
-        if self.base is None or self.to is None:
-            return Layout.of(self.given, self.n_samples)
-        return None if self.base.layout is None else self.base.layout.moved(self.to)
+    def deleted(self) -> list[np.ndarray]:
+        """Every fold's deleted rows, its test rows first and in their own order."""
+        if self.base is not None and self.to is not None:
+            return [self.to[rows] for rows in self.base.deleted]
+        gone = [complement(train, self.n_samples) for train, _ in self.given]
+        return [
+            test if len(rows) == len(test) else np.concatenate([test, np.setdiff1d(rows, test)])
+            for rows, (_, test) in zip(gone, self.given, strict=True)
+        ]
+
+    @cached_property
+    def deletes(self) -> bool:
+        """Whether training sets are what is left by deletion: none repeats rows."""
+        lengths = [len(train) for train, _ in self.given]
+        return [self.n_samples - len(rows) for rows in self.deleted] == lengths
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """All folds' deleted rows one after the other."""
+        return np.concatenate(self.deleted).astype(np.intp)
+
+    @cached_property
+    def fold(self) -> np.ndarray:
+        """The number of the fold at every place of the order."""
+        return np.repeat(np.arange(len(self.deleted)), [len(rows) for rows in self.deleted])
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, int], ...]:
+        """(rows deleted, rows tested) of every fold; those of equal shapes can be stacked."""
+        n_tests = (len(test) for _, test in self.given)
+        return tuple(zip(map(len, self.deleted), n_tests, strict=True))
+
+    @cached_property
+    def runs(self) -> list[FoldRun]:
+        """Folds of equal shapes that follow each other."""
+        runs, first, start = [], 0, 0
+        for (n_deleted, n_test), same in groupby(self.shapes):
+            count = len(list(same))
+            stop = start + count * n_deleted
+            runs.append(FoldRun(first, count, n_deleted, n_test, slice(start, stop)))
+            first, start = first + count, stop
+        return runs
 
     def moved(self, number: int, indices: np.ndarray) -> Placement:
         """These folds, moved as labels are by y[indices]."""

@@ -12,7 +12,7 @@ from ..tuning.trials import Parameters, Trial
 from ..tuning.tuner import Tuner
 
 if TYPE_CHECKING:
-    from .trained import TrainedFold
+    from .per_fold_maps import TrainedFold
 
 
 def key_of(parameters: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

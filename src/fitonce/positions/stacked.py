@@ -33,7 +33,7 @@ from ..crossval.metrics import Outputs
 from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
-from ..inference.folds import Layout
+from ..inference.placements import Placement
 from ..inference.validity import Split
 
 STACK_ELEMENTS = 1 << 22  # entries of X that are processed as one array: 32 MiB
@@ -116,8 +116,8 @@ class LinearFolds:
         """None if the models are not linear, depend on more than fixed parameters, or have no such
         form in some fold. X is the array of any one position.
         """
-        layout = Layout.of(splits, X.shape[0])
-        if layout is None or not _is_linear(estimator, X, params, scoring):
+        folds = Placement(0, list(splits), X.shape[0])
+        if not folds.deletes or not _is_linear(estimator, X, params, scoring):
             return None
         try:
             setup = accepted_setup(clone(estimator), X, y, fit_weights(estimator, params))
@@ -127,15 +127,15 @@ class LinearFolds:
         readout, codes, weights = setup.readout, setup.labels.codes, setup.labels.weights
         sizes = np.zeros((len(splits), 0))
         if codes is not None:
-            sizes = training_sizes([layout], codes[None], readout.n_classes, weights)[0]
-        few = min(len(train) for train, _ in splits) < 2 or min(layout.n_tests) < 1
+            sizes = training_sizes([folds], codes[None], readout.n_classes, weights)[0]
+        few = min(len(train) for train, _ in splits) < 2 or min(len(test) for _, test in splits) < 1
         unequal = weights is not None and np.max(weights) > UNEQUAL * np.min(weights)
         if few or unequal or not np.all(readout.is_regular(sizes)):
             return None
         targets = setup.data.targets
         return cls(
             splits,
-            layout.deleted,
+            folds.deleted,
             readout,
             Y=targets[:, 1:] if readout.needs_scatter and readout.reduces else targets,
             truth=targets.T if codes is None else codes,

@@ -15,6 +15,7 @@ r_Teᵀρ + α_Teᵀν.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 import scipy.linalg
@@ -28,16 +29,14 @@ from ..core.arrays import (
     index_like,
     is_numpy,
     namespace,
-    take,
     to_numpy,
 )
 from ..core.blocked import spd_solve_stack
-from ..core.holdout import ResidualMap
 from ..core.readout import Evidence
 from ..crossval.decomposed import Decomposed
 from ..crossval.metrics import Outputs, size_of_targets
-from .factors import fold_factors, is_definite, kept_targets, label_maps
-from .folds import FoldRun, Layout
+from .factors import fold_factor, is_definite, kept_targets, label_maps
+from .placements import FoldRun, Placement
 
 # working memory of a block of labelings, beside the n×n matrices of the problem itself
 MAX_BYTES = 256 << 20
@@ -47,8 +46,8 @@ CACHE_BYTES = 6 << 20  # and what a processor's cache holds is processed a third
 PRODUCT_ROWS = 256  # as long as products have this many rows
 
 
-class SharedEngine:
-    """One decomposition of all rows; folds fixed, or at a place of their own for some labelings.
+class DeletionMaps:
+    """One decomposition of all rows, from which every fold follows by deleting its rows.
 
     Targets and what the maps make of them travel as a list of arrays (B, t, n): Y and r, and α
     where they leave with their rows. So do the held-out ρ, and ν.
@@ -60,121 +59,69 @@ class SharedEngine:
         self.problem, self.mu, self.max_bytes = decomposed.problem, decomposed.mu, max_bytes
         self.readout, self.smoother = decomposed.readout, decomposed.problem.smoother
         self.maps = label_maps(self.smoother, self.mu)
-        self.like = self.smoother.Q0
+        self.like, self.accuracy = self.smoother.Q0, self.smoother.accuracy(self.mu)
         self.n_samples = self.problem.n_samples
         self.definite = self.readout.n_classes < 3 or is_definite(
             self.problem.kernel, len(self.maps) > 1, self.maps[0]
         )
         self.weights = None if self.problem.row_scale is None else decomposed.row_weights
-        self._layout: Layout | None = None
-        self._laid_out: list[ResidualMap] = []
-        self._factors: dict[int, Array] = {}
+        self._observed: dict[int, Array] = {}  # factors of the observed folds
 
-    def block_size(self, layout: Layout) -> int:
+    def block_size(self, placement: Placement) -> int:
         """Labelings that travel together.
 
         Each has targets, residuals, held-out residuals and values, outputs: about six arrays of as
         many rows and columns.
         """
-        rows = max(len(layout.order), self.n_samples)
+        rows = max(len(placement.order), self.n_samples)
         each = 8 * rows * (6 * self.readout.n_targets + 4) * len(self.maps)
         if not is_numpy(self.like):  # a device is fast in large steps: as much as two matrices take
             return max(1, max(self.max_bytes, 16 * self.n_samples**2) // each)
         in_cache = max(CACHE_BYTES // each, PRODUCT_ROWS // self.readout.n_kept)
         return max(1, min(in_cache, min(BLOCK_BYTES, self.max_bytes) // each))
 
-    # ---- fixed folds -----------------------------------------------------------------------------
-
-    def fixed(self, layout: Layout, values: Array, sizes: np.ndarray | None) -> list[Outputs]:
-        """Outputs by run for labels (B, n) or numbers (B, t, n), all with the same folds, given the
-        class sizes (B, k, c) of their training sets.
+    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
+        """Which labelings (B,) the closed form covers, given the class sizes (B, k, c) of their
+        training sets; one for all of them where there are no classes.
         """
-        order, truth = layout.order, _in_order(values, layout.order)
-        in_order = self._prepare(layout)
-        if in_order:
-            fits, total = self._fits(truth, self._laid_out, order)
-        else:
-            fits, total = self._fits(values, self._laid_out)
-            fits = [_in_order(A, order) for A in fits]
-        held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
-        for run in layout.runs:
-            self._hold_out(layout, run, fits[1:], held_out)
-        return self._read([layout], sizes, truth, fits, held_out, total)
+        if sizes is None:
+            return np.array([max(map(len, placements[0].deleted)) < self.n_samples - 1])
+        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
-    def _prepare(self, layout: Layout) -> bool:
-        """The maps in the order of the layout, where that is a reordering of the rows and memory
-        allows; whether it is.
-        """
-        in_order = layout.partition and (
-            self.maps[0].dense is None or 8 * self.n_samples**2 <= self.max_bytes
-        )
-        if layout is not self._layout:
-            self._layout, self._factors = layout, {}
-            self._laid_out = (
-                [part.reordered(layout.order) for part in self.maps] if in_order else self.maps
-            )
-        return in_order
-
-    def _factor(self, layout: Layout, fold: int) -> Array:
-        """A fold's map from r (and α) to ρ (and ν), kept where all of them fit into the budget."""
-        if fold in self._factors:
-            return self._factors[fold]
-        factor = fold_factors(self.smoother, self.mu, layout.deleted[fold], self.like)
-        sizes = (len(self.maps) * len(rows) for rows in layout.deleted)
-        if 8 * sum(size**2 for size in sizes) <= self.max_bytes:
-            self._factors[fold] = factor
-        return factor
-
-    def _hold_out(
-        self, layout: Layout, run: FoldRun, fits: list[Array], held_out: list[Array]
-    ) -> None:
-        """ρ (and ν) of a run's folds, written in place."""
-        xp = namespace(fits[0])
-        shape = (-1, fits[0].shape[2])
-        given, found = ([xp.reshape(A, shape) for A in part] for part in (fits, held_out))
-        if run.n_deleted == 1 and len(given) == 1:
-            scale = xp.stack([self._factor(layout, fold)[0, 0] for fold, _ in run.each()])
-            found[0][:, run.places] = given[0][:, run.places] * scale
-            return
-        for fold, places in run.each():
-            together = xp.concat([A[:, places] for A in given], axis=1)
-            product = together @ self._factor(layout, fold)
-            for number, A in enumerate(found):
-                A[:, places] = product[:, number * run.n_deleted : (number + 1) * run.n_deleted]
-
-    # ---- folds that differ -----------------------------------------------------------------------
-
-    def each(
-        self, layouts: Sequence[Layout], values: Array, sizes: np.ndarray | None
+    def outputs(
+        self, placements: Sequence[Placement], values: Array, sizes: np.ndarray | None
     ) -> list[Outputs]:
-        """Outputs by run for labelings whose folds lie at different places but have the same
-        shapes.
-
-        The fold blocks are factored for every layout; labelings that follow each other with the
-        same one share them.
+        """Outputs by run for labels (B, n) or numbers (B, t, n), given the class sizes (B, k, c) of
+        their training sets. Their folds have the same shapes; those that follow each other with the
+        same placement share its factors.
         """
-        everywhere, total = self._fits(values, self.maps)
+        everywhere, total = self._fits(values)
         xp = namespace(everywhere[0])
-        shared = _consecutive(layouts)
+        spans, start = [], 0
+        for placement, same in groupby(placements):
+            stop = start + len(list(same))
+            spans.append((placement, slice(start, stop)))
+            start = stop
 
         def in_order(A: Array) -> Array:
-            parts = [_in_order(A[part, ...], layout.order) for layout, part in shared]
-            return xp.concat(parts, axis=0)
+            parts = [_in_order(A[part, ...], placement.order) for placement, part in spans]
+            return parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
 
         fits = [in_order(A) for A in everywhere]
         held_out = [empty_like_shape(tuple(A.shape), A) for A in fits[1:]]
-        in_runs = len(self.maps) == 1 and self.maps[0].dense is not None
-        solve = self._solve_runs if in_runs else self._solve_folds
-        for layout, part in shared:
+        dense = len(self.maps) == 1 and self.maps[0].dense is not None
+        for placement, part in spans:
             flat = (-1, fits[0].shape[2])
             given, found = (
                 [xp.reshape(A[part, ...], flat) for A in arrays] for arrays in (fits[1:], held_out)
             )
-            solve(layout, given, found)
-        return self._read(layouts, sizes, in_order(values), fits, held_out, total)
+            single = max(map(len, placement.deleted)) == 1
+            in_runs = dense and (placement.number or single or not self._keeps(placement))
+            (self._solve_runs if in_runs else self._solve_folds)(placement, given, found)
+        return self._read(placements, sizes, in_order(values), fits, held_out, total)
 
-    def _solve_runs(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (t, width) of the labelings with one layout from r, in place.
+    def _solve_runs(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
+        """ρ (t, width) of the labelings with one placement from r, in place.
 
         The blocks of I - H as one batch of solves for each run; on a device all runs together,
         smaller folds filled up with rows of the identity.
@@ -182,21 +129,24 @@ class SharedEngine:
         dense: Array = self.maps[0].dense
         r, rho = fits[0], held_out[0]
         if is_numpy(r):
-            for run in layout.runs:
-                rows = layout.order[run.places].reshape(run.count, run.n_deleted)
+            for run in placement.runs:
+                rows = placement.order[run.places].reshape(run.count, run.n_deleted)
+                if run.n_deleted == 1:
+                    rho[:, run.places] = r[:, run.places] / dense[rows[:, 0], rows[:, 0]]
+                    continue
                 _solve_on_host(dense, rows, r[:, run.places], rho[:, run.places])
             return
-        xp, sizes = namespace(r), [len(rows) for rows in layout.deleted]
+        xp, sizes = namespace(r), [len(rows) for rows in placement.deleted]
         index = np.full((len(sizes), max(sizes)), -1)
         there = np.arange(max(sizes)) < np.array(sizes)[:, None]
-        index[there] = layout.order
+        index[there] = placement.order
         rows, inside = index_like(np.maximum(index, 0), dense), xp.asarray(there, device=device(r))
         blocks = dense[rows[:, :, None], rows[:, None, :]]
         if not there.all():
             both = inside[:, :, None] & inside[:, None, :]
             blocks = xp.where(both, blocks, eye_like(max(sizes), dense))
         places = np.zeros_like(index)
-        places[there] = np.arange(len(layout.order))
+        places[there] = np.arange(len(placement.order))
         right = xp.take(r, xp.reshape(index_like(places, r), (-1,)), axis=1)
         right = xp.permute_dims(xp.reshape(right, (r.shape[0], *index.shape)), (1, 2, 0))
         right = right if there.all() else right * xp.astype(inside, r.dtype)[:, :, None]
@@ -204,35 +154,46 @@ class SharedEngine:
         flat = xp.reshape(solution, (r.shape[0], -1))
         rho[...] = xp.take(flat, index_like(np.flatnonzero(there.ravel()), r), axis=1)
 
-    def _solve_folds(self, layout: Layout, fits: list[Array], held_out: list[Array]) -> None:
-        """ρ (and ν) of the labelings with one layout from r (and α), in place, fold by fold."""
-        for run in layout.runs:
-            for fold, places in run.each():
-                r, alpha = fits[0][:, places].T, fits[-1][:, places].T
-                found = self.smoother.pairs(layout.deleted[fold], self.mu).held_out(r, alpha)
-                for A, part in zip(held_out, (found.residual, found.force), strict=False):
-                    A[:, places] = part.T
+    def _solve_folds(self, placement: Placement, fits: list[Array], held_out: list[Array]) -> None:
+        """ρ (and ν) of the labelings with one placement from r (and α), in place, fold by fold."""
+        xp, stops = namespace(fits[0]), np.cumsum([len(rows) for rows in placement.deleted])
+        for fold, (rows, stop) in enumerate(zip(placement.deleted, stops.tolist(), strict=True)):
+            places = slice(stop - len(rows), stop)
+            given = [A[:, places] for A in fits]
+            if placement.number == 0 and self._keeps(placement):
+                if fold not in self._observed:
+                    self._observed[fold] = fold_factor(self.smoother, self.mu, rows, self.like)
+                product = xp.concat(given, axis=1) @ self._observed[fold]
+                found = [product[:, : len(rows)], product[:, len(rows) :]]
+            else:
+                pairs = self.smoother.pairs(rows, self.mu)
+                solved = pairs.held_out(given[0].T, given[-1].T)
+                found = [solved.residual.T, None if solved.force is None else solved.force.T]
+            for A, part in zip(held_out, found, strict=False):
+                A[:, places] = part
 
-    # ---- what both share -------------------------------------------------------------------------
+    def _keeps(self, placement: Placement) -> bool:
+        """Whether the factors of all folds fit into the budget."""
+        sizes = (len(self.maps) * len(rows) for rows in placement.deleted)
+        return 8 * sum(size**2 for size in sizes) <= self.max_bytes
 
-    def _fits(
-        self, values: Array, maps: list[ResidualMap], order: np.ndarray | None = None
-    ) -> tuple[list[Array], Array | None]:
+    # ---- from held-out targets to outputs ----
+
+    def _fits(self, values: Array) -> tuple[list[Array], Array | None]:
         """Targets times the roots of the row weights, with what the maps make of them, (B, t, n)
         each; and Yᵀr (B, t, t), where the readout needs it.
         """
         Y = kept_targets(self.readout, values, self.like)
         xp = namespace(Y)
         if self.problem.row_scale is not None:
-            scale = self.problem.row_scale
-            Y = Y * (scale if order is None else take(scale, order))[:, 0]
+            Y = Y * self.problem.row_scale[:, 0]
         flat = xp.reshape(Y, (-1, Y.shape[2]))
-        fits = [Y, *(xp.reshape(part(flat), Y.shape) for part in maps)]
+        fits = [Y, *(xp.reshape(part(flat), Y.shape) for part in self.maps)]
         return fits, Y @ xp.matrix_transpose(fits[1]) if self.readout.needs_scatter else None
 
     def _read(
         self,
-        layouts: Sequence[Layout],
+        placements: Sequence[Placement],
         sizes: np.ndarray | None,
         truth: Array,
         fits: list[Array],
@@ -242,11 +203,11 @@ class SharedEngine:
         """The readout's outputs, run by run."""
         predicted = fits[0] - held_out[0]
         if self.problem.row_scale is not None:
-            orders = np.stack([layout.order for layout in layouts])
+            orders = np.stack([placement.order for placement in placements])
             scale = to_numpy(self.problem.row_scale)[:, 0][orders]
             predicted = predicted / asarray_like(scale[:, None, :], predicted)
         outputs = []
-        for run in layouts[0].runs:
+        for run in placements[0].runs:
             evidence = None
             if total is not None and sizes is not None:
                 scatter = total[:, None, :, :] - _cross(fits[1], held_out[0], run)
@@ -259,35 +220,15 @@ class SharedEngine:
             seen = (seen if truth.ndim == 3 else seen[:, :, 0, :])[..., : run.n_test]
             unit = size_of_targets(P, None if self.readout.n_classes else seen)
             read, size = self.readout.read_kept(P, unit, evidence, self.definite)
-            outputs.append(Outputs(read, seen, self.smoother.accuracy(self.mu) * size))
+            outputs.append(Outputs(read, seen, self.accuracy * size))
         return outputs
-
-    def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
-        """Which labelings (B,) the closed form covers, of all those with the same layout, or one
-        each, and class sizes (B, k, c); one for all of them where there are no classes.
-        """
-        if sizes is None:
-            deleted = (len(rows) for layout in layouts for rows in layout.deleted)
-            return np.array([max(deleted) < self.n_samples - 1])
-        return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
 
 def _in_order(A: Array, order: np.ndarray) -> Array:
     """The last axis in another order."""
     if is_numpy(A):
-        return A[..., order]
+        return np.take(A, order, axis=-1)
     return namespace(A).take(A, index_like(order, A), axis=A.ndim - 1)
-
-
-def _consecutive(layouts: Sequence[Layout]) -> list[tuple[Layout, slice]]:
-    """Labelings that follow each other with the same layout."""
-    parts: list[tuple[Layout, slice]] = []
-    for number, layout in enumerate(layouts):
-        if parts and parts[-1][0] is layout:
-            parts[-1] = layout, slice(parts[-1][1].start, number + 1)
-        else:
-            parts.append((layout, slice(number, number + 1)))
-    return parts
 
 
 def _cross(A: Array, B: Array, run: FoldRun) -> Array:

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, to_numpy
+from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, take, to_numpy
 from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
@@ -39,9 +39,10 @@ from ..tuning.problem import Problem
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Parameters, Trial
 from ..tuning.tuner import Tuner
-from .engine import BLOCK_BYTES
+from .deletion_maps import BLOCK_BYTES
 from .factors import is_definite, kept_targets
-from .folds import Layout
+from .placements import Placement
+from .question import Question
 from .together import Together, key_of
 from .validity import Split
 
@@ -162,61 +163,51 @@ class TrainedFold:
         return np.where(np.isfinite(total), total, np.inf)
 
 
-class TrainedEngine:
-    """Held-out outputs of many labelings with fixed folds, through the decompositions of each
-    training set.
-    """
+class PerFoldMaps:
+    """One decomposition for each training set, of the observed folds and of others in turn."""
 
     route = "per-fold"
     like = np.empty(0)  # labels are looked at one by one, on the host
 
     def __init__(
         self,
-        estimator: Any,
-        X: Any,
-        y: np.ndarray,
+        question: Question,
         weights: np.ndarray | None,
-        splits: Sequence[Split],
-        n_classes: int,
         max_bytes: int,
-        confounds: Any = None,
+        splits: Sequence[Split] | None = None,
     ) -> None:
-        self.estimator, self.X, self.y, self.weights = estimator, X, y, weights
-        self.splits, self.confounds = splits, confounds
-        self.n_classes, self.max_bytes = n_classes, max_bytes
-        self.shared = FoldContext(estimator, X, y)
-        self.shared.confounds = confounds
+        self.question, self.weights, self.max_bytes = question, weights, max_bytes
+        self.splits = question.splits if splits is None else splits
+        self.shared = FoldContext(question.estimator, question.X, question.y)
+        self.shared.confounds = question.confounds
         self._maps: dict[tuple[int, Choice], tuple[Array, Array | None, bool]] = {}
         self._held = 0
-        self._made = {0: self._make_fold(*splits[0])}
+        self._made = {0: self._make_fold(*self.splits[0])}
+        self._moved: dict[int, PerFoldMaps] = {}
         self.readout = self._made[0].readout
 
-    def moved(self, splits: Sequence[Split]) -> TrainedEngine:
-        """The same for other folds."""
-        given = self.estimator, self.X, self.y, self.weights
-        return TrainedEngine(*given, splits, self.n_classes, self.max_bytes, self.confounds)
-
-    def block_size(self, layout: Layout | None) -> int:
+    def block_size(self, placement: Placement) -> int:
         """Labelings that travel together.
 
         As many as the budget allows, since every block may decompose the training sets again.
         """
-        return max(1, self.max_bytes // (8 * len(self.y) * (6 * self.readout.n_targets + 4)))
+        each = 8 * self.question.n_samples * (6 * self.readout.n_targets + 4)
+        return max(1, self.max_bytes // each)
 
     def _make_fold(self, train: np.ndarray, test: np.ndarray) -> TrainedFold:
         """Steps fitted, rows validated.
 
         The labels given are placeholders: nothing here looks at them.
         """
-        estimator = clone(self.estimator)
+        estimator, classes = clone(self.question.estimator), self.question.classes
         X_train, X_test = self.shared.rows(train, train), self.shared.rows(test, train)
         model = final_step(estimator)
         if model is not estimator:
             steps = estimator[:-1]
             X_train, X_test = steps.fit_transform(X_train), steps.transform(X_test)
-        y = self.y[train]
-        if self.n_classes:
-            y = np.unique(self.y)[np.arange(len(train)) % self.n_classes]
+        y = self.question.y[train]
+        if classes is not None:
+            y = classes[np.arange(len(train)) % len(classes)]
         weights = None if self.weights is None else self.weights[train]
         of_train, of_test = (self.shared.confounds_of(rows) for rows in (train, test))
         setup = setup_of(model, X_train, y, weights, None, of_train)
@@ -225,7 +216,7 @@ class TrainedEngine:
         C_test = None if C is None else asarray_like(C, dense_like(X_test))
         return TrainedFold(setup, X_test, self.max_bytes, C_test)
 
-    def regular(self, layouts: Sequence[Layout], sizes: np.ndarray | None) -> np.ndarray:
+    def regular(self, placements: Sequence[Placement], sizes: np.ndarray | None) -> np.ndarray:
         """Which labelings (B,) with class sizes (B, k, c) leave every training set a model like
         the whole's; one for all of them where there are no classes.
         """
@@ -233,10 +224,32 @@ class TrainedEngine:
             return np.array([True])
         return np.asarray(np.all(self.readout.is_regular(sizes), axis=1))
 
-    def fixed(self, layout: Layout, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+    def outputs(
+        self, placements: Sequence[Placement], values: np.ndarray, sizes: np.ndarray | None
+    ) -> list[Outputs]:
         """Outputs by fold for labels (B, n) or numbers (B, t, n), given the class sizes (B, k, c)
-        of their training sets.
+        of their training sets. Every placement has training sets of its own.
         """
+        numbers = np.array([placement.number for placement in placements])
+        members = [np.flatnonzero(numbers == number) for number in dict.fromkeys(numbers.tolist())]
+        parts = [
+            self._at(placements[own[0]])._fixed(values[own], None if sizes is None else sizes[own])
+            for own in members
+        ]
+        order = np.argsort(np.concatenate(members))
+        return [joined(same, order) for same in zip(*parts, strict=True)]
+
+    def _at(self, placement: Placement) -> PerFoldMaps:
+        """The same for other folds; the latest are kept."""
+        if placement.number == 0:
+            return self
+        if placement.number not in self._moved:
+            moved = PerFoldMaps(self.question, self.weights, self.max_bytes, placement.splits)
+            self._moved = {placement.number: moved}
+        return self._moved[placement.number]
+
+    def _fixed(self, values: np.ndarray, sizes: np.ndarray | None) -> list[Outputs]:
+        """Outputs by fold of labelings with these folds."""
         outputs = []
         for number, (train, test) in enumerate(self.splits):
             fold_sizes = None if sizes is None else sizes[:, number : number + 1, :]
@@ -301,3 +314,11 @@ class TrainedEngine:
             self._maps[key] = maps
             self._held += size
         return maps
+
+
+def joined(parts: Sequence[Outputs], order: np.ndarray) -> Outputs:
+    """Outputs of the same fold for several sets of labelings, as one in another order."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = [[getattr(part, name) for part in parts] for name in ("values", "truth", "accuracy")]
+    return Outputs(*(take(namespace(each[0]).concat(each, axis=0), order) for each in arrays))
