@@ -144,7 +144,7 @@ def test_assessments_stand_for_their_models(regression):
     """Their folds are used, their predictions are compared, and only the others are fitted."""
     X, y = numbered_rows(40) if regression else labelled_rows(40)
     models = (
-        (KernelRidge(0.3, gamma=0.4), KernelRidge(kernel="linear"))
+        (KernelRidge(0.3, gamma=0.4), KernelRidge(1.0, kernel="linear"))
         if regression
         else (
             RBF,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sklearn.model_selection
 from problems_assessment import two_classes
-from scipy.stats import binomtest, t
+from scipy.stats import binomtest
 from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.dummy import DummyClassifier
@@ -49,10 +49,12 @@ def values(v, folds, inner=(), *, weights=None, units=None, share=0.25, partitio
     )
 
 
-def literal_error(model, X, y, partitions, loss):
-    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds."""
+def literal_error(models, X, y, partitions, loss):
+    """Bates, Hastie and Tibshirani's standard error, by refitting without every two folds; a model
+    for every partition. And the naive one.
+    """
     n, K, terms, naive = len(y), len(partitions[0]), [], []
-    for folds in partitions:
+    for model, folds in zip(models, partitions, strict=True):
         out = np.empty(n)
         for test in folds:
             train = np.setdiff1d(np.arange(n), test)
@@ -68,7 +70,11 @@ def literal_error(model, X, y, partitions, loss):
             apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
             terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
     s2 = np.mean(naive)
-    return np.sqrt(np.clip((K - 1) / K * np.mean(terms), s2, K * s2))
+    return np.sqrt(np.clip((K - 1) / K * np.mean(terms), s2, K * s2)), np.sqrt(s2)
+
+
+def hits(truth, said):
+    return (truth == said).astype(float)
 
 
 def test_fixed_models_have_the_interval_of_nested_cross_validation():
@@ -77,39 +83,29 @@ def test_fixed_models_have_the_interval_of_nested_cross_validation():
     answer = assess(model, X, y, cv=4, permutations=0, level=0.9)
     cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(10)]
     folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
-    error = literal_error(model, X, y, folds, lambda truth, said: (truth == said).astype(float))
+    error, _ = literal_error([model] * 10, X, y, folds, hits)
     p = answer.accuracy.value
     expected = wilson(p, p * (1 - p) / error**2, 0.9, 39)
     assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
     assert answer.accuracy.method == "nested cross-validation, 4 folds, 10 times"
 
 
-def test_tuned_models_keep_their_settings_in_the_inner_folds():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    y = X[:, 0] + rng.normal(size=40)
-    model = make_pipeline(StandardScaler(), KernelRidge(alpha=[0.1, 1.0, 10.0], gamma=0.2))
-    answer = assess(model, X, y, cv=4, permutations=0)
-    folds = [np.flatnonzero(answer.fold == k) for k in range(4)]
-    residual = (y - answer.predictions) ** 2
-    error, around = np.mean(residual), (y - y.mean()) ** 2 / np.var(y)
-    terms, out = [], residual / error - around
-    for k, test in enumerate(folds):
-        train = np.setdiff1d(np.arange(40), test)
-        fitted = clone(model).fit(X[train], y[train])
-        Z, seen = fitted[0].transform(X), []
-        fixed = KernelRidge(fitted[-1].alpha_, gamma=fitted[-1].gamma_)
-        for other in (folds[j] for j in range(4) if j != k):
-            kept = np.setdiff1d(train, other)
-            said = fixed.fit(Z[kept], y[kept]).predict(Z[other])
-            seen.append((y[other] - said) ** 2 / error - around[other])
-        apart = np.mean(np.concatenate(seen)) - np.mean(out[test])
-        terms.append(apart**2 - np.var(out[test], ddof=1) / len(test))
-    s2 = np.var(out, ddof=1) / 40
-    reach = t.ppf(0.975, 39) * np.sqrt(np.clip(0.75 * np.mean(terms), s2, 4 * s2))
-    middle = np.log(1 - answer.r2.value)
-    expected = 1 - np.exp(middle + reach), 1 - np.exp(middle - reach)
-    assert (answer.r2.low, answer.r2.high) == pytest.approx(expected)
+def test_tuned_models_take_the_ratio_of_errors_from_settings_chosen_in_the_folds():
+    X, y = two_classes(40, shift=0.7, seed=3)
+    options = {"gamma": 0.2, "calibration": None}
+    tuned = make_pipeline(StandardScaler(), LeastSquaresSVC(alpha=[0.3, 1.0, 3.0, 10.0], **options))
+    answer = assess(tuned, X, y, cv=4, permutations=0)
+    cvs = [StratifiedKFold(4, shuffle=True, random_state=seed) for seed in range(10)]
+    folds = [[test for _, test in cv.split(X, y)] for cv in cvs]
+    alphas = [answer.choices[number * 4 // 10]["alpha"] for number in range(10)]
+    models = [LeastSquaresSVC(alpha=alpha, **options) for alpha in alphas]
+    error, naive = literal_error(models, StandardScaler().fit_transform(X), y, folds, hits)
+    assert len(set(alphas)) > 1 and error > naive
+    p = answer.accuracy.value
+    own = np.var(hits(y, answer.predictions), ddof=1) / 40 * (error / naive) ** 2
+    expected = wilson(p, p * (1 - p) / own, 0.95, 39)
+    assert (answer.accuracy.low, answer.accuracy.high) == pytest.approx(expected)
+    assert "chosen settings" in answer.accuracy.method
 
 
 def test_where_two_folds_need_refits_the_interval_is_the_corrected_resampled_t():

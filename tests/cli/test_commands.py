@@ -43,7 +43,7 @@ def test_fit_tells_what_the_library_finds_and_writes_the_model(folder):
     for words in (
         "balanced accuracy",
         "AUC",
-        "nested cross-validation, 3 folds",
+        "nested cross-validation, 3 folds, 10 times, chosen settings",
         "Confusion",
         "Calibration",
         "Chosen on all rows",
@@ -88,7 +88,10 @@ def test_preprocessing_is_refitted_inside_the_folds(folder):
 def test_json_is_one_object(folder):
     result = run("fit", "good.csv", "-t", "label", "--json", "--no-page", *FAST)
     answer = json.loads(result.stdout)
-    assert answer["assessment"]["score"]["method"] == "nested cross-validation, 3 folds"
+    assert (
+        answer["assessment"]["score"]["method"]
+        == "nested cross-validation, 3 folds, 10 times, chosen settings"
+    )
     assert answer["files"] == {"model": "good-fitonce.skops"} and answer["task"] == "classification"
     assert [column["name"] for column in answer["columns"]] == [
         "a",
@@ -187,7 +190,7 @@ def test_regression(folder):
     assert (
         result.exit_code == 0
         and "R²" in result.stdout
-        and "nested cross-validation, 3 folds, on log(1 - R²)" in result.stdout
+        and "3 folds, 10 times, chosen settings, on log(1 - R²)" in result.stdout
     )
     assert "looks continuous" in result.stdout and "kernel ridge regression" in result.stdout
 

@@ -20,7 +20,7 @@ from ..estimators.confounding import confounded_words
 from ..inference import PermutationTest
 from . import chance, scores
 from .data import AssessedRows, n_columns, splitters
-from .folds import Round, rounds_of, splits_of
+from .folds import Round, frozen_rounds, rounds_of, splits_of
 from .ranking import auc_of
 from .render import joined
 from .result import Assessment, Estimate
@@ -32,7 +32,7 @@ SPLITTERS = {
     GroupKFold: "{} folds that keep groups together",
 }
 
-PARTITIONS = 10  # for the standard error of models with fixed parameters
+PARTITIONS = 10  # for the standard error
 IGNORED = (DeprecationWarning, PendingDeprecationWarning, FutureWarning)
 Doubt = tuple[str, type[Warning]]
 
@@ -85,8 +85,7 @@ def assess(
         How often to repeat the cross-validation with new folds.
     level : float, default=0.95
         Level of the intervals: those of nested cross-validation, or, where models without two folds
-        would need refits, of the corrected resampled t. `score.method` says which. Fixed models
-        have ten partitions for it, tuned ones those of the scores: `repeats` makes it steadier.
+        would need refits, of the corrected resampled t. `score.method` says which.
     permutations : int or "auto", default="auto"
         Number of permutations; 0 for no test. "auto" uses 999, on a random sample of 1000 rows
         (fewer for more than two classes) if there are more.
@@ -124,9 +123,14 @@ def assess(
     told = nullcontext() if progress is None else listening(progress)
     auc_method = ""
     with told, caught_warnings() as caught:
-        cvs = splitters(cv, data, _n_partitions(estimator, data, cv, repeats), random_state)
-        partitions = rounds_of(estimator, data, [splits_of(c, data) for c in cvs], repeats)
-        rounds = partitions[:repeats]
+        own = cv is None or isinstance(cv, (int, np.integer))
+        cvs = splitters(cv, data, max(repeats, PARTITIONS) if own else repeats, random_state)
+        partitions = [splits_of(each, data) for each in cvs]
+        method = "predict" if data.classes is None else "decision_function"
+        one = depends(estimator, data.X, data.params, method=method).route.name == "one"
+        found = rounds_of(estimator, data, partitions if one else partitions[:repeats], repeats)
+        rounds = found[:repeats]
+        frozen = [] if one else frozen_rounds(estimator, data, rounds, partitions)
         constant_round = scores.baseline(data, rounds[0])
         metrics, constant = (scores.pooled_scores(data, r) for r in (rounds, [constant_round]))
         # pooled rows would be ranked against the priors of their folds
@@ -160,7 +164,7 @@ def assess(
         decisions=first.decisions,
         fold=first.fold,
         score_name=data.score_name,
-        score=scores.headline(data, rounds, partitions, level),
+        score=scores.headline(data, rounds, found, frozen, level),
         baseline=Estimate(constant[data.score_name], np.nan, np.nan, level, "a constant"),
         metrics=metrics,
         baseline_metrics=constant,
@@ -186,16 +190,6 @@ def assess(
         auc_method=auc_method,
         inner=first.inner,
     )
-
-
-def _n_partitions(estimator: Any, data: AssessedRows, cv: Any, repeats: int) -> int:
-    """The number of partitions from which the standard error is estimated: those of the scores or,
-    where nothing depends on the training rows, which makes them cheap, ten.
-    """
-    method = "predict" if data.classes is None else "decision_function"
-    one = depends(estimator, data.X, data.params, method=method).route.name == "one"
-    own = cv is None or isinstance(cv, (int, np.integer))
-    return max(repeats, PARTITIONS) if one and own else repeats
 
 
 def significance(

@@ -26,7 +26,7 @@ from ..crossval.depends import depends
 from . import render
 from .assess import warned
 from .data import AssessedRows, on_host, splitters
-from .folds import Splits, rounds_of, splits_of
+from .folds import Splits, frozen_rounds, rounds_of, splits_of
 from .intervals import HeldOutValues, holm, of_share
 from .result import Assessment, Estimate, plain
 from .scores import values_of
@@ -381,9 +381,11 @@ def _predicted(
     model: Any, data: AssessedRows, partitions: list[Splits], score: RowScore
 ) -> HeldOutValues:
     """The scores of rows from held-out predictions."""
-    values = values_of(data, rounds_of(model, data, partitions, 0), score)
-    alone = len(partitions) > 1 and len(partitions[0]) == 1
-    return replace(values, n_partitions=1, inner=[]) if alone else values
+    rounds = rounds_of(model, data, partitions, 0)
+    if len(partitions) > 1 and len(partitions[0]) == 1:
+        return replace(values_of(data, rounds, score), n_partitions=1, inner=[])
+    frozen = [] if rounds[0].inner else frozen_rounds(model, data, rounds, partitions)
+    return values_of(data, rounds, score, frozen)
 
 
 def _scored(

@@ -2,8 +2,7 @@
 
 Every split is fitted once, or looked up in one decomposition if nothing depends on the training
 rows; its outputs are read, and the model is dropped before the next: one decomposition is in memory
-at a time. The models without a second fold, which the intervals need, keep the settings and the
-preprocessing of the model without the first, so that they are deletions from its decomposition.
+at a time. Models without a second fold, which the intervals need, are those of fixed settings.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.depends import depends
-from ..crossval.lookup import RowLookupEstimator, subset
-from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model
+from ..crossval.lookup import RowLookupEstimator
+from ..estimators.fitted import chooses_steps, chosen_steps, final_step, is_model, with_first_steps
 from ..kernels import PARAMETERS, families
 from ..rows.dask import is_dask
 from .data import AssessedRows, on_host
@@ -36,13 +35,12 @@ Splits = list[tuple[np.ndarray, np.ndarray]]
 @dataclass(frozen=True)
 class Fold:
     """Outputs for the test rows of one split by method, the classes among its training rows, the
-    settings chosen by its estimator, and its `inner` predictions, if there are any.
+    settings chosen by its estimator.
     """
 
     outputs: dict[str, np.ndarray]
     classes: np.ndarray
     choice: dict[str, Any]
-    inner: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def rounds_of(
     rounds = []
     for splits in partitions:
         folds: list[Fold] = []
-        reader = _reader(data, splits, folds, (done, total))
+        reader = _reader(folds, (done, total))
         given: dict[str, Any] = {"cv": splits, "params": data.params, "error_score": "raise"}
         cross_validate(estimator, data.X, data.y, scoring=reader, **given)
         rounds.append(_gathered(data, splits, folds, route))
@@ -173,16 +171,12 @@ def _pairs(splits: Splits, data: AssessedRows) -> list[tuple[int, int]]:
     return pairs
 
 
-def _reader(
-    data: AssessedRows, splits: Splits, folds: list[Fold], told: tuple[int, int]
-) -> Callable[..., float]:
+def _reader(folds: list[Fold], told: tuple[int, int]) -> Callable[..., float]:
     """A scorer that keeps the outputs of each model in turn in `folds`."""
-    inner = bool(_pairs(splits, data))
 
     def read(model: Any, X: Any, y: Any) -> float:
         real = model.fitted() if isinstance(model, RowLookupEstimator) else model
-        without = _inner(real, data, splits, len(folds)) if inner else None
-        folds.append(replace(_read(model, X), choice=choice_of(real), inner=without))
+        folds.append(replace(_read(model, X), choice=choice_of(real)))
         say(told[0] + len(folds), told[1], "cross-validation")
         return 0.0  # scikit-learn wants a number
 
@@ -204,29 +198,30 @@ def _given(estimator: Any) -> dict[str, Any]:
     return {name: on_host(getattr(estimator, name)).tolist() for name in names}
 
 
-def _inner(fitted: Any, data: AssessedRows, splits: Splits, number: int) -> np.ndarray | None:
-    """Predictions (n,) for the training rows of a split, by models without its test fold and
-    without the fold of the row, with the settings and the preprocessing of the fitted model.
+def frozen_rounds(
+    estimator: Any, data: AssessedRows, rounds: Sequence[Round], partitions: Sequence[Splits]
+) -> list[Round]:
+    """Partitions of the model with settings that were chosen in the splits of some rounds, others
+    in each partition, and with the steps before it fitted on all rows: predictions of every fold
+    and of every two folds left out together. Empty where these would need refits.
     """
-    model, train = final_step(fitted), splits[number][0]
+    model, settings = final_step(estimator), [c for round_ in rounds for c in round_.choices]
     if not is_model(model):
-        return None
-    fixed = clone(model).set_params(**choice_of(model), cv=None, refine=False)
+        return []
+    X = data.X
+    if model is not estimator:
+        X = with_first_steps(estimator)[:-1].fit_transform(data.X, data.y)
     named = {name.rpartition("__")[2]: values for name, values in data.params.items()}
-    params = {name: subset(values, train) for name, values in named.items() if name != "groups"}
-    X = subset(data.X, train)
-    if depends(fixed, X, params).route.name != "one":
-        return None
-    X = X if model is fitted else fitted[:-1].transform(X)
-    X = X[:, train] if model is fitted and model.kernel == "precomputed" else X
-    place = np.full(len(data.y), -1)
-    place[train] = np.arange(len(train))
-    folds = [place[test] for other, (_, test) in enumerate(splits) if other != number]
-    cv = [(np.setdiff1d(np.arange(len(train)), fold), fold) for fold in folds]
-    pairs = cross_val_predict(fixed, X, data.y[train], cv=cv, params=params, by_fold=True)
-    found = np.empty_like(data.y)
-    for fold, predicted in pairs:
-        found[train[fold]] = on_host(predicted).reshape(-1)
+    params = {name: values for name, values in named.items() if name != "groups"}
+    method, found = "predict" if data.classes is None else "decision_function", []
+    for number, splits in enumerate(partitions):
+        choice = settings[number * len(settings) // len(partitions)]
+        chosen = {name: value for name, value in choice.items() if name in CHOSEN}
+        fixed = clone(model).set_params(**chosen, cv=None, refine=False)
+        route = depends(fixed, X, params, method=method).route
+        if route.name != "one":
+            return []
+        found += _looked_up(fixed, replace(data, X=X, params=params), [splits], 0, route)
     return found
 
 
@@ -283,8 +278,7 @@ def _gathered(data: AssessedRows, splits: Splits, folds: list[Fold], route: Rout
         for method in ("predict_proba", "decision_function")
     )
     choices = [found.choice for found in folds]
-    inner = [found.inner for found in folds if found.inner is not None]
-    return Round(predictions, probabilities, decisions, fold, splits, choices, route, inner)
+    return Round(predictions, probabilities, decisions, fold, splits, choices, route, [])
 
 
 def _by_row(

@@ -12,6 +12,9 @@ the cross-validation estimate itself, from folds k of one or more partitions int
 e_out are the values of fold k by the model without k, e_in those of the other folds j by the models
 without k and j. SE² is kept between s² and K s².
 
+For fixed settings everything comes from one decomposition. For tuned models SE²/s² is that of
+models with settings that were chosen in some of the splits, others in every partition.
+
 **Corrected resampled t** (Nadeau and Bengio 2003), where models without two folds would need
 refits: the variance of J split means is s²(1/J + n_test/n_train), with K - 1 degrees of freedom,
 those of one partition, and never below the naive one.
@@ -41,7 +44,8 @@ class HeldOutValues:
 
     `inner` has for every split the values (n,) of the rows of the other splits of its partition by
     models that have seen neither; it is empty if these are not known. `units` (n,) are the
-    numbers of rows or groups, `test_share` is n_test/n_train.
+    numbers of rows or groups, `test_share` is n_test/n_train. `frozen` are those of the same model
+    with settings chosen in some of the splits, which have `inner`.
     """
 
     tests: Sequence[np.ndarray]
@@ -51,13 +55,19 @@ class HeldOutValues:
     weights: np.ndarray
     test_share: float
     n_partitions: int = 1
+    frozen: HeldOutValues | None = None
 
     def minus(self, other: HeldOutValues) -> HeldOutValues:
         """The differences of the values of two models on the same splits."""
         both = zip(self.values, other.values, strict=True)
         pairs = zip(self.inner, other.inner, strict=False)
         inner = [a - b for a, b in pairs] if len(self.inner) == len(other.inner) else []
-        return replace(self, values=[a - b for a, b in both], inner=inner)
+        frozen = None
+        if not inner:
+            one, two = (v if v.inner else v.frozen for v in (self, other))
+            alike = one is not None and two is not None and len(one.tests) == len(two.tests)
+            frozen = one.minus(two) if alike and one is not None and two is not None else None
+        return replace(self, values=[a - b for a, b in both], inner=inner, frozen=frozen)
 
     @property
     def mean(self) -> float:
@@ -108,6 +118,10 @@ class HeldOutValues:
                 times = f", {self.n_partitions} times" if self.n_partitions > 1 else ""
                 method = f"nested cross-validation, {K} folds{times}"
                 return float(np.sqrt(variance)), self.n_units - 1, method
+        if self.frozen is not None and self.frozen.inner:
+            error, _, method = self.frozen.error()
+            ratio = error**2 / self.frozen.naive if self.frozen.naive > 0 else 1.0
+            return float(np.sqrt(naive * ratio)), self.n_units - 1, f"{method}, chosen settings"
         means = self.split_means
         corrected = corrected_variance(means, self.test_share)
         if corrected > naive:

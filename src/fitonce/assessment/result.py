@@ -125,7 +125,7 @@ class Assessment:
         The confounds and how they were used; empty if there were none.
     inner : sequence of arrays of shape (n_samples,)
         For every split, predictions of its training rows by models without its test fold and the
-        fold of the row, from which the interval comes; empty where refits would be needed.
+        fold of the row, from which the interval comes; empty for models that are tuned or refitted.
     """
 
     task: str

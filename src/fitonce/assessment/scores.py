@@ -85,17 +85,22 @@ def baseline(data: AssessedRows, round_: Round) -> Round:
 
 
 def headline(
-    data: AssessedRows, rounds: Sequence[Round], partitions: Sequence[Round], level: float
+    data: AssessedRows,
+    rounds: Sequence[Round],
+    partitions: Sequence[Round],
+    frozen: Sequence[Round],
+    level: float,
 ) -> Estimate:
     """Accuracy or R² of all held-out rows together, with its interval.
 
-    The standard error is that of nested cross-validation from `partitions`, if they have it. For
+    The standard error is that of nested cross-validation from `partitions` or, for tuned models,
+    from `frozen`, if they have it. For
     accuracy the interval has Wilson's shape, with the number of rows that would have the standard
     error; for R² it is symmetric for log(1 - R²).
     """
     value = pooled_scores(data, rounds)[data.score_name]
     if data.classes is not None:
-        low, high, method = of_share(values_of(data, partitions, _right), level, value)
+        low, high, method = of_share(values_of(data, partitions, _right, frozen), level, value)
         return Estimate(value, low, high, level, method)
     tests = np.concatenate([test for round_ in partitions for _, test in round_.splits])
     w = data.weights_of(tests)
@@ -112,7 +117,7 @@ def headline(
     def moved(y: np.ndarray, predicted: np.ndarray) -> np.ndarray:
         return np.asarray(_squares(y, predicted) / error - around / spread)
 
-    low, high, method = of_r2(values_of(data, partitions, moved), value, level)
+    low, high, method = of_r2(values_of(data, partitions, moved, frozen), value, level)
     return Estimate(value, low, high, level, method)
 
 
@@ -120,6 +125,7 @@ def values_of(
     data: AssessedRows,
     rounds: Sequence[Round],
     value: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    frozen: Sequence[Round] = (),
 ) -> HeldOutValues:
     """Values of rows, from their targets and their predictions (n,) by every model."""
     tests = [test for round_ in rounds for _, test in round_.splits]
@@ -135,6 +141,7 @@ def values_of(
         data.weights_of(np.arange(len(data.y))),
         mean_test_share(rounds),
         len(rounds),
+        values_of(data, frozen, value) if frozen else None,
     )
 
 
