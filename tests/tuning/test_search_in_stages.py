@@ -15,6 +15,7 @@ from sklearn.model_selection import cross_val_score as sklearn_cross_val_score
 from fitonce import (
     KernelFisherDiscriminant,
     KernelRidge,
+    KernelSum,
     LeastSquaresSVC,
     cross_val_score,
 )
@@ -213,6 +214,16 @@ def test_criteria_of_the_fit_are_searched_in_stages(criterion: str) -> None:
     full = KernelRidge(criterion=criterion, search="full").fit(X, y)
     assert staged.best_params_ == full.best_params_
     assert staged.best_score_ == pytest.approx(full.best_score_, rel=1e-9)
+
+
+def test_a_kernel_that_the_sample_leaves_out_stays_out() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    kernel = KernelSum([("signal", "rbf", [0]), ("noise", "linear", [1, 2])])
+    model = KernelRidge(kernel=kernel).fit(X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=150))
+    assert model.kernel_.weights["noise"] == 0.0
+    assert set(model.cv_results_["n_samples"]) == {75, 150}
+    assert model.verify(3).passed
 
 
 def test_few_rows_are_searched_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,24 +142,32 @@ class SumSearch:
     def descend(self, start: Trial) -> Parameters:
         """Where the gradient leads from a start; at the start's alpha, which weights measure."""
         window = float(start.alphas[0]), float(start.alphas[-1])
-        theta, gammas, _ = self.objective(start).minimise(window)
-        members = zip(self.plan.members, gammas, strict=True)
-        return self.chosen(theta, {m.name: gamma for m, gamma in members if m.tunes_gamma})
+        found, gammas, _ = self.objective(start).minimise(window)
+        theta, widths = np.zeros(len(self.names)), dict(start.parameters.get(GAMMA, {}))
+        for b, weight, gamma in zip(self._with_say(start), found, gammas, strict=True):
+            theta[b], member = weight, self.plan.members[b]
+            widths |= {member.name: gamma} if member.tunes_gamma else {}
+        return self.chosen(theta, widths)
+
+    def _with_say(self, start: Trial) -> list[int]:
+        """Numbers of the kernels that a descent moves: without a weight, there is nothing to."""
+        return _counting(start) if self.tunes_weights else list(range(len(self.names)))
 
     def objective(self, start: Trial) -> Objective:
         """The held-out squared error as a function of weights, widths and mu."""
-        data, spec, plan = self.data, self.spec, self.plan
+        data, spec, plan, numbers = self.data, self.spec, self.plan, self._with_say(start)
         like = dense_like(data.X)
         Y = asarray_like(_targets(data, spec.criterion.given), like)
         Y = Y if data.row_scale is None else data.row_scale * Y
         gammas = plan.gammas(data.X, data.weights, start.parameters.get(GAMMA))
         terms = [
             Term(m.with_gamma, m.rows(data.X), gammas.get(m.name), m.tunes_gamma)
-            for m in plan.members
+            for m in (plan.members[b] for b in numbers)
         ]
+        theta = np.array(plan.at(data.X, data.weights, start.parameters).weights)
         return Objective(
             terms,
-            np.array(plan.at(data.X, data.weights, start.parameters).weights),
+            theta[numbers],
             start.alpha,
             _as_few(Y),
             _free(data, like, spec.fit_intercept),
