@@ -29,7 +29,6 @@ from ..crossval.depends import depends
 from ..estimators.fitted import (
     chooses_steps,
     final_step,
-    first_member,
     is_committee,
     is_model,
     with_first_steps,
@@ -88,7 +87,7 @@ def quick(estimator: Any) -> Any:
     other = with_first_steps(estimator)
     model = final_step(other)
     if is_committee(model):
-        model = clone(first_member(model))
+        model = clone(model.estimators()[0])
         if isinstance(other, Pipeline):
             other.steps[-1] = (other.steps[-1][0], model)
         else:

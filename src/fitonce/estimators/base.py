@@ -202,8 +202,8 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     @property
     def _centred(self) -> bool:
         """Whether the dual coefficients sum to zero."""
-        free = not hasattr(self, "fit_intercept") or used(self, "fit_intercept") is True
-        return free and self.penalty_ == "function" and used(self, "landmarks") is None
+        free = used(self, "fit_intercept") is True and used(self, "landmarks") is None
+        return free and bool(self.penalty_ == "function")
 
     def _predicted(self, X: Any, method: str, confounds: Any = None) -> Array:
         """The main output for new rows."""

@@ -42,12 +42,6 @@ def chosen_steps(estimator: Any) -> dict[str, Any]:
     return {n: v if isinstance(v, plain) else f"{v!r:.60}" for n, v in chosen.items()}
 
 
-def settled(estimator: Any) -> Any:
-    """An unfitted copy whose steps before the model are those that a fit has chosen."""
-    tuned = isinstance(estimator, TunedPipeline)
-    return estimator.plain(estimator.chosen_) if tuned else clone(estimator)
-
-
 def with_first_steps(estimator: Any) -> Any:
     """An unfitted copy without a choice of steps: the first candidate's."""
     return estimator.plain() if chooses_steps(estimator) else clone(estimator)
@@ -72,11 +66,6 @@ def combined(estimator: Any) -> str | None:
 def takes_groups(estimator: Any) -> bool:
     """Whether `fit` keeps groups together in its own held-out values."""
     return is_model(estimator) or combined(estimator) is not None
-
-
-def first_member(committee: Any) -> Any:
-    """The first estimator of a committee, as given."""
-    return committee.estimators()[0]
 
 
 def model_of(estimator: Any, why: str = "displays read its held-out values") -> Any:
@@ -184,7 +173,6 @@ __all__ = [
     "combined",
     "criterion_of",
     "final_step",
-    "first_member",
     "fitted_kernel",
     "held_out_output",
     "held_out_projection",

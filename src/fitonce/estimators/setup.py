@@ -152,7 +152,7 @@ def specification_of(estimator: Any, n_classes: int) -> Specification:
         coef0=estimator.coef0,
         penalty=estimator.penalty,
         alphas=check_alpha(estimator.alpha),
-        fit_intercept=getattr(estimator, "fit_intercept", True),
+        fit_intercept=estimator.fit_intercept,
         criterion=criterion,
         refine=estimator.refine,
         dropping=estimator.shared_landmarks == "drop",
