@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import math
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -72,6 +73,13 @@ GROUP_NAME = re.compile(  # names of repeated units: rows of one subject are ali
     re.IGNORECASE,
 )
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
+FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
+BY_CHANCE = 10  # times as many copies as by chance are no chance
+MANY_ROWS = 30  # from which an order is told from chance
+ALIKE = 0.8  # correlation of a target with that of the next row; 0 in shuffled rows
+SENTINELS: list[int] = [
+    sign * (10**digits - 1) for digits in range(2, 6) for sign in (-1, 1)
+]  # 99, 999, …
 COPY_ROWS = 10  # fewest rows in which a copy can be distinguished from chance
 SAME_ORDER = 0.999999  # rank correlation from which a number counts as the target transformed
 MOST_ALIKE = 3  # columns with a line each; the others are named together
@@ -290,7 +298,13 @@ def design(
             + " ".join(f"{note}." for note in remarks.lines)
         )
     adjusting = [_confound(frame[name], name in wishes["categorical"]) for name in confound]
-    groups = labels(frame[group]) if group is not None else None
+    hints = [*about_copies(target, y, task, X), *about_units(target, y, X)]
+    hints += _about_order(y, task, X, features)
+    if group is None:
+        groups, said = copies_together(X, y)
+        hints += said
+    else:
+        groups = labels(frame[group])
     return Design(
         name=table.name,
         X=X,
@@ -302,7 +316,7 @@ def design(
         names=labels(frame[identifiers[0]]) if identifiers else None,
         task=task,
         notes=[*remarks.lines, *_about_groups(group, groups, X)],
-        hints=about_copies(target, y, task, X),
+        hints=hints,
         features=list(features),
         identity={
             "target": target,
@@ -389,6 +403,9 @@ def find_features(
         form = COMMA if kind == NUMBER and has_decimal_commas(column) else None
         feature = Feature(name, CATEGORY if kind == CATEGORY else NUMBER, name, form)
         values = feature.values(frame, remarks)
+        if code := sentinel(values):
+            said = f"some values are {code}, far from all others: if this stands for missing, add "
+            remarks.about(name, said + option("missing", str(code)))
         reason = why_useless(column, values, kind)
         if reason and name not in keep:
             useless.setdefault(reason, []).append(name)
@@ -554,6 +571,17 @@ def _parsed(text: pl.Series, remarks: Remarks, comma: bool) -> pl.Series:
         )
         remarks.about(text.name, said, "no number")
     return values
+
+
+def sentinel(values: pl.Series) -> int | None:
+    """A repeated number such as -999 that lies far from all others, and may stand for missing."""
+    for code in SENTINELS if values.dtype.is_numeric() else ():
+        others = values.filter(values != code).to_numpy()
+        if len(others) and len(others) < values.drop_nulls().len() - 1:
+            low, high = float(others.min()), float(others.max())
+            if max(low - code, code - high) > high - low > 0:
+                return code
+    return None
 
 
 def all_numbers(series: pl.Series) -> np.ndarray | None:
@@ -769,7 +797,7 @@ def _about_groups(
 
     If rows of one subject are split between training and test set, they reveal its labels.
     """
-    if groups is not None:
+    if name is not None and groups is not None:
         number = len(np.unique(groups))
         return [f"{number:,} groups in {name!r}: rows of one group are tested together"]
     return [
@@ -797,10 +825,69 @@ def _is_copy(values: pl.Series, y: np.ndarray, task: str) -> bool:
         return False
     values, target = values.filter(known), pl.Series("y", y).filter(known)
     if task == "classification":
-        levels = target.n_unique()
-        pairs = pl.DataFrame([values.alias("x"), target])
-        return values.n_unique() == levels > 1 and pairs.n_unique() == levels
+        levels, distinct = target.n_unique(), values.n_unique()
+        if levels < 2 or pl.DataFrame([values.alias("x"), target]).n_unique() != distinct:
+            return False
+        sorted_target = target.gather(values.arg_sort())
+        in_order = (sorted_target != sorted_target.shift()).sum() == levels - 1
+        return distinct == levels or (values.dtype != pl.String and in_order)
     if values.dtype == pl.String or values.n_unique() < max(COPY_ROWS, 0.9 * target.n_unique()):
         return False
     ranks, others = (v.rank().to_numpy() for v in (values, target))
     return bool(abs(np.corrcoef(ranks, others)[0, 1]) > SAME_ORDER)
+
+
+def about_units(target: str, y: np.ndarray, features: Iterable[pl.Series]) -> list[str]:
+    """Features with repeated values within which the target never changes: units measured several
+    times, which must not stand on both sides of a split.
+    """
+    told = pl.Series("y", y)
+    levels = told.n_unique()
+    return [
+        f"all rows with the same value of {values.name!r} have the same {target!r}, for each of "
+        f"its {values.n_unique()} values: if these are units that were measured repeatedly, add "
+        f"{option('group', values.name)}; otherwise the scores are too optimistic for new ones"
+        for values in features
+        if max(FEWEST_UNITS, 2 * min(levels, MOST_LEVELS)) < values.n_unique() <= len(y) / 2
+        and pl.DataFrame([values.alias("x"), told]).n_unique() == values.n_unique()
+    ]
+
+
+def copies_together(X: pl.DataFrame, y: np.ndarray) -> tuple[np.ndarray | None, list[str]]:
+    """Groups that keep exact copies of rows in one fold, and a warning; None without copies.
+
+    Equal rows are copies if there are many more of them than pairs of equal rows are expected in
+    columns that know nothing of each other.
+    """
+    table = X.with_columns(pl.Series(ROW, y))
+    found, groups = np.unique(table.hash_rows().to_numpy(), return_inverse=True)
+    n, copies = len(y), len(y) - len(found)
+    alike = (float((v.value_counts()["count"] / n).pow(2).sum()) for v in table)
+    if copies <= BY_CHANCE * n * (n - 1) / 2 * math.prod(alike):
+        return None, []
+    return groups, [
+        f"{counted(copies)} repeat another row exactly: copies stay in one fold, because a model "
+        "that has seen a copy knows the answer. Remove them if they are there by mistake"
+    ]
+
+
+def _about_order(
+    y: np.ndarray, task: str, X: pl.DataFrame, features: Sequence[Feature]
+) -> list[str]:
+    """A warning if rows follow each other in time: then neighbours are alike."""
+    why = [
+        f"the rows are in the order of {feature.source!r}"
+        for feature in features
+        if feature.kind == "days"
+        and (v := X[feature.name].drop_nulls()).len() >= MANY_ROWS
+        and (v.is_sorted() or v.is_sorted(descending=True))
+    ]
+    steps = np.diff(y) if task == "regression" and len(y) >= MANY_ROWS else np.zeros(0)
+    if np.any(steps > 0) and np.any(steps < 0):
+        alike = float(np.corrcoef(y[1:], y[:-1])[0, 1])
+        if alike > ALIKE:
+            why.append(f"the target of neighbouring rows is alike (correlation {alike:.2f})")
+    return [
+        f"{' and '.join(why)}: if they follow each other in time, shuffled folds make the scores "
+        "too optimistic for later rows"
+    ] * bool(why)

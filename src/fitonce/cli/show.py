@@ -296,6 +296,14 @@ def warnings_of(
             "every held-out row is predicted correctly. Check that no column was derived from the "
             "target or is known only after it."
         )
+    if answer.confusion is not None and answer.classes is not None:
+        counts, guesses = answer.confusion.sum(axis=1), answer.confusion.sum(axis=0)
+        never = [str(c) for c in answer.classes[(guesses == 0) & (counts > 0)]]
+        if never:
+            found.append(
+                f"the model never predicts {render.joined(never)}: its accuracy says little, "
+                "balanced accuracy and AUC say more."
+            )
     ours = None if others is None else next(iter(others.scores))
     better = None if others is None or ours is None else others.clearly_better(ours)
     if others is not None and ours is not None and better is not None:

@@ -1,0 +1,170 @@
+"""What the program notices in a table: copies, units, time, rare classes, codes, marked numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers_cli import FAST, N, pl, run, says, table
+
+from fitonce.cli.columns import (
+    NUMBER,
+    Remarks,
+    all_numbers,
+    design,
+    has_decimal_commas,
+    kind_of,
+    sentinel,
+    target_of,
+)
+from fitonce.cli.errors import UserError
+from fitonce.cli.table import Table, read_table
+
+
+def taken_apart(target="y", **columns):
+    return design(Table(pl.DataFrame(columns), "t.csv"), target)
+
+
+def noise(n=60, seed=0):
+    return np.random.default_rng(seed).normal(size=n)
+
+
+def test_copies_stay_in_one_fold(folder):
+    """Noise three times over: seen copies would give the answer."""
+    frame = pl.DataFrame({"a": noise(), "b": noise(60, 1), "y": ["p", "q"] * 30})
+    pl.concat([frame] * 3).write_csv("copies.csv")
+    shown = run("evaluate", "copies.csv", "-t", "y", *FAST).stdout
+    assert "120 rows repeat another row exactly" in " ".join(shown.split())
+    groups = design(read_table("copies.csv"), "y").groups
+    assert len(np.unique(groups)) == 60
+    np.testing.assert_array_equal(groups[:60], groups[60:120])
+    few = taken_apart(
+        a=[i % 3 for i in range(60)], b=[i // 2 % 2 for i in range(60)], y=["p", "q"] * 30
+    )
+    assert few.groups is None and not few.hints  # equal rows, but no copies
+
+
+def test_units_are_found_by_what_they_hold():
+    plant = np.repeat(np.arange(20), 8)
+    y = np.where(np.random.default_rng(1).random(20) < 0.5, "p", "q")[plant]
+    parts = taken_apart(plant=[f"p{i}" for i in plant], x=noise(160), y=y)
+    assert len(parts.hints) == 1 and "--group plant" in parts.hints[0]
+    y[3] = "q" if y[3] == "p" else "p"
+    assert not taken_apart(plant=[f"p{i}" for i in plant], x=noise(160), y=y).hints
+
+
+def test_rows_in_time_are_mentioned():
+    walk = np.cumsum(noise(120))
+    assert "neighbouring rows" in taken_apart(x=noise(120, 1), y=walk).hints[0]
+    assert not taken_apart(x=noise(120, 1), y=np.sort(walk)).hints
+    days = [str(np.datetime64("2024-01-01") + 3 * i) for i in range(60)]
+    assert "order of 'day'" in taken_apart(day=days, x=noise(), y=["p", "q"] * 30).hints[0]
+
+
+def test_a_number_that_alone_predicts_the_target_is_named():
+    x = noise()
+    y = np.where(x > 0.1, "p", "q")
+    assert "'x' predicts 'y' without error" in taken_apart(x=x, z=noise(60, 1), y=y).hints[0]
+    y[x.argmax()] = "q"
+    assert not taken_apart(x=x, z=noise(60, 1), y=y).hints
+
+
+def test_a_class_that_is_never_predicted_is_named(folder):
+    y = ["rare" if i % 15 == 0 else "usual" for i in range(90)]
+    pl.DataFrame({"a": noise(90), "b": noise(90, 1), "y": y}).write_csv("rare.csv")
+    shown = run("evaluate", "rare.csv", "-t", "y", *FAST).stdout
+    assert "never predicts rare" in shown
+
+
+def test_an_identifier_with_a_few_repeats_is_no_feature():
+    numbers = [100 + 7 * i % 61 for i in range(57)] + [100, 107, 114]
+    assert taken_apart(id=numbers, x=noise(), y=["p", "q"] * 30).X.columns == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["57.0%", "3%", "12.5 %"], [57, 3, 12.5]),
+        (["$1,234.00", "$15.50", "-$2"], [1234, 15.5, -2]),
+        (["1.234,5 €", "2,5 €", "7 €"], [1234.5, 2.5, 7]),
+        (["1,234,567", "1,000", "12"], [1234567, 1000, 12]),
+        (["1 234", "5", "12 000"], [1234, 5, 12000]),
+        (["1'234.5", "5", "6"], [1234.5, 5, 6]),
+    ],
+)
+def test_marked_numbers_are_numbers(texts, numbers):
+    series = pl.Series("v", texts)
+    assert kind_of(series) == NUMBER
+    assert all_numbers(series).tolist() == numbers
+    y, task = target_of(pl.Series("y", texts * 20), "regression", Remarks())
+    assert task == "regression" and y[:3].tolist() == numbers
+
+
+@pytest.mark.parametrize("texts", [["$5", "€6", "$7"], ["5 mg", "6 mg", "7 mg"], ["a", "b", "c"]])
+def test_other_texts_are_none(texts):
+    assert kind_of(pl.Series("v", texts)) != NUMBER
+
+
+def test_new_rows_are_read_like_those_of_the_model(folder):
+    """A single new row does not show what its comma means."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(1, 9, N).round(3)
+    frame = pl.DataFrame({"x": [f"{v:.3f}".replace(".", ",") for v in x], "b": rng.normal(size=N)})
+    frame.with_columns(y=pl.Series(np.where(x > 5, "p", "q"))).write_csv("t.csv", separator=";")
+    with pytest.raises(UserError, match="could be"):
+        has_decimal_commas(frame["x"])
+    frame = frame.with_columns(x=frame["x"].str.replace(r",(\d\d)\d$", ",$1"))
+    frame.with_columns(y=pl.Series(np.where(x > 5, "p", "q"))).write_csv("t.csv", separator=";")
+    assert run("fit", "t.csv", "-t", "y", "-q", "--no-page", *FAST).exit_code == 0
+    one = [
+        run("predict", "t-fitonce.skops", "-", input=f"x;b\n{x};0\n") for x in ("8,125", "8.125")
+    ]
+    assert [answer.stdout.splitlines()[1].split(",")[0] for answer in one] == ["p", "p"]
+
+
+def test_codes_of_missing_values_are_pointed_out_and_left_out(folder):
+    x = np.where(np.arange(N) % 7 == 0, -999, np.arange(N) % 13)
+    assert sentinel(pl.Series(x)) == -999 and sentinel(pl.Series(np.arange(1200) - 1000)) is None
+    table().with_columns(x=pl.Series(x)).write_csv("coded.csv")
+    assert any("--missing -999" in note for note in design(read_table("coded.csv"), "label").notes)
+    frame = read_table("coded.csv", missing=["-999"]).frame
+    assert frame["x"].null_count() == 9
+    frame.write_parquet("coded.parquet")
+    table().with_columns(x=pl.Series(x)).write_parquet("coded.parquet")
+    assert read_table("coded.parquet", missing=["-999"]).frame["x"].null_count() == 9
+
+
+def test_a_column_has_one_use(folder):
+    for role in ("--drop", "--group", "--weight", "--confound"):
+        says(run("fit", "good.csv", "-t", "label", role, "label"), "cannot be both --target and")
+
+
+def test_many_classes_are_asked_about_first():
+    classes = [f"c{i % 120}" for i in range(360)]
+    with pytest.raises(UserError, match="--task classification"):
+        taken_apart(x=noise(360), y=classes)
+
+
+def test_control_characters_do_not_reach_the_terminal(folder):
+    red = "\x1b[31mred"
+    frame = table().rename({"colour": red}).with_columns(label=pl.col("label") + "\x1b[2J")
+    frame.with_columns(code=pl.Series(["yes", "no"] * 30)).write_csv("t.csv")
+    for result in (
+        run("evaluate", "t.csv", "-t", "label", *FAST),
+        run("evaluate", "t.csv", "-t", red, *FAST),
+        run("evaluate", "t.csv", "-t", "\x1b[5m"),
+        run("evaluate", "\x1b[5m.csv", "-t", "label"),
+    ):
+        assert "\x1b" not in result.output
+
+
+def test_quiet_gives_the_result_alone(folder):
+    score = run("evaluate", "good.csv", "-t", "label", "-q", *FAST).stdout
+    assert len(score.splitlines()) == 1 and score.startswith("0.")
+    p = run("permute", "good.csv", "-t", "label", "-q", "--permutations", 9, "--folds", 3).stdout
+    assert p == "p = 0.1\n"
+
+
+def test_a_table_that_cannot_be_written_is_refused_first(folder):
+    run("fit", "good.csv", "-t", "label", "-q", "--no-page", *FAST)
+    result = run("predict", "good-fitonce.skops", "nowhere.csv", "-o", "p.xlsx")
+    says(result, "--out must end in .csv")
