@@ -21,6 +21,7 @@ import scipy.special
 
 from .arrays import Array, asarray_like, namespace, to_numpy
 from .calibration import inverse_temperatures, least_probability, mixed
+from .spectrum import row_blocks
 
 TOGETHER = 1 << 16  # held-out numbers that are summed together
 AS_MANY_ROWS = 50.0  # that the squared error counts for beside the log-loss
@@ -183,8 +184,8 @@ def target_sums(
     mean, own = about_mean(y[None, ...])
     errors, means, squares, products = [], [mean], [_dot(own, own)], [_dot(own, own)]
     step = max(1, TOGETHER // max(1, int(np.prod(y.shape))))
-    for start in range(0, int(predicted.shape[0]), step):
-        some = predicted[start : start + step, ...]
+    for part in row_blocks(int(predicted.shape[0]), step):
+        some = predicted[part, ...]
         error = root * (y - some)
         errors.append(_dot(error, error))
         if correlation:

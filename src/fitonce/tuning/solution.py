@@ -104,7 +104,7 @@ class Solution:
                 coef = namespace(coef).astype(coef, K.dtype, copy=False)
             return K @ coef
 
-        step = max(1, PREDICTION_ELEMENTS // self.dual_coef.shape[0])
+        step = max(1, PREDICTION_ELEMENTS // max(1, self.dual_coef.shape[0]))
         parts = row_blocks(X.shape[0], step)
         # a function of the user's own sees the rows as they are
         tiled = summed if kernel.foreign else partial(in_whole_tiles, summed)
