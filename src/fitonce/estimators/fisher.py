@@ -266,13 +266,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             return super()._set_held_out(held_out)
         self.held_out_decision_ = held_out
         scores = LinearScores.of(to_numpy(self.means_), to_numpy(self.priors_))
-        fitted = fit_softmax(scores, *self._labelled_decisions())
-        weights, offsets = of_outputs(*fitted.everything)
+        everything, corrected = fit_softmax(scores, *self._labelled_decisions())
+        weights, offsets = of_outputs(*everything)
         solution = self._solution()
         like = solution.dual_coef
         solution = solution.readout(asarray_like(weights, like), asarray_like(offsets, like))
         self._set_solution(solution, record_of(self, "a readout").readout)
-        return super()._set_held_out(asarray_like(fitted.held_out, held_out))
+        return super()._set_held_out(asarray_like(corrected, held_out))
 
     def _check_n_components(self, limit: int) -> None:
         if self.n_components is None:

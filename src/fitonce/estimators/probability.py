@@ -151,25 +151,16 @@ def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | Non
     return part
 
 
-@dataclass(frozen=True)
-class SoftmaxReadout:
-    """Weights and offsets that turn LDA decisions into scores, and the held-out scores: decisions
-    in the shape of scikit-learn.
-    """
-
-    everything: tuple[np.ndarray, np.ndarray]
-    held_out: np.ndarray
-
-
 def fit_softmax(
     scores: LinearScores,
     decision: np.ndarray,
     labels: np.ndarray,
     weights: np.ndarray,
     part: np.ndarray,
-) -> SoftmaxReadout:
-    """A softmax regression on held-out projections, and its held-out scores: each part of the rows
-    from a regression without it.
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """The weights and offsets of a softmax regression on held-out projections, which turn LDA
+    decisions into scores; and its held-out scores in the shape of scikit-learn, each part of the
+    rows from a regression without it.
 
     Rows in part -1 are not used for training. Rows without finite decisions keep them.
     """
@@ -188,9 +179,7 @@ def fit_softmax(
         own, others = (part == number) & finite, (part != number) & (part >= 0)
         W, b = fitted(others) if others.any() else everything
         held_out[own] = known[own] @ W + b
-    if decision.ndim == 1:
-        return SoftmaxReadout(everything, held_out[:, 1] - held_out[:, 0])
-    return SoftmaxReadout(everything, held_out)
+    return everything, held_out[:, 1] - held_out[:, 0] if decision.ndim == 1 else held_out
 
 
 def of_outputs(weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -132,17 +132,11 @@ def _rows_options(estimator: Any, X: Any) -> dict[str, Any]:
         # scikit-learn's L1 distances accept only 32-bit indices
         "accept_large_sparse": "laplacian" not in np.atleast_1d(families(estimator.kernel)),
         "dtype": np.float64,
-        "copy": not _stays_where_it_is(estimator, X),
+        # a memory-mapped array is read by landmarks block by block; all else is copied, so that
+        # later changes by the caller have no effect
+        "copy": not isinstance(X, np.memmap) or estimator.landmarks is None,
         "ensure_min_samples": 2,
     }
-
-
-def _stays_where_it_is(estimator: Any, X: Any) -> bool:
-    """Whether X is a memory-mapped float64 array that landmarks read block by block.
-
-    Everything else is copied, so that later changes by the caller have no effect.
-    """
-    return isinstance(X, np.memmap) and estimator.landmarks is not None
 
 
 def check_new_data(estimator: Any, X: Any, method: str, fitted_in: str) -> tuple[Array, Any]:
@@ -160,7 +154,7 @@ def check_new_data(estimator: Any, X: Any, method: str, fitted_in: str) -> tuple
     try:
         if is_foreign_array(X):
             return _check_foreign(estimator, X, reset=False), X.dtype
-        dtype = _floating_dtype(X)
+        dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
         return validate_data(
             estimator, X, accept_sparse=_accept_sparse(precomputed), dtype=np.float64, reset=False
         ), dtype
@@ -180,11 +174,6 @@ def namespace_name(X: Any) -> str:
     return (
         f"{namespace(X).__name__.split('.')[-1]} on {device(X)}" if is_foreign_array(X) else "numpy"
     )
-
-
-def _floating_dtype(X: Any) -> Any:
-    """float32 for float32 input, float64 for everything else."""
-    return np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
 
 
 def _check_foreign(estimator: Any, X: Array, reset: bool) -> Array:
