@@ -97,9 +97,7 @@ class Sum(Smoother):
 
     def path(self, targets: Targets, mus: np.ndarray) -> Path:
         parts = [term.path(own, mus) for term, own in self._with(targets)]
-        residual = signed(self.signs, [part.residual for part in parts])
-        one_minus_h = signed(self.signs, [part.one_minus_h for part in parts])
-        return SumPath(parts[0].mus, residual, one_minus_h, signs=self.signs, parts=parts)
+        return SumPath.of(self.signs, parts)
 
     def fit(self, targets: Targets, mu: float, force: Array | None = None) -> Fitted:
         return self._fitted(targets, [term.fit(own, mu) for term, own in self._with(targets)])
@@ -182,10 +180,14 @@ class SumPath(Path):
     signs: Signs = ()
     parts: Sequence[Path] = ()
 
+    @classmethod
+    def of(cls, signs: Signs, parts: Sequence[Path]) -> SumPath:
+        residual = signed(signs, [part.residual for part in parts])
+        one_minus_h = signed(signs, [part.one_minus_h for part in parts])
+        return cls(parts[0].mus, residual, one_minus_h, signs=signs, parts=parts)
+
     def at(self, mu: float) -> Path:
-        parts = [part.at(mu) for part in self.parts]
-        own = super().at(mu)
-        return SumPath(own.mus, own.residual, own.one_minus_h, signs=self.signs, parts=parts)
+        return SumPath.of(self.signs, [part.at(mu) for part in self.parts])
 
     def leave_one_out(self) -> HeldOut:
         return SumHeldOut.of(self.signs, [part.leave_one_out() for part in self.parts])

@@ -59,11 +59,7 @@ def confounded_landmarks(data: Data, kernel: Kernel, penalty: str, mu: float | N
     assert data.landmarks is not None
     features = landmark_map(kernel, data.landmarks.points, penalty, True)
     Z = features(data.X)
-    if not np.isfinite(float((Z**2).sum())):
-        raise RefusedError(OVERFLOW)
     linear = exact_problem(replace(data, X=Z, landmarks=None), LINEAR, "function", True, mu)
-    if linear.smoother.trace == 0.0:
-        warn_constant()
     points = data.landmarks.points
     model = replace(linear, kernel=kernel, X=points, features=features, Z=Z)
     anew = partial(confounded_landmarks, kernel=kernel, penalty=penalty, mu=None)
