@@ -303,6 +303,17 @@ def test_groups_of_one_class_and_one_fold_each():
     assert answer.permutation.pvalue >= 1 / 15  # two sick groups of six
 
 
+def test_one_mixed_group_takes_no_power():
+    """One label of one row of twenty groups is another: groups still move as a whole."""
+    random, groups = np.random.default_rng(0), np.arange(100) // 5
+    y = np.repeat(np.arange(20) % 2, 5)
+    X = random.normal(size=(100, 3)) + 2.0 * y[:, None]
+    y[0] = 1 - y[0]
+    model = KernelFisherDiscriminant(gamma=0.2, alpha=1.0)
+    answer = assess(model, X, y, groups=groups, cv=4, permutations=99)
+    assert answer.permutation.exchange == "whole" and answer.permutation.pvalue <= 0.05
+
+
 def test_a_class_of_one_row():
     X, y = two_classes(40)
     y[5] = "unknown"

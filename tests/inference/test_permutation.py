@@ -790,6 +790,15 @@ def test_nothing_to_permute() -> None:
     assert result.pvalue == 1.0
 
 
+def test_hardly_anything_to_permute() -> None:
+    few = np.repeat([0, 1], 10)
+    few[0] = 1  # one label of one group of five
+    with pytest.warns(ValidityWarning, match="only 5 different orders"):
+        permutation_test_score(
+            MODELS["fisher"], np.arange(20.0)[:, None], few, groups=np.arange(20) // 5, cv=3
+        )
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -166,16 +166,17 @@ def ready(
 
 
 def _valid_exchange(data: AssessedRows) -> str | None:
-    """Groups with one label each are exchanged as a whole, with those of equal size if most have
-    such partners; otherwise labels are permuted within groups.
+    """Where most groups have one label each, groups are exchanged as a whole, with those of equal
+    size if most have such partners; otherwise labels are permuted within groups.
     """
     if data.groups is None:
         return None
     names, of_row, sizes = np.unique(data.groups, return_inverse=True, return_counts=True)
-    if any(len(np.unique(data.y[of_row == number])) > 1 for number in range(len(names))):
-        return "within"
+    mixed = [len(np.unique(data.y[of_row == number])) > 1 for number in range(len(names))]
     alone = sum(np.sum(sizes == size) == 1 for size in sizes)
-    return "whole" if alone <= len(sizes) / 4 else "whole-unequal"
+    if alone <= len(sizes) / 4 and np.mean(mixed) < 0.5:
+        return "whole"
+    return "within" if any(mixed) else "whole-unequal"
 
 
 def _described(same: bool, chooses: bool, part: AssessedRows, data: AssessedRows) -> str:

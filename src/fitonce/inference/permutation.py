@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from ..core.doubt import depth_inside_package
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
 from ..crossval.depends import share_landmarks
@@ -33,6 +34,8 @@ from .question import Question
 from .result import PermutationTest
 from .run import Run
 from .scoring import Routed, Scoring, measures
+
+FEW = 20  # orders of the labels: with fewer, p = 0.05 cannot be reached
 
 logger = logging.getLogger("fitonce")
 
@@ -257,6 +260,18 @@ def planned(
     """How many labelings are used, and whether these are all that there are."""
     count = question.n_labellings
     enumerated = is_enumerated(count, n_permutations, exact, stop_after)
+    orders = question.exchange.count
+    if 1 < orders < FEW:
+        advice = (
+            ' If most groups have one label each, use exchange="whole", which permutes groups '
+            "instead of the labels inside them."
+        )
+        warnings.warn(
+            f"the labels can be in only {orders} different orders, too few for a small p-value "
+            f"whatever the data.{advice if question.exchange_name == 'within' else ''}",
+            ValidityWarning,
+            stacklevel=depth_inside_package(),
+        )
     return (count - 1 if enumerated else n_permutations), enumerated
 
 

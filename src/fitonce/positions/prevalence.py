@@ -61,10 +61,11 @@ class PrevalenceTest:
         corrected for all positions.
     pvalue, pvalue_max : array of shape (positions,)
         p-value of the null hypothesis that at most a share `gamma0` of the population has an
-        effect: at this position, and corrected for all positions.
+        effect: at this position, and combined with the corrected global p-value. The latter does
+        not correct for other positions where a share of at most `gamma0` has an effect.
     prevalence : array of shape (positions,)
-        The largest share that can be rejected at `level`, corrected for all positions; NaN if not
-        even the global null hypothesis is rejected.
+        The largest share that can be rejected at `level` by `pvalue_max`; NaN if not even the
+        global null hypothesis is rejected.
     gamma0, level : float
     n_subjects, n_permutations_done : int
     exact : bool
