@@ -8,26 +8,16 @@ cross-validation make the same choices as literal refits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
+
+from ..core.holdout import Smoother
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
 PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is below double precision
 
 
-class Sizes(Protocol):
-    """What places the window: of a smoother, or of moments."""
-
-    @property
-    def trace(self) -> float: ...
-    @property
-    def largest(self) -> float: ...
-    @property
-    def lower_bound(self) -> float: ...
-
-
-def alpha_lattice(smoother: Sizes, total_weight: float) -> np.ndarray:
+def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
     """Powers of two from 2^-30 to 2^12 times the mean eigenvalue trace(G)/Σw.
 
     The window ends earlier at the limit of float64 precision, and reaches at least 64 λ_max, beyond
