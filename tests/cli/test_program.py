@@ -227,7 +227,7 @@ def test_help_does_not_wait_for_scikit_learn():
 
 
 def test_spread_counts_and_ranges():
-    assert spread([1.0, 1.0, 1.0]) == "1 in all 3"
+    assert spread([1.0, 1.0, 1.0]) == "1 in all 3" and spread([1.0]) == "1"
     assert spread([1.0, 2.0, 1.0]) == "1 (2 of 3), 2 (1 of 3)"
     assert spread([1.0, 2.0, 3.0, 4.0, 5.0]) == "1 to 5, median 3"
 
@@ -241,3 +241,14 @@ def test_a_fit_imports_no_frameworks(folder):
         [sys.executable, "-c", code, *map(str, options)], capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ["good-fitonce.skops", "[]"], done.stderr
+
+
+def test_the_kernel_of_every_fold_is_shown(folder):
+    options = ["--folds", 3, "--permutations", 0, "--no-page", "--kernel", "linear,rbf"]
+    shown = run("fit", "good.csv", "-t", "label", *options).stdout
+    kernels = re.search(r"kernel in the folds: (.*)", shown).group(1)
+    counts = re.findall(r"(linear|rbf)(?: \((\d) of 3\)| in all 3)", kernels)
+    found = {kernel: int(number or 3) for kernel, number in counts}
+    assert sum(found.values()) == 3
+    if 0 < found.get("rbf", 0) < 3:
+        assert "gamma in the folds that have one" in shown

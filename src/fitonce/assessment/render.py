@@ -201,7 +201,11 @@ def chosen(choice: Mapping[str, Any], answer: Any, tuned: Sequence[str]) -> Bloc
     )
     found = {name: [fold[name] for fold in answer.choices if name in fold] for name in tuned}
     folds = {name: each for name, each in found.items() if each and not isinstance(each[0], list)}
-    notes = [f"{name} in the folds: {spread(values)}" for name, values in folds.items()]
+    notes = [
+        f"{name} in the folds{' that have one' * (len(values) < len(answer.choices))}: "
+        + spread(values)
+        for name, values in folds.items()
+    ]
     return Block(f"Chosen on all rows: {said}", notes=notes)
 
 
@@ -342,7 +346,7 @@ def spread(values: Sequence[Any]) -> str:
     """Values with how often each occurred, or their range if there are many."""
     counts = Counter(chosen_value(value) for value in values)
     if len(counts) == 1:
-        return f"{next(iter(counts))} in all {len(values)}"
+        return f"{next(iter(counts))}{f' in all {len(values)}' if len(values) > 1 else ''}"
     if len(counts) > 4 and not any(isinstance(value, str) for value in values):
         low, middle, high = (chosen_value(f(values)) for f in (np.min, np.median, np.max))
         return f"{low} to {high}, median {middle}"
