@@ -341,13 +341,6 @@ class ResidualMap:
         R -= ((Y @ V) * f) @ V.T
         return R
 
-    def reordered(self, rows: np.ndarray) -> ResidualMap:
-        """The same map with its rows in another order."""
-        if self.thin is None:
-            return ResidualMap(take(take(self.dense, rows).T, rows).T)
-        V, f, Q0 = self.thin
-        return ResidualMap(None, (take(V, rows), f, take(Q0, rows)))
-
 
 __all__ = [
     "Deletion",

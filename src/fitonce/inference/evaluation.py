@@ -60,7 +60,7 @@ class Batch:
         orders = drawn_orders([labelling.rearrangement for labelling in self.labellings], like)
         xp, flat = namespace(like), (-1,)
         B, n = orders.indices.shape
-        if self.question.classifier:
+        if self.question.classes is not None:
             small = xp.int8 if self.question.labels.max() < 127 else xp.int32
             codes = asarray_like(self.question.labels, like, dtype=small)
             return xp.reshape(xp.take(codes, xp.reshape(orders.indices, flat), axis=0), (B, n))

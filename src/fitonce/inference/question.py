@@ -47,7 +47,6 @@ class Question:
     X: Any
     given_y: Any
     y: np.ndarray
-    classifier: bool
     classes: np.ndarray | None
     labels: np.ndarray
     groups: np.ndarray | None
@@ -113,7 +112,6 @@ class Question:
             X,
             given_y,
             host,
-            classifier,
             classes if classifier else None,
             labels,
             groups,
