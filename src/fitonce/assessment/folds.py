@@ -19,6 +19,7 @@ from sklearn.model_selection import check_cv
 from ..core.progress import say
 from ..core.readout import labels_of
 from ..core.rows import is_rows
+from ..core.splits import Splits
 from ..crossval import Route, cross_val_predict, cross_validate
 from ..crossval.depends import depends
 from ..crossval.lookup import RowLookupEstimator
@@ -29,7 +30,6 @@ from .data import AssessedRows, on_host
 
 CHOSEN = ("kernel", "gamma", "alpha", "penalty", "degree", "coef0")
 MOST_FOLDS = 10  # of a partition whose pairs of folds are left out together
-Splits = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)

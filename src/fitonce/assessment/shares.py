@@ -13,7 +13,7 @@ kernels with the same information have large product measures and small unique s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from sklearn.model_selection import check_cv
 
 from ..core.arrays import to_numpy
 from ..core.progress import say
-from ..core.splits import complement
+from ..core.splits import Splits, complement
 from ..crossval import cross_val_predict
 from ..crossval.lookup import subset
 from ..estimators.confounding import check_no_confounds
@@ -39,7 +39,6 @@ from ..estimators.fitted import (
 )
 from ..kernels import KernelSum, SummedKernel
 
-Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 Part = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, their parts (B, m, t) and values (m, t)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 Split = tuple[np.ndarray, np.ndarray]  # training and test rows
+Splits = list[Split]
 
 
 def check_test_sets(test_sets: Iterable[Any], n_samples: int) -> list[np.ndarray]:
@@ -68,7 +69,7 @@ def checked_splits(
         raise ValueError("cv must give at least one split into training and test rows, got none.")
 
 
-def _pair(split: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+def _pair(split: Any, number: int) -> Split:
     """Training and test rows; an empty list is one of row indices."""
     try:
         train, test = (np.asarray(rows) for rows in split)
@@ -108,4 +109,4 @@ def complement(rows: Sequence[int] | np.ndarray, n_samples: int) -> np.ndarray:
     return np.flatnonzero(mask)
 
 
-__all__ = ["Split", "check_test_sets", "checked_splits", "complement", "row_numbers"]
+__all__ = ["Split", "Splits", "check_test_sets", "checked_splits", "complement", "row_numbers"]

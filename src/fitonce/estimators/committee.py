@@ -18,6 +18,7 @@ from ..core.calibration import calibrate, class_scores, probabilities
 from ..core.doubt import doubts_once
 from ..core.rows import is_rows
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
+from ..core.splits import Splits
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.tuner import Tried
 from .base import KernelModel
@@ -27,7 +28,7 @@ from .parameters import NUMBER, is_precomputed, store_parameters, word
 from .probability import calibration_parts, held_out_probabilities
 from .record import FitRecord, mean_by_row
 from .ridge import KernelRidge
-from .setup import Folds, Training, default_folds, folds_of, setup_of, training_of
+from .setup import Training, default_folds, folds_of, setup_of, training_of
 from .verification import Verification, worst_of
 
 TINY = float(np.finfo(float).tiny)
@@ -66,7 +67,7 @@ class Candidate:
 
 
 def candidates_of(
-    number: int, estimator: Any, training: Training, folds: Folds | None, by_cv: bool
+    number: int, estimator: Any, training: Training, folds: Splits | None, by_cv: bool
 ) -> list[Candidate]:
     """The candidates from one of the given estimators, judged by the splits of the committee.
 
@@ -92,7 +93,7 @@ def learns(estimator: Any) -> bool:
 
 
 def searched(
-    number: int, estimator: Any, training: Training, folds: Folds | None
+    number: int, estimator: Any, training: Training, folds: Splits | None
 ) -> list[Candidate]:
     """All kernels that the search of an estimator decomposes, each at its best alpha.
 
@@ -121,7 +122,7 @@ def searched(
     return found
 
 
-def refitted(number: int, estimator: Any, training: Training, folds: Folds) -> Candidate:
+def refitted(number: int, estimator: Any, training: Training, folds: Splits) -> Candidate:
     """An estimator that learns on every training set, with its outputs for the test rows: the mean
     if several splits test a row, NaN if none does.
     """
@@ -236,7 +237,7 @@ class KernelCommittee(BaseEstimator):
         pool: Sequence[Candidate],
         given: Sequence[Any],
         training: Training,
-        folds: Folds | None,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The weights of the candidates, and the score of each alone."""
 
@@ -453,7 +454,7 @@ class KernelCommitteeClassifier(ClassifierMixin, KernelCommittee):
         pool: Sequence[Candidate],
         given: Sequence[Any],
         training: Training,
-        folds: Folds | None,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         weights = training.row_weights
         self.classes_ = np.unique(training.y[training.active])
@@ -581,7 +582,7 @@ class KernelCommitteeRegressor(RegressorMixin, KernelCommittee):
         pool: Sequence[Candidate],
         given: Sequence[Any],
         training: Training,
-        folds: Folds | None,
+        folds: Splits | None,
     ) -> tuple[np.ndarray, np.ndarray]:
         weights = training.row_weights
         y = training.y.astype(float).reshape(training.n_samples, -1)

@@ -21,7 +21,7 @@ from ..core.calibration import (
     top_label_isotonic,
 )
 from ..core.softmax import LinearScores, softmax_regression
-from .setup import Folds
+from ..core.splits import Splits
 
 PARTS = 5  # parts of the rows, each calibrated without itself
 
@@ -136,7 +136,7 @@ def held_out_probabilities(
     return result
 
 
-def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Folds | None) -> np.ndarray:
+def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Splits | None) -> np.ndarray:
     """The part of each usable row (n,), -1 for the others: rows that are tested together stay
     together, and with leave-one-out the classes are divided evenly.
     """

@@ -13,12 +13,12 @@ import numpy as np
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.holdout import Fitted, Path
 from ..core.readout import Readout, indicators
-from ..core.splits import complement
+from ..core.splits import Splits, complement
 from ..tuning.outputs import outputs_without_each, read_without, rule_of_fit
 from ..tuning.problem import Problem
 from ..tuning.solution import Solution
 from ..tuning.tuner import Tuner
-from .setup import Folds, Training
+from .setup import Training
 
 
 def record_of(model: Any, what: str) -> FitRecord:
@@ -42,7 +42,7 @@ def kept_of(model: Any, what: str) -> FitRecord:
     return record
 
 
-def mean_by_row(folds: Folds, outputs: list[np.ndarray], n_samples: int) -> np.ndarray:
+def mean_by_row(folds: Splits, outputs: list[np.ndarray], n_samples: int) -> np.ndarray:
     """The mean of the outputs of the test rows of splits, for all rows; NaN for rows never
     tested.
     """
@@ -61,7 +61,7 @@ class FitRecord:
     training: Training
     tuner: Tuner
     problem: Problem
-    folds: Folds | None
+    folds: Splits | None
 
     def light(self) -> FitRecord:
         """Without a precomputed kernel that the decomposition has overwritten."""

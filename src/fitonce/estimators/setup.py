@@ -21,7 +21,7 @@ from ..core.holdout import Deletion
 from ..core.readout import Readout
 from ..core.refused import RefusedError
 from ..core.rows import check_magnitude, dense_like, is_rows
-from ..core.splits import checked_splits, complement, row_numbers
+from ..core.splits import Splits, checked_splits, complement, row_numbers
 from ..kernels import KernelSum, families
 from ..landmarks.choice import landmarks_for
 from ..tuning.criterion import Criterion, resolved
@@ -38,8 +38,6 @@ from .validation import (
     check_weights,
     namespace_name,
 )
-
-Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,7 @@ class Setup:
     def readout(self) -> Readout:
         return self.labels.readout
 
-    def tuner(self, folds: Folds | None = None) -> Tuner:
+    def tuner(self, folds: Splits | None = None) -> Tuner:
         deletions = None if folds is None else [self.training.deletion(*fold) for fold in folds]
         given = self.data, self.specification, self.readout, deletions
         return Tuner(*given, verbose=self.verbose)
@@ -329,7 +327,7 @@ def training_of(
     return Training(X, y, weights, groups, active, is_precomputed(estimator.kernel), came_in)
 
 
-def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
+def folds_of(cv: Any, training: Training, classifier: bool) -> Splits | None:
     """The splits for tuning and calibration; None means leave-one-out."""
     if cv is None and training.groups is None:
         return None
@@ -352,7 +350,7 @@ def folds_of(cv: Any, training: Training, classifier: bool) -> Folds | None:
     return folds
 
 
-def default_folds(training: Training, n_splits: int, classifier: bool) -> Folds:
+def default_folds(training: Training, n_splits: int, classifier: bool) -> Splits:
     """Random folds: of whole groups if there are groups; for classes stratified, with at most as
     many folds as the smallest class has rows.
     """

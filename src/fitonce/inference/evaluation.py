@@ -16,6 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, take, to_numpy
 from ..core.refused import RefusedError
+from ..core.splits import Split
 from ..crossval.depends import RefitWarning, Route, depends, fit_weights
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
@@ -28,7 +29,6 @@ from .per_fold_maps import PerFoldMaps
 from .placements import Labelling, Placement
 from .question import Question
 from .scoring import Measure, NeedsFitError, Scoring
-from .validity import Split
 
 LITERAL_BLOCK = 8  # labelings fitted between two looks at the clock
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from ..core.splits import checked_splits, row_numbers
-from .validity import Split
+from ..core.splits import Split, checked_splits, row_numbers
 
 
 def split_rows(splits: Iterable[tuple[np.ndarray, np.ndarray]], n_samples: int) -> list[Split]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from ..core.splits import Split
 from ..crossval.lookup import FoldContext, lookup_estimator, n_rows, subset
 from ..estimators.validation import is_foreign_array
-from .validity import Split
 
 
 @dataclass

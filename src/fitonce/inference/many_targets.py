@@ -22,6 +22,7 @@ from ..core.columns import Columns, columns_at_once
 from ..core.criteria import target_sums
 from ..core.held_out_maps import HeldOutMap, held_out_map
 from ..core.spectrum import row_blocks
+from ..core.splits import Split
 from ..crossval.depends import Route
 from ..crossval.lookup import subset
 from ..estimators.fitted import chooses_steps, final_step
@@ -33,7 +34,6 @@ from .draws import Draw
 from .exchange import Rearrangement
 from .placements import Labelling, Placement
 from .question import Question
-from .validity import Split
 
 SCORES = {"r2": (1.0, "r2"), "correlation": (1.0, "correlation")}
 SCORES["neg_mean_squared_error"] = (0.0, "squared_error")

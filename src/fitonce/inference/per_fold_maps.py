@@ -27,6 +27,7 @@ from ..core.arrays import Array, asarray_like, eye_like, index_like, namespace, 
 from ..core.holdout import ResidualMap
 from ..core.readout import Evidence, Readout
 from ..core.rows import dense_like
+from ..core.splits import Split
 from ..core.ties import ROUNDING
 from ..crossval.lookup import FoldContext
 from ..crossval.metrics import Outputs
@@ -44,7 +45,6 @@ from .factors import is_definite, kept_targets
 from .placements import Placement
 from .question import Question
 from .together import Together, key_of
-from .validity import Split
 
 Choice = tuple[tuple[tuple[str, Any], ...], float]  # chosen parameters (and penalty), and alpha
 

@@ -25,11 +25,10 @@ from itertools import groupby
 
 import numpy as np
 
-from ..core.splits import complement
+from ..core.splits import Split, complement
 from .draws import Draw
 from .exchange import Exchange, Rearrangement
 from .keys import Keys
-from .validity import Split
 
 LEAST = 20  # placements, if one is not enough
 SPREAD = 0.25  # acceptable loss of precision from several labelings per placement: (J - 1) c²

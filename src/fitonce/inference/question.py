@@ -15,6 +15,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 
 from ..core.arrays import to_numpy
+from ..core.splits import Split
 from ..crossval.lookup import n_rows, subset
 from ..estimators.validation import is_foreign_array
 from .confounded import Confounded
@@ -24,7 +25,6 @@ from .folds import split_rows
 from .placements import Placement
 from .units import make_exchange
 from .validity import (
-    Split,
     check_free,
     choose_mode,
     ignores_y,

@@ -38,6 +38,7 @@ from sklearn.model_selection import (
 )
 
 from ..core.doubt import depth_inside_package
+from ..core.splits import Split
 from .exchange import LabelExchange, ValidityWarning, blocks_of
 
 MODES = ("cosets", "resplit", "within-folds", "free")
@@ -80,8 +81,6 @@ BALANCED = (
 )
 BALANCE_DRAWS = 999  # labelings that the observed folds are compared with
 BALANCE_LEVEL = 0.01  # folds that are more even than all but this share seem to depend on y
-
-Split = tuple[np.ndarray, np.ndarray]
 
 
 def is_list_of_splits(cv: Any) -> bool:

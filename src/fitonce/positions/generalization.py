@@ -21,6 +21,7 @@ import numpy as np
 
 from ..core.arrays import Array, namespace, to_numpy
 from ..core.refused import RefusedError
+from ..core.splits import Split
 from ..crossval.decomposed import Decomposed
 from ..crossval.depends import RefitWarning, depends, fit_weights
 from ..crossval.lookup import FoldContext, subset
@@ -28,7 +29,6 @@ from ..crossval.metrics import Outputs
 from ..estimators.fitted import final_step, is_model
 from ..inference.literal import Fitter
 from ..inference.scoring import NeedsFitError, Scoring
-from ..inference.validity import Split
 from .slices import Slices
 from .stacked import STACK_ELEMENTS, LinearFolds, LinearModel, largest_of
 

@@ -16,13 +16,13 @@ from sklearn.model_selection import check_cv
 
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
+from ..core.splits import Split
 from ..crossval.batch import is_error_score, known_scores
 from ..crossval.confounds import taken
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows
 from ..inference.scoring import Scoring, measures
-from ..inference.validity import Split
 from .generalization import TrainedHere
 from .slices import Slices
 from .stacked import STACK_ELEMENTS, LinearFolds

@@ -26,6 +26,7 @@ from ..core.moments import Moments
 from ..core.readout import Evidence, Readout
 from ..core.refused import RefusedError
 from ..core.spectrum import machine_epsilon
+from ..core.splits import Split
 from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
 from ..crossval.depends import depends, fit_weights
@@ -34,7 +35,6 @@ from ..estimators.doubts import DOUBTFUL
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.placements import Placement
-from ..inference.validity import Split
 
 STACK_ELEMENTS = 1 << 22  # entries of X that are processed as one array: 32 MiB
 SAME = 1e-10  # share of the scatter of all rows below which training rows may all be equal
