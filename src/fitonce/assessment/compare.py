@@ -21,12 +21,13 @@ from sklearn.base import is_classifier
 
 from ..core.doubt import caught_warnings, depth_inside_package
 from ..core.progress import say
+from ..core.splits import Splits
 from ..crossval import RefitWarning, cross_validate
 from ..crossval.depends import depends
 from . import render
 from .assess import warned
 from .data import AssessedRows, on_host, splitters
-from .folds import Splits, frozen_rounds, rounds_of, splits_of
+from .folds import frozen_rounds, rounds_of, splits_of
 from .intervals import HeldOutValues, holm, of_share
 from .result import Assessment, Estimate, plain
 from .scores import values_of
