@@ -3,8 +3,8 @@
 - bias: the accuracy that `assess` prints on pure noise, beside that of the majority class;
 - coverage: how often the 95 % interval holds the score that the model of all rows has on new ones;
 - level: how often `compare` rejects at 5 % where two ways of making a model are equally good;
-- columns: how often `column_importance` calls a column without effect important at 5 %, by itself
-  and after the correction over columns, and one with effect.
+- columns: how often `column_importance` calls a column without effect important at 5 %, on average
+  and any of them, and one with effect, corrected over columns.
 
 Every count is printed with its binomial standard error.
 """

@@ -56,9 +56,13 @@ class HeldOutValues:
     test_share: float
     n_partitions: int = 1
     frozen: HeldOutValues | None = None
+    most_dof: float = np.inf  # of the error of nested cross-validation
 
     def minus(self, other: HeldOutValues) -> HeldOutValues:
-        """The differences of the values of two models on the same splits."""
+        """The differences of the values of two models on the same splits. Two models that learn
+        nothing differ less regularly than one errs: the degrees of freedom are those of one
+        partition.
+        """
         both = zip(self.values, other.values, strict=True)
         pairs = zip(self.inner, other.inner, strict=False)
         inner = [a - b for a, b in pairs] if len(self.inner) == len(other.inner) else []
@@ -67,7 +71,8 @@ class HeldOutValues:
             one, two = (v if v.inner else v.frozen for v in (self, other))
             alike = one is not None and two is not None and len(one.tests) == len(two.tests)
             frozen = one.minus(two) if alike and one is not None and two is not None else None
-        return replace(self, values=[a - b for a, b in both], inner=inner, frozen=frozen)
+        apart, most = [a - b for a, b in both], max(self.n_folds - 1, 1)
+        return replace(self, values=apart, inner=inner, frozen=frozen, most_dof=most)
 
     @property
     def mean(self) -> float:
@@ -111,17 +116,18 @@ class HeldOutValues:
     def error(self) -> tuple[float, float, str]:
         """The standard error of the mean, its degrees of freedom, and how it was computed."""
         naive, K = self.naive, self.n_folds
+        dof = min(self.n_units - 1, self.most_dof)
         if self.inner:
             least = self._nested()
             if np.isfinite(least):
                 variance = np.clip((K - 1) / K * least, naive, K * naive)
                 times = f", {self.n_partitions} times" if self.n_partitions > 1 else ""
                 method = f"nested cross-validation, {K} folds{times}"
-                return float(np.sqrt(variance)), self.n_units - 1, method
+                return float(np.sqrt(variance)), dof, method
         if self.frozen is not None and self.frozen.inner:
             error, _, method = self.frozen.error()
             ratio = error**2 / self.frozen.naive if self.frozen.naive > 0 else 1.0
-            return float(np.sqrt(naive * ratio)), self.n_units - 1, f"{method}, chosen settings"
+            return float(np.sqrt(naive * ratio)), dof, f"{method}, chosen settings"
         means = self.split_means
         corrected = corrected_variance(means, self.test_share)
         if corrected > naive:

@@ -89,6 +89,8 @@ def confusions(subject: Subject) -> np.ndarray | None:
     if subject.assessment is not None and subject.assessment.confusion is not None:
         return np.asarray(subject.assessment.confusion, dtype=float)
     rows, classes = subject.predicted_rows, subject.classes
+    if not rows.any():
+        return np.zeros((len(classes), len(classes)))
     predicted = np.searchsorted(classes, subject.predictions[rows])
     every = np.arange(len(classes))
     return np.asarray(confusion_matrix(subject.codes[rows], predicted, labels=every))
