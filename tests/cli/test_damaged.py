@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import time
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 from helpers_cli import pl, run, says, table, write_sheets
 
+from fitonce.cli.columns import Remarks, design, target_of
 from fitonce.cli.errors import UserError
+from fitonce.cli.model import pipeline
 from fitonce.cli.table import check_size, read_table, unzipped
 
 MUTATIONS = 60  # of every format; more by hand
@@ -59,6 +62,42 @@ def test_damaged_files_are_read_or_refused(name, folder):
             read_table(name)
         except UserError as error:
             assert "\n" not in str(error)
+
+
+ODD_VALUES = """
+NA 1 2.5 -3 1,5 1.234,5 $5 5% inf -inf nan 1e400 1e300 2024-01-05 05/06/2024 31.12.23 10:30 abc
+true False ü \x1b[31m 0x10 1_000 ٣ ½ 1'000 -- + 1e 999999999999999999999999 2024-13-45 0000-00-00
+yes ' " -999
+"""
+
+
+def odd_table(random):
+    """A table of odd values, each column of a few, and options for it."""
+    n, width = random.choice([3, 8, 15, 30]), random.integers(2, 7)
+    pools = [
+        random.choice([*ODD_VALUES.split(), "", "1 234", "x,y"], random.integers(1, 5))
+        for _ in range(width)
+    ]
+    frame = pl.DataFrame({f"c{i}": random.choice(pool, n) for i, pool in enumerate(pools)})
+    role = random.choice(["group", "weight", "confound", "categorical", "keep", "task"])
+    many = role in ("confound", "categorical", "keep")
+    value = "regression" if role == "task" else ["c1"] if many else "c1"
+    return frame.with_columns(n=random.normal(size=n)), {str(role): value}
+
+
+def test_odd_tables_are_designed_or_refused(folder):
+    random = np.random.default_rng(0)
+    for _ in range(5 * MUTATIONS):
+        frame, options = odd_table(random)
+        frame.write_csv("odd.csv")
+        with contextlib.suppress(UserError):
+            table = read_table("odd.csv")
+            pipeline(design(table, "c0", **options))
+
+
+def test_classes_that_no_integer_holds_stay_apart():
+    y, task = target_of(pl.Series("y", ["1e30", "2e30"] * 6), "auto", Remarks())
+    assert task == "classification" and len(np.unique(y)) == 2
 
 
 def forged(path, rows):

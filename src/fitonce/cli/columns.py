@@ -21,7 +21,7 @@ import polars as pl
 
 from ..estimators.confounding import DATE_TEXT
 from .errors import UserError, one_of
-from .table import Table
+from .table import LARGEST_WHOLE, Table
 
 TASKS = ("auto", "classification", "regression")
 FEWEST_ROWS = 4
@@ -684,7 +684,9 @@ def target_of(series: pl.Series, task: str, remarks: Remarks) -> tuple[np.ndarra
             f"{said} is infinite in {counted(infinite)}: leave these rows out, or mark the value "
             "as missing (NA)."
         )
-    whole = numbers is not None and bool(np.all(numbers == np.round(numbers)))
+    whole = numbers is not None and bool(
+        np.all((numbers == np.round(numbers)) & (np.abs(numbers) < LARGEST_WHOLE))
+    )
     asked = task != "auto"
     if not asked and numbers is not None:
         few = distinct == 2 or (whole and distinct <= min(CONTINUOUS_ABOVE, series.len() // 2))
