@@ -53,16 +53,6 @@ def duration(seconds: float) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def readouts() -> str:
-    found = result("readouts")
-    models = list(found["mean"])
-    rows = [
-        [name, *(f"{one[m]['error']:.1f} / {one[m]['log_loss']:.3f}" for m in models)]
-        for name, one in (*found["sets"].items(), ("mean", found["mean"]))
-    ]
-    return made_by(table(["set", *models], rows), "readouts")
-
-
 def kernel_families() -> str:
     found = result("kernels")
     rows = []
@@ -607,7 +597,6 @@ TABLES: dict[str, Callable[[], str]] = {
     function.__name__: function
     for function in (
         confound_levels,
-        readouts,
         kernel_families,
         fits,
         cross_validation,

@@ -244,7 +244,6 @@ def test_what_is_wrong_is_said(change: dict[str, Any], message: str) -> None:
     ("given", "message"),
     [
         ({"readout": "centroid", "priors": [0.5, 0.5]}, "all classes as equally"),
-        ({"readout": "softmax", "fit_intercept": False}, "needs fit_intercept=True"),
         ({"fit_intercept": "none"}, "fit_intercept must be"),
         ({"readout": "mean"}, "readout must be"),
     ],

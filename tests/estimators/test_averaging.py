@@ -258,11 +258,6 @@ def test_copies():
         (KernelAveraging(LeastSquaresSVC("tune")), ValueError, "one kernel"),
         (KernelAveraging(LeastSquaresSVC("poly", degree="tune")), ValueError, "degree"),
         (
-            KernelAveraging(KernelFisherDiscriminant(readout="softmax")),
-            ValueError,
-            "a readout of the scatter",
-        ),
-        (
             KernelAveraging(LeastSquaresSVC(), n_average=1000),
             ValueError,
             "more averages than classes",

@@ -649,8 +649,6 @@ def test_a_fit_leaves_nothing_of_an_earlier_one(estimator):
     model = estimator(landmarks=8, random_state=0, refine=True)
     if estimator is not KernelRidge:
         model.set_params(calibration="isotonic")
-    if estimator is KernelFisherDiscriminant:
-        model.set_params(readout="softmax")
     model.fit(pd.DataFrame(X, columns=list("abc")), y)
     model.set_params(**estimator(kernel="linear", alpha=1.0).get_params()).fit(X, y)
     fresh = estimator(kernel="linear", alpha=1.0).fit(X, y)

@@ -109,8 +109,6 @@ def quick(estimator: Any) -> Any:
         changes |= {"kernel": given["kernel"].untuned()}
     if isinstance(given["alpha"], str) or np.ndim(given["alpha"]) > 0:
         changes |= {"criterion": "squared_error"}
-    if given.get("readout", "lda") == "softmax":
-        changes |= {"readout": "lda"}
     if "landmarks" in given:
         changes |= {"landmarks": None}  # few rows: see MOST_ROWS
     model.set_params(**changes, refine=False, cv=None)

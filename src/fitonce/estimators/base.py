@@ -43,7 +43,6 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
     _kept: FitRecord | None = None
     _used: Mapping[str, Any] = MappingProxyType({})  # parameters as they were in the fit
     _shift: Any = 0.0  # added to held-out outputs by calibration
-    _before_readout: np.ndarray | None = None  # held-out decisions of the LDA rule
 
     def __new__(cls, *_: Any, **given: Any) -> Self:
         """Name our words where those of other software are given; Python refuses all others."""
@@ -356,9 +355,8 @@ def held_out_output(model: Any) -> np.ndarray:
 
 
 def uncalibrated(model: Any) -> np.ndarray:
-    """Held-out outputs before calibration moved their threshold, from the LDA rule."""
-    before = model._before_readout
-    return np.asarray(held_out_output(model) - model._shift if before is None else before)
+    """Held-out outputs before calibration moved their threshold."""
+    return np.asarray(held_out_output(model) - model._shift)
 
 
 def fitted_kernel(model: Any) -> Kernel:

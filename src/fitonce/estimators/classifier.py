@@ -11,13 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
-from ..core.calibration import class_scores
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
 from .intervals import class_sets
 from .parameters import used
-from .probability import Calibration, by_output, calibration_parts, fit_calibration
+from .probability import Calibration, by_output, fit_calibration
 from .progress import with_callbacks
 from .record import record_of
 
@@ -109,24 +108,15 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             if self.default_temperature is not None:
                 self.temperature_ = self.default_temperature
             return
-        decision, labels, weights, _ = self._labelled_decisions()
-        known = weights > 0
-        found = fit_calibration(self.calibration, decision[known], labels[known], weights[known])
+        record = record_of(self, "calibration")
+        known, decision = record.row_weights > 0, to_numpy(held_out)
+        labels = np.searchsorted(self.classes_, record.training.y[known])
+        weights = record.row_weights[known]
+        found = fit_calibration(self.calibration, decision[known], labels, weights)
         self.temperature_, self.floor_ = 1.0 / found.beta, found.floor
         self._move_threshold(found.shift)
         if found.steps is not None:
             self.isotonic_ = asarray_like(found.steps, self.held_out_decision_)
-
-    def _labelled_decisions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Held-out decisions of all rows, their class indices, their weights (zero if the class is
-        unknown) and their parts; -1 for rows with zero weight or without a decision.
-        """
-        record = record_of(self, "calibration")
-        y, decision = record.training.y, to_numpy(self.held_out_decision_)
-        weights = record.row_weights
-        labels = np.where(weights > 0, np.searchsorted(self.classes_, y), 0)
-        usable = (weights > 0) & np.isfinite(class_scores(decision)).all(axis=1)
-        return decision, labels, weights, calibration_parts(labels, usable, record.folds)
 
     def _move_threshold(self, shift: np.ndarray) -> None:
         """Shift all decisions, including held-out ones, to those of the calibrated classes."""

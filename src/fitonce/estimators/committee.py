@@ -88,8 +88,7 @@ def learns(estimator: Any) -> bool:
     """
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
     greedy = word(estimator.landmarks) == NUMBER and estimator.landmark_method == "greedy"
-    softmax = getattr(estimator, "readout", "lda") == "softmax"
-    return bool(estimator.refine or weighs or softmax or greedy)
+    return bool(estimator.refine or weighs or greedy)
 
 
 def searched(

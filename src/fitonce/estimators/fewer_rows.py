@@ -179,11 +179,11 @@ def candidates(estimator: Any, setup: Setup) -> list[Kernel]:
     tuned = setup.specification
     several = tuned.chooses_kernel or tuned.tunes_sum or "tune" in (tuned.degree, tuned.coef0)
     precomputed = setup.training.precomputed or setup.data.landmarks is not None
-    if several or precomputed or getattr(estimator, "readout", "lda") == "softmax":
+    if several or precomputed:
         raise ValueError(
-            "averages need landmarks=None, a readout of the scatter, and one kernel of rows, of "
-            "which only gamma is tuned: pass degree, coef0 and the parameters of a KernelSum as "
-            "numbers. GridSearchCV chooses among such estimators."
+            "averages need landmarks=None and one kernel of rows, of which only gamma is tuned: "
+            "pass degree, coef0 and the parameters of a KernelSum as numbers. GridSearchCV chooses "
+            "among such estimators."
         )
     kernel = tuned.central_kernel(setup.data)
     if not tuned.tunes_gamma:

@@ -8,18 +8,15 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from ..core.arrays import Array, asarray_like, namespace, to_numpy
+from ..core.arrays import Array, namespace, to_numpy
 from ..core.doubt import depth_inside_package
 from ..core.lda import Axes
 from ..core.readout import Evidence, Indicators, Readout
-from ..core.softmax import LinearScores
 from ..tuning.solution import Solution
 from .base import fitted_kernel
 from .blockwise import blockwise
 from .classifier import KernelClassifier
 from .parameters import as_numbers, store_parameters, used
-from .probability import fit_softmax, of_outputs
-from .record import record_of
 from .setup import Labels
 
 
@@ -96,12 +93,10 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         `decision_function` (Platt's sigmoid for two classes); or, in addition, a non-decreasing
         step function (for more than two classes, of the largest probability). None uses the LDA
         posterior without calibration.
-    readout : {"lda", "centroid", "softmax"}, default="lda"
+    readout : {"lda", "centroid"}, default="lda"
         How to classify from the projections on the discriminant axes. "lda": nearest class
         centroid, with the log-priors. "centroid": nearest class centroid, with equal weights for
-        all classes. "softmax": the rule of "lda", corrected by a softmax regression on the held-out
-        projections, which can detect a class that lies between others. `priors` can only be given
-        with "lda". Parameters are tuned as for "lda".
+        all classes. `priors` can only be given with "lda".
     fit_intercept : bool, "penalized" or "coefficient", default=True
         A free bias b, no bias, or a penalized bias. All but the first are for comparison with
         papers: the between-class scatter is then computed about the origin of the feature space,
@@ -256,23 +251,6 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._check_n_components(len(classes) - 1)
         equal, free = self.readout == "centroid", self.fit_intercept is True
         return Labels(Indicators(len(classes), priors, equal, free), classes, codes, weights)
-
-    def _set_held_out(self, held_out: Array) -> None:
-        """With a softmax readout, the LDA decisions are replaced by its scores before calibration;
-        held-out ones by a regression without the part of the row.
-        """
-        self._before_readout = to_numpy(held_out) if self.readout == "softmax" else None
-        if self.readout != "softmax":
-            return super()._set_held_out(held_out)
-        self.held_out_decision_ = held_out
-        scores = LinearScores.of(to_numpy(self.means_), to_numpy(self.priors_))
-        everything, corrected = fit_softmax(scores, *self._labelled_decisions())
-        weights, offsets = of_outputs(*everything)
-        solution = self._solution()
-        like = solution.dual_coef
-        solution = solution.readout(asarray_like(weights, like), asarray_like(offsets, like))
-        self._set_solution(solution, record_of(self, "a readout").readout)
-        return super()._set_held_out(asarray_like(corrected, held_out))
 
     def _check_n_components(self, limit: int) -> None:
         if self.n_components is None:

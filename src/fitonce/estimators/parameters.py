@@ -321,12 +321,7 @@ PARAMETERS = {
         ("sigmoid", "isotonic"),
         "calibration={value!r} places the threshold on each training set",
     ),
-    "readout": Parameter(
-        ("lda", "centroid", "softmax"),
-        ("softmax",),
-        ("softmax",),
-        "readout={value!r} is fitted on each training set",
-    ),
+    "readout": Parameter(("lda", "centroid")),
     "alpha": Parameter(
         _check_alpha, ("tune", SEVERAL), description="alpha is chosen on each training set"
     ),
@@ -379,21 +374,11 @@ NEEDS = (
     ),
     Need(
         "readout",
-        ("softmax", "centroid"),
+        ("centroid",),
         "priors",
         GIVEN,
         "priors=None",
-        "the first learns the class frequencies of the training rows, and the nearest centroid "
-        'treats all classes as equally frequent. Use readout="lda".',
-    ),
-    Need(
-        "readout",
-        ("softmax",),
-        "fit_intercept",
-        (False, "penalized", "coefficient"),
-        "fit_intercept=True",
-        "without a free bias, an axis is left out, and class scores no longer determine where a "
-        'row lies. Use readout="lda" or "centroid".',
+        'the nearest centroid treats all classes as equally frequent. Use readout="lda".',
     ),
     Need(
         "landmarks",

@@ -20,7 +20,6 @@ from ..core.calibration import (
     through_floor,
     top_label_isotonic,
 )
-from ..core.softmax import LinearScores, softmax_regression
 from ..core.splits import Splits
 
 PARTS = 5  # parts of the rows, each calibrated without itself
@@ -149,43 +148,3 @@ def calibration_parts(labels: np.ndarray, usable: np.ndarray, folds: Splits | No
         rows = np.flatnonzero(usable & (labels == label))
         part[rows] = np.arange(len(rows)) % PARTS
     return part
-
-
-def fit_softmax(
-    scores: LinearScores,
-    decision: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray,
-    part: np.ndarray,
-) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """The weights and offsets of a softmax regression on held-out projections, which turn LDA
-    decisions into scores; and its held-out scores in the shape of scikit-learn, each part of the
-    rows from a regression without it.
-
-    Rows in part -1 are not used for training. Rows without finite decisions keep them.
-    """
-    known = class_scores(decision)
-    finite = np.isfinite(known).all(axis=1)
-    Z = scores.projections(np.where(finite[:, None], known, 0.0))
-
-    def fitted(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        given = known[rows], labels[rows], weights[rows]
-        beta = float(inverse_temperatures(given[0][None], *given[1:])[0])
-        return scores.corrected(beta, softmax_regression(Z[rows], *given[1:], beta * given[0]))
-
-    everything = fitted(part >= 0)
-    held_out = known.copy()
-    for number in np.unique(part):
-        own, others = (part == number) & finite, (part != number) & (part >= 0)
-        W, b = fitted(others) if others.any() else everything
-        held_out[own] = known[own] @ W + b
-    return everything, held_out[:, 1] - held_out[:, 0] if decision.ndim == 1 else held_out
-
-
-def of_outputs(weights: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A map of class scores as a map of outputs: for two classes, whose output d has the scores
-    (0, d), the difference.
-    """
-    if len(offsets) > 2:
-        return weights, offsets
-    return (weights[1:, 1:] - weights[1:, :1]), offsets[1:] - offsets[:1]

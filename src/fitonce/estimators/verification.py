@@ -166,7 +166,6 @@ def _refit_outputs(
     given = estimator.get_params(deep=False)
     settings = {name: getattr(estimator, f"{name}_", given[name]) for name in CHOSEN}
     settings |= {"alpha": mu} | {name: v for name, v in PLAIN.items() if name in given}
-    settings |= {"readout": "lda"} if given.get("readout") == "softmax" else {}
     if estimator.landmarks is not None:
         settings["landmarks"] = _landmarks_of(estimator, train)
         if settings["landmarks"].shape[0] == 0:
