@@ -13,7 +13,9 @@ e_out are the values of fold k by the model without k, e_in those of the other f
 without k and j. SE² is kept between s² and K s².
 
 For fixed settings everything comes from one decomposition. For tuned models SE²/s² is that of
-models with settings that were chosen in some of the splits, others in every partition.
+models with settings that were chosen in some of the splits, others in every partition. These do not
+vary as tuning does, so SE² is never below the variance of the corrected resampled t, and the
+degrees of freedom are K - 1.
 
 **Corrected resampled t** (Nadeau and Bengio 2003), where models without two folds would need
 refits: the variance of J split means is s²(1/J + n_test/n_train), with K - 1 degrees of freedom,
@@ -124,12 +126,13 @@ class HeldOutValues:
                 times = f", {self.n_partitions} times" if self.n_partitions > 1 else ""
                 method = f"nested cross-validation, {K} folds{times}"
                 return float(np.sqrt(variance)), dof, method
+        means = self.split_means
+        corrected = corrected_variance(means, self.test_share)
         if self.frozen is not None and self.frozen.inner:
             error, _, method = self.frozen.error()
             ratio = error**2 / self.frozen.naive if self.frozen.naive > 0 else 1.0
-            return float(np.sqrt(naive * ratio)), dof, f"{method}, chosen settings"
-        means = self.split_means
-        corrected = corrected_variance(means, self.test_share)
+            variance = max(naive * ratio, corrected)
+            return float(np.sqrt(variance)), min(dof, max(K - 1, 1)), f"{method}, chosen settings"
         if corrected > naive:
             method = f"corrected resampled t over {len(means)} splits"
             return float(np.sqrt(corrected)), K - 1, method
