@@ -147,7 +147,8 @@ class Scored:
 def accuracy(scored: Scored) -> np.ndarray:
     """The share of correct predictions."""
     xp = namespace(scored.codes)
-    hits = xp.count_nonzero(scored.codes == scored.seen, axis=2)
+    seen = xp.astype(scored.seen, scored.codes.dtype)
+    hits = xp.count_nonzero(scored.codes == seen, axis=2)
     return np.asarray(to_numpy(hits) / scored.outputs.truth.shape[2])
 
 
