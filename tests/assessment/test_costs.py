@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, assess
-from fitonce.core.progress import listening
+from fitonce.core.progress import progress_callback
 
 N = 60
 
@@ -114,7 +114,7 @@ def test_progress_is_told_to_the_callable_or_to_who_listens():
     X, y = data()
     model = make_pipeline(StandardScaler(), KernelRidge(gamma=0.2, alpha=1.0))
     told, heard = [], []
-    with listening(lambda *words: heard.append(words)):
+    with progress_callback(lambda *words: heard.append(words)):
         assess(model, X, y, cv=3, repeats=2, permutations=0, progress=lambda *w: told.append(w))
         assert heard == []
         assess(model, X, y, cv=3, repeats=2, permutations=39)

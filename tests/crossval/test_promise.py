@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fitonce
-from fitonce.core.doubt import NumericalWarning
+from fitonce.core.numerical_warnings import NumericalWarning
 from promise import compare, problem
 
 

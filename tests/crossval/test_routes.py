@@ -457,7 +457,7 @@ def test_a_mistake_in_the_closed_form_is_raised(case, kind, monkeypatch):
     def mistaken(*_: Any, **__: Any) -> None:
         raise kind("a mistake")
 
-    monkeypatch.setattr("fitonce.crossval.decomposed.warn_if_doubtful", mistaken)
+    monkeypatch.setattr("fitonce.crossval.decomposed.warn_if_inaccurate", mistaken)
     stacked = np.stack([case.X, case.X], axis=2)
     for function in (
         fitonce.cross_validate,

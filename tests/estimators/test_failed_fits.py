@@ -131,7 +131,7 @@ def test_a_kernel_that_stops_the_fit(name, n, error):
     assert_unchanged(model, attributes, before)
 
 
-@pytest.mark.parametrize("step", ["setup_of", "warn_at_edges", "warn_if_doubtful", "FitRecord"])
+@pytest.mark.parametrize("step", ["setup_of", "warn_at_edges", "warn_if_inaccurate", "FitRecord"])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_interruption_at_any_step(name, step, monkeypatch):
     model = MODELS[name]().fit(X, targets(inner(MODELS[name]()), Y))

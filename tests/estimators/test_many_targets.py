@@ -15,7 +15,7 @@ import fitonce
 from fitonce import KernelRidge
 from fitonce.core import columns as columns_module
 from fitonce.core.held_out_maps import held_out_map
-from fitonce.core.progress import listening
+from fitonce.core.progress import progress_callback
 from fitonce.estimators import by_target
 from optional import require
 
@@ -203,7 +203,7 @@ def test_files_blocks_and_single_precision(tmp_path, monkeypatch):
     monkeypatch.setattr(columns_module, "HOST_ELEMENTS", 18_000)
     heard = []
     asked = {"alpha_per_target": True, "kernel": "rbf", "gamma": 0.1, "cv": KFold(4)}
-    with listening(lambda done, total, what: heard.append((done, total, what))):
+    with progress_callback(lambda done, total, what: heard.append((done, total, what))):
         model = KernelRidge(ALPHAS, **asked).fit(X, mapped)
     assert (300, 300, "targets") in heard and len(heard) >= 4
     exact = KernelRidge(ALPHAS, **asked).fit(X, np.asarray(mapped, dtype=np.float64))

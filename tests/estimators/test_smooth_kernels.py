@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fitonce import KernelRidge
-from fitonce.core.doubt import NumericalWarning
+from fitonce.core.numerical_warnings import NumericalWarning
 
 ALPHAS = (1e-1, 1e-4, 1e-7)  # of the largest eigenvalue of the centred kernel
 

@@ -11,7 +11,7 @@ import pytest
 from joblib import parallel_config
 
 from fitonce import KernelFisherDiscriminant, LeastSquaresSVC, NumericalWarning, assess
-from fitonce.core.doubt import doubts_held_back, warn_numerical
+from fitonce.core.numerical_warnings import warn_numerical, warnings_held_back
 from fitonce.rows import open_rows
 
 CONSTANT = "all training rows look the same to the kernel"
@@ -85,17 +85,17 @@ def test_a_doubt_of_every_kernel_is_told_once(backend):
     assert len(said) == 1 and said[0].filename == __file__
 
 
-def test_doubts_belong_to_their_thread():
+def test_warnings_held_back_belong_to_their_thread():
     def hold(number):
-        with doubts_held_back() as mine:
+        with warnings_held_back() as mine:
             for step in range(50):
                 warn_numerical(f"{number}, {step}")
         return mine
 
     for number, mine in enumerate(side_by_side(hold, 8)):
         assert mine == [f"{number}, {step}" for step in range(50)]
-    with doubts_held_back() as outer:
-        with doubts_held_back() as held:
+    with warnings_held_back() as outer:
+        with warnings_held_back() as held:
             warn_numerical("within")
         warn_numerical("without")
     assert (held, outer) == (["within"], ["without"])

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 
-from ..core.doubt import caught_warnings, kinds_of
-from ..core.progress import Report, listening, say
+from ..core.numerical_warnings import caught_warnings, kinds_of
+from ..core.progress import ProgressCallback, progress_callback, report_progress
 from ..crossval.depends import depends
 from ..estimators.confounding import confounded_words
 from ..inference import PermutationTest
@@ -51,7 +51,7 @@ def assess(
     permutations: int | str = "auto",
     statistic: str = "auto",
     random_state: int = 0,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Assessment:
     """Evaluate an estimator: honest scores with intervals, a baseline, a p-value, and the settings
     that were chosen.
@@ -120,7 +120,7 @@ def assess(
     start = time.perf_counter()
     _check(repeats, level, permutations, statistic)
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
-    told = nullcontext() if progress is None else listening(progress)
+    told = nullcontext() if progress is None else progress_callback(progress)
     auc_method = ""
     with told, caught_warnings() as caught:
         own = cv is None or isinstance(cv, (int, np.integer))
@@ -280,7 +280,7 @@ def _chance(
             random_state=random_state,
             single=all(len(rows) == 1 for _, rows in round_.splits),
         )
-        say(0, count, "permutations")
+        report_progress(0, count, "permutations")
         test = ready.run(n_permutations=count)
     except ValueError as error:
         if not automatic:

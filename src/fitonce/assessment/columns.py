@@ -27,7 +27,7 @@ from scipy.stats import t
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut
 
-from ..core.progress import say
+from ..core.progress import report_progress
 from ..core.readout import labels_of
 from ..crossval import cross_val_predict
 from ..crossval.depends import depends
@@ -154,9 +154,9 @@ def column_importance(
 
     outputs = [held_out(X)]
     for number, places in enumerate(together.values()):
-        say(number, len(together), "columns left out")
+        report_progress(number, len(together), "columns left out")
         outputs.append(held_out(_without(X, places)))
-    say(len(together), len(together), "columns left out")
+    report_progress(len(together), len(together), "columns left out")
     losses, scores = _losses(data, outputs)
     units = np.arange(len(data.y)) if data.groups is None else data.groups
     every = np.arange(len(data.y))

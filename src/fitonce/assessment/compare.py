@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from ..core.doubt import caught_warnings, depth_inside_package
-from ..core.progress import say
+from ..core.numerical_warnings import caught_warnings, depth_inside_package
+from ..core.progress import report_progress
 from ..core.splits import Splits
 from ..crossval import RefitWarning, cross_validate
 from ..crossval.depends import depends
@@ -247,14 +247,14 @@ def compare(
     held: dict[str, HeldOutValues] = {}
     with caught_warnings() as caught:
         for number, (name, model) in enumerate(models.items()):
-            say(number, len(models), "models compared")
+            report_progress(number, len(models), "models compared")
             if isinstance(model, Assessment):
                 held[name] = _assessed(model, partitions[0], score, groups, sample_weight)
             elif score is None:
                 held[name] = _scored(model, data[name], partitions, scoring)
             else:
                 held[name] = _predicted(model, data[name], partitions, score)
-        say(len(models), len(models), "models compared")
+        report_progress(len(models), len(models), "models compared")
     refitted = tuple(n for n, m in fresh.items() if depends(m, X).refit is not None)
     _check_scores(held)
     _tell(refitted, caught)

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
-from ..core.progress import say
+from ..core.progress import report_progress
 from ..core.readout import labels_of
 from ..core.rows import is_rows
 from ..core.splits import Splits
@@ -77,10 +77,10 @@ def rounds_of(
     route = depends(estimator, data.X, data.params, method=method).route
     one = route.name == "one"
     total, done = sum(map(len, partitions[: max(n_probabilities, 1) if one else None])), 0
-    say(0, total, "cross-validation")
+    report_progress(0, total, "cross-validation")
     if one:
         rounds = _looked_up(estimator, data, partitions, n_probabilities, route)
-        say(total, total, "cross-validation")
+        report_progress(total, total, "cross-validation")
         return rounds
     rounds = []
     for splits in partitions:
@@ -177,7 +177,7 @@ def _reader(folds: list[Fold], told: tuple[int, int]) -> Callable[..., float]:
     def read(model: Any, X: Any, y: Any) -> float:
         real = model.fitted() if isinstance(model, RowLookupEstimator) else model
         folds.append(replace(_read(model, X), choice=choice_of(real)))
-        say(told[0] + len(folds), told[1], "cross-validation")
+        report_progress(told[0] + len(folds), told[1], "cross-validation")
         return 0.0  # scikit-learn wants a number
 
     return read

@@ -22,7 +22,7 @@ from sklearn.base import clone
 from sklearn.model_selection import check_cv
 
 from ..core.arrays import to_numpy
-from ..core.progress import say
+from ..core.progress import report_progress
 from ..core.splits import Splits, complement
 from ..crossval import cross_val_predict
 from ..crossval.lookup import subset
@@ -163,7 +163,7 @@ def kernel_shares(
     scores = found.scores(y, weights)
     names, without = model.kernel.names, []
     for number, name in enumerate(names if unique and len(names) > 1 else []):
-        say(number, len(names), "kernels left out")
+        report_progress(number, len(names), "kernels left out")
         other = clone(base)
         last = final_step(other)
         last.kernel = last.kernel.without(name)
@@ -281,7 +281,7 @@ def _nested_parts(
 ) -> Iterator[Part]:
     """Parts of a model that is refitted on each training set."""
     for number, (train, test) in enumerate(splits):
-        say(number, len(splits), "folds")
+        report_progress(number, len(splits), "folds")
         given = {name: _of_rows(value, train, len(y)) for name, value in params.items()}
         fitted = clone(estimator).fit(subset(X, train), y[train], **given)
         model, rows = final_step(fitted), subset(X, test)

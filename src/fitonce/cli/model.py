@@ -27,7 +27,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from ..assessment import ModelComparison, compare
 from ..assessment.render import score_name
-from ..core.doubt import caught_warnings
+from ..core.numerical_warnings import caught_warnings
 from ..estimators import (
     KernelCommitteeClassifier,
     KernelCommitteeRegressor,

@@ -21,7 +21,7 @@ from ..assessment import Assessment, assess, choice_of, compare, render, signifi
 from ..assessment.assess import warned
 from ..assessment.result import summary_of
 from ..core.atomic import write_atomically
-from ..core.doubt import caught_warnings
+from ..core.numerical_warnings import caught_warnings
 from ..crossval import RefitWarning
 from ..crossval.confounds import call
 from ..estimators.fitted import is_committee

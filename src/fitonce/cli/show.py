@@ -35,8 +35,8 @@ from rich.text import Text
 from ..assessment import Assessment, ModelComparison, render
 from ..assessment.render import Block
 from ..assessment.result import plain
-from ..core.doubt import kinds_of
-from ..core.progress import listening
+from ..core.numerical_warnings import kinds_of
+from ..core.progress import progress_callback
 from ..estimators.confounding import DONE
 from ..estimators.fitted import final_step, is_committee
 from ..inference import PermutationTest
@@ -131,7 +131,7 @@ class Screen:
             redirect_stderr=False,
         )
         bars = Bars(progress)
-        with progress, listening(bars):
+        with progress, progress_callback(bars):
             if what:
                 bars(0, 0, what)
             yield bars

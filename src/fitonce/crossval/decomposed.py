@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..core.arrays import namespace, take, to_numpy
 from ..core.holdout import Fitted
 from ..core.splits import complement
-from ..estimators.doubts import warn_if_doubtful
+from ..estimators.accuracy_warnings import warn_if_inaccurate
 from ..estimators.setup import Setup, accepted_setup
 from ..tuning.outputs import (
     outputs_without_each,
@@ -50,7 +50,7 @@ class Decomposed:
         mu = float(estimator.alpha)
         problem = setup.tuner().problem({}, mu)
         problem.check(np.asarray([mu]))
-        warn_if_doubtful(problem, mu, readout=setup.readout)
+        warn_if_inaccurate(problem, mu, readout=setup.readout)
         n_classes = setup.readout.n_classes
         n_axes = getattr(estimator, "n_components", None) or max(n_classes - 1, 0)
         return cls(setup, problem, mu, int(n_axes))

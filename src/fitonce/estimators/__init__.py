@@ -1,6 +1,6 @@
 """The scikit-learn estimators: validate, call the core, set attributes."""
 
-from ..core.doubt import NumericalWarning
+from ..core.numerical_warnings import NumericalWarning
 from ..uncertainty.process import GaussianProcess
 from .committee import KernelCommitteeClassifier, KernelCommitteeRegressor
 from .fewer_rows import KernelAveraging, Subsampling

@@ -22,11 +22,15 @@ from ..tuning.solution import Solution
 from ..tuning.trial_runner import TrialRunner
 from ..tuning.trials import Trial, Trials
 from ..tuning.tuner import Tried
+from .accuracy_warnings import (
+    warn_if_inaccurate,
+    warn_of_greedy_landmarks,
+    warn_of_weighted_landmarks,
+)
+from .callbacks import CallbackSupportMixin, CallbackTasks
 from .confounding import new_confounds
-from .doubts import warn_if_doubtful, warn_of_greedy_landmarks, warn_of_weighted_landmarks
 from .intervals import influences
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
-from .progress import CallbackSupportMixin, FitTasks
 from .record import FitRecord, kept_of
 from .setup import Labels, Setup, folds_of, setup_of
 from .validation import check_new_data, namespace_name
@@ -75,7 +79,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
 
         A fit that fails, or is interrupted, leaves this object unchanged.
         """
-        tasks = FitTasks(self, X, y)
+        tasks = CallbackTasks(self, X, y)
         fresh = object.__new__(type(self))
         fresh.__dict__ = self._as_given()
         fresh._fit_here(tasks, X, y, *given)
@@ -86,7 +90,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         """All attributes except those of an earlier fit, whose names end with an underscore."""
         return {name: v for name, v in vars(self).items() if not name.endswith("_")}
 
-    def _fit_here(self, tasks: FitTasks, X: Any, y: Any, *given: Any) -> None:
+    def _fit_here(self, tasks: CallbackTasks, X: Any, y: Any, *given: Any) -> None:
         setup = setup_of(self, X, y, *given, by_target=self._by_target(y, *given))
         folds = folds_of(self.cv, setup.training, classifier=not self.multi_output)
         tuner = setup.tuner(folds)
@@ -160,7 +164,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         if problem.X is not None:
             self.X_fit_ = problem.X
         path = problem.path(np.asarray([mu])) if path is None else path
-        warn_if_doubtful(problem, mu, path, record.readout)
+        warn_if_inaccurate(problem, mu, path, record.readout)
         fitted: Fitted = record.fitted(path)
         self.leverage_ = problem.leverage(path)
         self.effective_dof_ = float(namespace(self.leverage_).sum(self.leverage_))

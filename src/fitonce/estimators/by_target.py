@@ -15,10 +15,10 @@ from array_api_compat import device
 from ..core.arrays import Array, index_like, namespace, take, to_numpy
 from ..core.columns import columns_at_once
 from ..core.criteria import BY_TARGET
+from ..core.progress import ProgressCounter
 from ..core.spectrum import row_blocks
-from ..tuning.many_targets import Told
 from ..tuning.solution import Solution
-from .doubts import warn_if_doubtful
+from .accuracy_warnings import warn_if_inaccurate
 from .parameters import TUNED_SUM, word
 from .record import FitRecord
 
@@ -58,7 +58,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
     n, t = columns.shape
     _set_degrees_of_freedom(model, record, alphas)
     few = columns.block(slice(0, min(t, 16)), like)
-    warn_if_doubtful(problem.with_targets(few), float(np.min(alphas)))
+    warn_if_inaccurate(problem.with_targets(few), float(np.min(alphas)))
     if problem.X is not None:
         model.X_fit_ = problem.X
     held_out = keeps(model.store_held_out, record.training.n_samples * t)
@@ -68,7 +68,7 @@ def solve_by_target(model: Any, record: FitRecord, alphas: np.ndarray) -> None:
     p = 0 if problem.X is None else int(problem.X.shape[1])
     wanted = dual, held_out, p * t <= max(STORED, n * t)
     kept = _Kept(t, columns.precision(like), like)
-    told = Told(t, model.verbose, "targets solved")
+    told = ProgressCounter(t, model.verbose, "targets solved")
     for block in row_blocks(t, columns_at_once(COPIES * n, like)):
         Y, own = columns.block(block, like), alphas[block]
         for mu in np.unique(own).tolist():

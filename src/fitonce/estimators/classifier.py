@@ -14,10 +14,10 @@ from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.readout import labels_of
 from .base import KernelModel
 from .blockwise import blockwise
+from .callbacks import with_callbacks
 from .intervals import class_sets
 from .parameters import used
 from .probability import Calibration, by_output, fit_calibration
-from .progress import with_callbacks
 from .record import record_of
 
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.calibration import calibrate, class_scores, probabilities
-from ..core.doubt import doubts_once
+from ..core.numerical_warnings import warnings_once
 from ..core.rows import is_rows
 from ..core.simplex import least_squares_weights, mixture_weights, without_rest
 from ..core.splits import Splits
@@ -113,7 +113,7 @@ def searched(
         parameters = {**trial.parameters, "alpha": alpha}
         found.append(Candidate(number, parameters, to_numpy(record.held_out(path))))
 
-    with doubts_once():
+    with warnings_once():
         _, best = TrialRunner(tuner, seen=collect).search()
         chosen = {**best.trial.parameters, "alpha": best.trial.alpha}
         if not any(candidate.parameters == chosen for candidate in found):

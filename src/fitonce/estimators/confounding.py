@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import to_numpy
-from ..core.doubt import depth_inside_package
+from ..core.numerical_warnings import depth_inside_package
 from ..core.rows import is_rows
 
 MEANINGS = ("remove", "include")

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, namespace, to_numpy
-from ..core.doubt import depth_inside_package
 from ..core.lda import Axes
+from ..core.numerical_warnings import depth_inside_package
 from ..core.readout import Evidence, Indicators, Readout
 from ..tuning.solution import Solution
 from .base import fitted_kernel

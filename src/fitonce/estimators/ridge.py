@@ -17,10 +17,10 @@ from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
 from .blockwise import blockwise
 from .by_target import check_stored, solve_by_target, works_by_target
+from .callbacks import with_callbacks
 from .confounding import check_no_confounds
 from .intervals import intervals, predict_with_spread, process_of
 from .parameters import store_parameters
-from .progress import with_callbacks
 from .record import kept_of
 from .setup import Labels
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 from ..core.arrays import namespace, take, to_numpy
 from ..core.rows import is_rows
-from .doubts import conditioning_of
+from .accuracy_warnings import conditioning_of
 from .record import FitRecord
 
 CHOSEN = ("kernel", "gamma", "degree", "coef0", "penalty")  # by a fit
@@ -29,7 +29,7 @@ class Verification:
 
     `max_deviation` is relative to the largest output. `tolerance` is max(1e-8, 1e3·conditioning),
     where `conditioning` is eps·‖G‖/alpha, the relative rounding error in float64, or
-    eps·|y|/|output| if that is larger (`doubts`).
+    eps·|y|/|output| if that is larger (`accuracy_warnings`).
     """
 
     n_refits: int

@@ -34,7 +34,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from ..core.confounds import ConfoundBasis
-from ..core.doubt import depth_inside_package
+from ..core.numerical_warnings import depth_inside_package
 from ..estimators.confounding import coding_of, discrete_levels
 from .exchange import Exchange, Rearrangement, ValidityWarning, blocks_of
 

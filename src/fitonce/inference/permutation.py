@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from ..core.doubt import depth_inside_package
+from ..core.numerical_warnings import depth_inside_package
 from ..core.rows import is_rows
 from ..crossval.confounds import taken
 from ..crossval.depends import share_landmarks

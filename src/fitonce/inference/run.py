@@ -15,9 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..core.progress import heard
+from ..core.progress import ProgressCounter, has_callback
 from ..crossval.depends import Route
-from ..tuning.many_targets import Told
 from .checkpoint import Checkpoint
 from .exchange import Rearrangement
 from .folds import Resplitter, same_splits
@@ -118,7 +117,7 @@ class Run:
         placed = {0, *(other.placement.number for other in islice(labellings, done))}
         self._announce(time.perf_counter() - start, self.total - done, given)
         self.test.fitted_one_by_one = 0
-        told = Told(self.total, self.verbose, "permutations")
+        told = ProgressCounter(self.total, self.verbose, "permutations")
         told(done)
         while done < self.total and not self._enough(hits):
             block = list(islice(labellings, min(self.test.block_size, self.total - done)))
@@ -169,7 +168,7 @@ class Run:
         With decompositions shared by a block, two more labelings tell what each costs by itself.
         """
         test, estimate = self.test, seconds * remaining
-        if heard() or test.route.name == "one" or estimate < LONG:
+        if has_callback() or test.route.name == "one" or estimate < LONG:
             return
         if test.route.name == "per-fold":
             start = time.perf_counter()

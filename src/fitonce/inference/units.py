@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from ..core.doubt import depth_inside_package
+from ..core.numerical_warnings import depth_inside_package
 from .exchange import (
     Exchange,
     LabelExchange,

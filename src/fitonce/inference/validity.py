@@ -37,7 +37,7 @@ from sklearn.model_selection import (
     check_cv,
 )
 
-from ..core.doubt import depth_inside_package
+from ..core.numerical_warnings import depth_inside_package
 from ..core.splits import Split
 from .exchange import LabelExchange, ValidityWarning, blocks_of
 

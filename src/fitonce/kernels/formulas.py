@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 
 from ..core.arrays import Array, asarray_like, is_numpy, namespace, to_numpy
-from ..core.doubt import warn_constant
+from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.rows import dense_like, is_rows
 from ..core.spectrum import row_blocks

@@ -31,7 +31,7 @@ from ..core.ties import EPSILON, ROUNDING, settled_sum
 from ..crossval.confounds import taken
 from ..crossval.depends import depends, fit_weights
 from ..crossval.metrics import Outputs
-from ..estimators.doubts import DOUBTFUL
+from ..estimators.accuracy_warnings import INACCURATE
 from ..estimators.setup import accepted_setup
 from ..inference.factors import training_sizes
 from ..inference.placements import Placement
@@ -203,7 +203,7 @@ class LinearFolds:
         with np.errstate(over="ignore", invalid="ignore"):
             scatter = xp.sum((w * Z) * Z, axis=(1, 2))
             offset = xp.sum(w) * xp.sum(centre**2, axis=(1, 2))
-            certain = 1e3 * machine_epsilon(Z) * scatter <= DOUBTFUL * self.mu
+            certain = 1e3 * machine_epsilon(Z) * scatter <= INACCURATE * self.mu
             certain = certain & (scatter > OFFSET * offset) & xp.isfinite(offset)
         if not bool(xp.all(certain)):
             Z = xp.where(certain[:, None, None], Z, xp.zeros_like(Z))

@@ -16,10 +16,10 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 
-from ..core.doubt import caught_warnings, depth_inside_package, kinds_of
+from ..core.numerical_warnings import caught_warnings, depth_inside_package, kinds_of
+from ..core.progress import ProgressCounter
 from ..inference.checkpoint import Checkpoint
 from ..inference.run import LONG, announce
-from ..tuning.many_targets import Told
 from .slices import Slices
 
 # checks of the clock, limited so that the data shared by all positions are not sent to workers too
@@ -77,7 +77,7 @@ def _in_rounds(
     complaints: list[Complaint] = []
     total, workers = len(slices), effective_n_jobs(n_jobs)
     done, began, announced = start, time.perf_counter(), False
-    told = Told(total, verbose, "positions")
+    told = ProgressCounter(total, verbose, "positions")
     told.done = start
     try:
         for results, warned in _rounds(work, together, slices, start, n_jobs, workers):

@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from ..assessment import choice_of
 from ..core.arrays import to_numpy
-from ..core.doubt import doubts_held_back
+from ..core.numerical_warnings import warnings_held_back
 from ..estimators.fitted import uncalibrated
 from .results import Results
 from .subject import Subject, calibrated, model_feature_names
@@ -96,7 +96,7 @@ def build_explorer(
             "There is no explorer: a model loaded from a file would have to be decomposed again, "
             f"which takes too long for {n:,} rows."
         )
-    with doubts_held_back():
+    with warnings_held_back():
         chosen = _chosen(subject)
         if chosen is None:
             return (
@@ -229,12 +229,12 @@ def _fill(
 
 def _at(model: Any, alpha: float, chosen: float) -> Any | None:
     """The model at another alpha; None if that is too small for the kernel."""
-    with doubts_held_back() as doubts:
+    with warnings_held_back() as warned:
         try:
             found = model.at(alpha)
         except ValueError:
             return None
-    return found if alpha == chosen or not doubts else None
+    return found if alpha == chosen or not warned else None
 
 
 # ---- the data in the page ------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..core.memory import (
     out_of_memory_explained,
     size_text,
 )
-from ..core.progress import heard, say
+from ..core.progress import has_callback, report_progress
 from ..core.rows import HOST_ELEMENTS, dense_like, on_host
 from ..kernels import Kernel
 from ..landmarks.choice import Landmarks
@@ -143,11 +143,11 @@ class SearchProgress:
             self.expected += walks * 3
             self.whole = trials * (n_sampled / data.X.shape[0]) ** 3 + walks * 2.0
         self.done, self.start = 0, time.perf_counter()
-        if verbose and not heard():
+        if verbose and not has_callback():
             self._print(self._plan(data.X, data.landmarks, outputs))
 
     def _print(self, line: str) -> None:
-        if self.verbose and not heard():
+        if self.verbose and not has_callback():
             print(f"fitonce: {line}", file=sys.stderr, flush=True)
 
     def _plan(self, X: Any, landmarks: Landmarks | None, outputs: Outputs) -> str:
@@ -180,7 +180,7 @@ class SearchProgress:
         total = max(self.expected, self.done)
         what = f"{values or 'kernel'}, best alpha {trial.alpha:.4g}, loss {trial.loss:.5g}"
         if self.expected > 1:
-            say(self.done, total, "kernels tried")
+            report_progress(self.done, total, "kernels tried")
         elapsed = _duration(time.perf_counter() - self.start)
         self._print(f"{self.done} of about {total}: {what} ({elapsed})")
 

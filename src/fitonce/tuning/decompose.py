@@ -17,9 +17,9 @@ from ..core.arrays import (
     zeros_like_shape,
 )
 from ..core.banded import Banded
-from ..core.doubt import warn_constant
 from ..core.dual import DualNorm, DualNormWithBias
 from ..core.inverse import Inverse
+from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.resolvent import Resolvent
 from ..core.rows import dense_like

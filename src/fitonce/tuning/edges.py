@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.doubt import warn_numerical
 from ..core.holdout import Smoother
+from ..core.numerical_warnings import warn_numerical
 from .lattice import GammaLattice
 from .specification import Specification
 from .trials import Trial, Trials

@@ -12,7 +12,6 @@ eighth); and one number for each candidate and target.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -24,7 +23,7 @@ from ..core.criteria import HeldOutScores
 from ..core.held_out_maps import held_out_map
 from ..core.holdout import Deletion
 from ..core.memory import memory_of
-from ..core.progress import heard, say
+from ..core.progress import ProgressCounter
 from ..core.spectrum import row_blocks
 from ..core.splits import complement
 from .criterion import Criterion
@@ -54,7 +53,7 @@ def block_losses(
     t, like = columns.n_targets, problem.smoother.Q0
     dtype, by_maps = columns.precision(like), problem.smoother.maps_pay(t)
     chunks = _chunks(alphas, problem) if by_maps else [alphas]
-    told = Told(len(chunks) * t, verbose)
+    told = ProgressCounter(len(chunks) * t, verbose)
     found = []
     for chunk in chunks:
         hold_out: HoldOut = partial(held_out_by_formulas, problem, deletions, chunk)
@@ -139,20 +138,3 @@ def _columns_of(matrices: Array, columns: np.ndarray) -> Array:
     """Some of the columns of matrices (m, k, n)."""
     xp = namespace(matrices)
     return xp.permute_dims(take(xp.permute_dims(matrices, (2, 0, 1)), columns), (1, 2, 0))
-
-
-class Told:
-    """How many targets are done, to whoever listens, or as a line on the standard error stream."""
-
-    def __init__(self, total: int, verbose: int, what: str = "targets") -> None:
-        self.done, self.total, self.what = 0, total, what
-        self.shown = bool(verbose) and not heard() and sys.stderr.isatty()
-
-    def __call__(self, count: int) -> None:
-        self.done += count
-        say(self.done, self.total, self.what)
-        if self.shown:
-            share = 30 * self.done // max(self.total, 1)
-            line = f"\r{self.what} [{'#' * share:.<30}] {self.done}/{self.total}"
-            end = "\n" if self.done >= self.total else ""
-            print(line, end=end, file=sys.stderr, flush=True)

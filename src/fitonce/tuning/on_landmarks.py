@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from ..core.arrays import asarray_like
-from ..core.doubt import warn_constant
 from ..core.features import FeatureNorm
+from ..core.numerical_warnings import warn_constant
 from ..core.refused import RefusedError
 from ..core.rows import block_rows, is_rows, on_host
 from ..kernels import OVERFLOW, Kernel

@@ -10,7 +10,7 @@ from typing import Any
 
 from joblib import Parallel, delayed, effective_n_jobs
 
-from ..core.doubt import doubts_held_back, doubts_once, warn_numerical
+from ..core.numerical_warnings import warn_numerical, warnings_held_back, warnings_once
 from .costs import SearchProgress
 from .gamma_search import search
 from .trials import Parameters, Trial, Trials, described
@@ -21,9 +21,9 @@ KEEP_BEST_UP_TO = 1000  # rows; above, the best decomposition is given up before
 
 
 def _trial_alone(tuner: Tuner, parameters: Parameters) -> tuple[Trial, list[str]]:
-    """A trial for another process or thread, and its doubts: its decomposition stays there."""
-    with doubts_held_back() as doubts:
-        return tuner.tried(parameters).trial, doubts
+    """A trial for another process or thread, and its warnings: its decomposition stays there."""
+    with warnings_held_back() as messages:
+        return tuner.tried(parameters).trial, messages
 
 
 class TrialRunner:
@@ -49,7 +49,7 @@ class TrialRunner:
 
     def search(self) -> tuple[Trials, Tried]:
         """Everything that was tried, and the winner with its decomposition."""
-        with doubts_once():
+        with warnings_once():
             trials = self.trials()
             winner, best = trials.winner, self.best
             if best is None or best.problem is None or best.trial is not winner:
@@ -110,9 +110,9 @@ class TrialRunner:
     def _side_by_side(self, tuner: Tuner, several: Sequence[Parameters]) -> list[Trial]:
         jobs = (delayed(_trial_alone)(tuner, parameters) for parameters in several)
         found: list[tuple[Trial, list[str]]] = Parallel(n_jobs=self.n_jobs)(jobs)
-        for trial, doubts in found:
-            for doubt in doubts:
-                warn_numerical(doubt)
+        for trial, messages in found:
+            for message in messages:
+                warn_numerical(message)
             self.seen(Tried(trial, None))
         return [trial for trial, _ in found]
 

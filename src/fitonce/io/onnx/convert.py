@@ -10,7 +10,7 @@ import numpy as np
 import onnxruntime
 from sklearn.utils.validation import check_is_fitted
 
-from ...core.doubt import warn_numerical
+from ...core.numerical_warnings import warn_numerical
 from ...estimators.fitted import is_committee, is_model
 from ..contents import portable
 from . import ERROR_KEY, TOLERANCE

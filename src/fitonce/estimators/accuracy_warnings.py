@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import namespace
-from ..core.doubt import depth_inside_package, warn_numerical
 from ..core.holdout import Path
+from ..core.numerical_warnings import depth_inside_package, warn_numerical
 from ..core.readout import Readout
 from ..core.ties import EPSILON
 from ..tuning.data import Data
 from ..tuning.problem import Problem
 from .parameters import NUMBER, word
 
-DOUBTFUL = 1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger
+INACCURATE = (
+    1e-4  # a fit warns if the relative error of held-out values, 1e3·conditioning, is larger
+)
 
 
 def conditioning_of(
@@ -41,28 +43,28 @@ def conditioning_of(
     )
 
 
-def warn_if_doubtful(
+def warn_if_inaccurate(
     problem: Problem, mu: float, path: Path | None = None, readout: Readout | None = None
 ) -> None:
     """Warn if float64 leaves few digits of held-out values."""
     error = 1e3 * problem.smoother.conditioning / mu
-    if error > DOUBTFUL:
-        enough = 1e3 * problem.smoother.conditioning / DOUBTFUL
+    if error > INACCURATE:
+        enough = 1e3 * problem.smoother.conditioning / INACCURATE
         warn_numerical(
             f"alpha={mu:.3g} is very small relative to the norm or the largest entry of the "
             f"kernel matrix: held-out values may have a relative error of {min(error, 1.0):.1g}. "
             f"Use an alpha of at least {enough:.3g}."
         )
-    if problem.left_out / mu > DOUBTFUL:
+    if problem.left_out / mu > INACCURATE:
         warn_numerical(
             "the kernel of the landmarks is so smooth that some of its directions are lost in "
             "rounding: the model may differ from the exact one by "
             f"{min(problem.left_out / mu, 1.0):.1g} relative to its outputs. Use a larger gamma, "
-            f"or an alpha of at least {problem.left_out / DOUBTFUL:.3g}."
+            f"or an alpha of at least {problem.left_out / INACCURATE:.3g}."
         )
     share = _share(problem, mu, path)
     error = 1e3 * EPSILON / share
-    if error > DOUBTFUL:
+    if error > INACCURATE:
         warn_numerical(
             "the kernel is so narrow that no row affects another: without a bias, held-out values "
             f"are at most {share:.1g} of the targets, and may have a relative error of "
@@ -70,7 +72,7 @@ def warn_if_doubtful(
         )
     explained = _explained(problem, mu, path, readout)
     error = 1e3 * EPSILON / explained
-    if error > DOUBTFUL:
+    if error > INACCURATE:
         warn_numerical(
             f"the discriminant explains only {explained:.1g} of the variance between the classes, "
             "so its decisions are nearly the same for all rows, and may have a relative error "

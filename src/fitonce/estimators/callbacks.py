@@ -21,7 +21,7 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-class FitTasks:
+class CallbackTasks:
     """The root task of a fit and its subtasks; does nothing without callback support."""
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
@@ -46,4 +46,4 @@ class FitTasks:
             self._root.call_on_fit_task_end(**self._arguments)
 
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "CallbackTasks", "with_callbacks"]

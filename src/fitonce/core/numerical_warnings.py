@@ -12,7 +12,7 @@ from contextvars import ContextVar
 
 # our own frames, those of the wrapper that scikit-learn's callbacks put around fit, and of "with"
 _INSIDE = ("fitonce.", "sklearn.callback", "contextlib")
-_HELD: ContextVar[list[str] | None] = ContextVar("doubts held back", default=None)
+_HELD: ContextVar[list[str] | None] = ContextVar("warnings held back", default=None)
 _ALONE = threading.RLock()
 
 
@@ -21,7 +21,7 @@ class NumericalWarning(UserWarning):
 
 
 def warn_numerical(message: str) -> None:
-    """Warn now or, inside `doubts_held_back`, add the message to the list of this thread.
+    """Warn now or, inside `warnings_held_back`, add the message to the list of this thread.
 
     Python's warning filters are not changed, because all threads of the process share them.
     """
@@ -71,7 +71,7 @@ def caught_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 @contextmanager
-def doubts_held_back() -> Iterator[list[str]]:
+def warnings_held_back() -> Iterator[list[str]]:
     """Collect the messages of `warn_numerical` in this thread in a list instead of issuing them."""
     held: list[str] = []
     before = _HELD.set(held)
@@ -82,11 +82,11 @@ def doubts_held_back() -> Iterator[list[str]]:
 
 
 @contextmanager
-def doubts_once() -> Iterator[None]:
+def warnings_once() -> Iterator[None]:
     """Issue messages that occur repeatedly inside, for example for every kernel, once at the
     end.
     """
-    with doubts_held_back() as held:
+    with warnings_held_back() as held:
         yield
     for message in dict.fromkeys(held):
         warn_numerical(message)
