@@ -539,7 +539,8 @@ def test_default_alphas_surround_the_mean_eigenvalue_of_the_centred_kernel(
     alphas = np.unique(model.cv_results_["param_alpha"].data)
     bound = np.linalg.eigvalsh(G if penalty == "function" else scaled @ scaled)[-1]
     mean = np.round(np.log2(np.trace(G) / w.sum()))
-    assert np.log2(alphas[0]) == max(mean - 30, np.ceil(np.log2(4e-9 * bound)))
+    least = max(4e-9 * bound, 2.3e-9 * np.sqrt(bound * np.trace(G)))
+    assert np.log2(alphas[0]) == max(mean - 30, np.ceil(np.log2(least)))
     assert np.log2(alphas[-1]) == max(mean + 12, np.ceil(np.log2(64.0 * bound)))
 
 
@@ -869,3 +870,20 @@ def test_a_wide_search_never_fails(estimator: type, way: str, name: str) -> None
     assert model.alpha_ > 0
     assert np.all(np.isfinite(model.gamma_))
     assert np.all(np.asarray(model.gamma_) > 0)
+
+
+def test_no_candidate_is_warned_of():
+    """The lattice ends where float64 has few digits: flat and falling spectra, all penalties."""
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumericalWarning)  # the best one may be at the end
+        warnings.filterwarnings("error", "alpha=.* is very small", NumericalWarning)
+        for number in range(200):
+            n, p = int(rng.integers(10, 60)), int(rng.choice([1, 3, 30, 200]))
+            X = rng.normal(size=(n, p)) * np.exp(-rng.choice([0.0, 0.1, 1.0]) * np.arange(p))
+            y = X @ rng.normal(size=p) + 1e-3 * rng.normal(size=n)
+            settings = {
+                "fit_intercept": bool(number % 2),
+                "penalty": ("function", "dual")[number % 3 > 1],
+            }
+            KernelRidge(kernel="linear", **settings).fit(10.0 ** rng.uniform(-2, 2) * X, y)

@@ -15,6 +15,7 @@ from ..core.holdout import Smoother
 
 ALPHA_BELOW, ALPHA_ABOVE = 30, 12  # powers of two around trace(G)/Σw
 PRECISION = 4e-9  # the smallest alpha tried, as a share of λ_max: less is below double precision
+DIGITS = 2.3e-9  # and of ‖G‖, from above: below 1e7 eps of it, a fit warns that digits are few
 
 
 def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
@@ -34,7 +35,9 @@ def alpha_lattice(smoother: Smoother, total_weight: float) -> np.ndarray:
             "lower degree or gamma, or divide a precomputed kernel by a constant."
         )
     centre = round(np.log2(scale))
-    lowest = max(centre - ALPHA_BELOW, int(np.ceil(np.log2(PRECISION * largest))))
+    norm = np.sqrt(largest) * np.sqrt(smoother.trace)  # Frobenius's is not larger
+    least = max(PRECISION * largest, DIGITS * norm)
+    lowest = max(centre - ALPHA_BELOW, int(np.ceil(np.log2(least))))
     if smoother.lower_bound > 0:
         lowest = max(lowest, int(np.ceil(np.log2(2.0 * smoother.lower_bound))))
     highest = max(centre + ALPHA_ABOVE, int(np.ceil(np.log2(64.0 * largest))), lowest)
