@@ -9,10 +9,10 @@ keeps three cases of every parametrized test.
 from __future__ import annotations
 
 import gc
-import itertools
 
 import pytest
 
+from covering import covering
 from optional import OPTIONAL, missing, required, unavailable
 
 collect_ignore_glob = ["conftest.py", "*/conftest.py"]  # they hold no doctests
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             leave_out(config, items, marked)
     if not config.getoption("--every-combination"):
         marked = [item for item in items if item.get_closest_marker("pairwise")]
-        repeats = (set(cases) - covering(cases) for cases in by_function(marked))
+        repeats = (set(cases) - covering_cases(cases) for cases in by_function(marked))
         leave_out(config, items, set().union(*repeats))
     if most := config.getoption("--each"):
         repeats = (
@@ -69,23 +69,11 @@ def by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
     return list(functions.values())
 
 
-def covering(cases: list[pytest.Item]) -> set[pytest.Item]:
-    """Few of the cases, in which every pair of levels of two parameters occurs that occurs in all.
-
-    Greedy, so not the fewest, and always the same.
-    """
+def covering_cases(cases: list[pytest.Item]) -> set[pytest.Item]:
+    """Few of the cases that hold every pair of levels of two parameters that any of them holds."""
     # the values of parameters need not be hashable; those of one level are one object
-    levels = {
-        case: [(name, id(value)) for name, value in case.callspec.params.items()] for case in cases
-    }
-    pairs = {case: set(itertools.combinations(row, 2)) for case, row in levels.items()}
-    uncovered = set().union(*pairs.values())
-    kept: set[pytest.Item] = set() if uncovered else set(cases)
-    while uncovered:
-        best = max(cases, key=lambda case: len(pairs[case] & uncovered))
-        kept.add(best)
-        uncovered -= pairs[best]
-    return kept
+    levels = [{name: id(value) for name, value in case.callspec.params.items()} for case in cases]
+    return {cases[i] for i in covering(levels)}
 
 
 def spread(n: int, most: int) -> list[int]:

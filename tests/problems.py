@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pytest
 from sklearn.base import is_regressor
 
 import reference
+from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.banded import Banded
 from fitonce.core.dual import DualNorm
 from fitonce.core.holdout import Fitted, Smoother, Targets
@@ -211,6 +213,16 @@ def scatter_of(case: Case, mu: float) -> np.ndarray:
     """The residual scatter E (t, t) of all rows."""
     return case.smoother.residual_scatter(case.targets, np.array([mu]))[0]
 
+
+# ---- estimators ----------------------------------------------------------------------------------
+
+ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
+PENALTIES = ("function", "dual")
+
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
+every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
+every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 
 # ---- rows with labels or numbers -----------------------------------------------------------------
 

@@ -20,9 +20,15 @@ from fitonce import (
     held_out,
     held_out_discriminant,
 )
-from problems import labelled_rows, numbered_rows, rows_for
+from problems import (
+    ESTIMATORS,
+    every_classifier,
+    every_estimator,
+    labelled_rows,
+    numbered_rows,
+    rows_for,
+)
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 KERNELS = {
     "linear": {},
     "rbf": {"gamma": 0.3},
@@ -37,9 +43,6 @@ KERNELS = {
 METHODS = ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform")
 NAMESPACES = ["array_api_strict", pytest.param("torch", marks=pytest.mark.torch)]
 N = 24
-
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_classifier = pytest.mark.parametrize("estimator", ESTIMATORS[:2])
 
 
 @pytest.fixture(params=NAMESPACES)

@@ -21,8 +21,8 @@ from fitonce import KernelFisherDiscriminant, LeastSquaresSVC
 from fitonce.core.calibration import calibrate, even_odds
 from fitonce.datasets import make_torus, make_waveform, torus_bayes, waveform_bayes
 from fitonce.estimators.probability import isotonic_steps
+from problems import CLASSIFIERS
 
-CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 CALIBRATIONS = ("temperature", "sigmoid", "isotonic", None)
 
 

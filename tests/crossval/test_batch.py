@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn.model_selection
+from refit_cases import assert_same_outcome
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
 import fitonce
 import fitonce.core.smoothers
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.crossval import lookup
-from helpers_cv import assert_same_outcome
 from problems import labelled_rows, numbered_rows
 
 SPLITTERS = {

@@ -12,6 +12,14 @@ import pytest
 import scipy.linalg
 import sklearn
 import sklearn.model_selection
+from refit_cases import (
+    Case,
+    assert_close,
+    assert_same_outcome,
+    assert_same_value,
+    bootstrap_splits,
+    make_case,
+)
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
@@ -35,14 +43,6 @@ from fitonce import (
     RefitWarning,
 )
 from fitonce.crossval import CrossValidation, Route
-from helpers_cv import (
-    Case,
-    assert_close,
-    assert_same_outcome,
-    assert_same_value,
-    bootstrap_splits,
-    make_case,
-)
 
 
 @pytest.fixture

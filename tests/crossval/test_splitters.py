@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sklearn
+from refit_cases import Case, assert_same_outcome, assert_same_value, make_case
 from sklearn.base import clone
 from sklearn.model_selection import BaseCrossValidator, GroupKFold
 from sklearn.pipeline import make_pipeline
@@ -16,7 +17,6 @@ from sklearn.preprocessing import StandardScaler
 
 import fitonce
 from fitonce import KernelRidge, KernelSum, LeastSquaresSVC, ValidityWarning, positions
-from helpers_cv import Case, assert_same_outcome, assert_same_value, make_case
 
 
 class KeywordGroups:

@@ -21,16 +21,13 @@ from fitonce import (
     LeastSquaresSVC,
     Subsampling,
 )
+from problems import CLASSIFIERS, every_classifier, every_penalty
 from reference import assert_close
 from sklearn_checks import with_checks
 
-CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
-PENALTIES = ("function", "dual")
 KERNELS = {"linear": {}, "rbf": {"gamma": 0.3}, "poly": {"gamma": 0.5, "degree": 2, "coef0": 1.0}}
 N, MU = 36, 0.4
 
-every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
-every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 weighted_or_not = pytest.mark.parametrize("weighted", [False, True])
 

@@ -12,6 +12,7 @@ import pytest
 import sklearn
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from problems import ESTIMATORS, PENALTIES
 from sklearn_checks import with_checks
 
 try:
@@ -20,8 +21,6 @@ except RuntimeError as error:  # scikit-learn 1.6 with SciPy 1.14 and later
     pytest.skip(f"scikit-learn's checks cannot be imported: {error}", allow_module_level=True)
 
 SKLEARN = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
-PENALTIES = ("function", "dual")
 
 
 def plain() -> list:

@@ -37,13 +37,20 @@ from sklearn.preprocessing import StandardScaler
 import reference
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, NumericalWarning
 from fitonce.estimators.verification import Verification
-from problems import labelled_rows, numbered_rows, row_weights, rows_for
+from problems import (
+    CLASSIFIERS,
+    PENALTIES,
+    every_classifier,
+    every_estimator,
+    every_penalty,
+    labelled_rows,
+    numbered_rows,
+    row_weights,
+    rows_for,
+)
 from reference import assert_close
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
-CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
-PENALTIES = ("function", "dual")
 KERNELS = {
     "linear": {},
     "rbf": {"gamma": 0.3},
@@ -54,9 +61,6 @@ KERNELS = {
 }
 N = 26
 
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
-every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 two_and_three = pytest.mark.parametrize("n_classes", [2, 3])
 
 
@@ -276,9 +280,6 @@ def test_training_rows_named_twice_count_twice_or_are_refused(estimator):
         assert "train" in str(error)
     else:
         assert_close(held_out(model), refit_held_out(model, X, y, splits))
-
-
-CLASSIFIERS = [KernelFisherDiscriminant, LeastSquaresSVC]
 
 
 @every_penalty

@@ -14,11 +14,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge, RidgeClassifier
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from problems import every_estimator
 from reference import assert_close
-
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::fitonce.NumericalWarning"

@@ -23,9 +23,8 @@ from fitonce import (
     cross_validate,
 )
 from fitonce.estimators.parameters import PARAMETERS
+from problems import CLASSIFIERS, ESTIMATORS, every_classifier, every_estimator
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
-CLASSIFIERS = (KernelFisherDiscriminant, LeastSquaresSVC)
 N = 30
 
 rng = np.random.default_rng(0)
@@ -34,9 +33,6 @@ LABELS = np.digitize(X[:, 0] + 0.4 * rng.normal(size=N), [-0.4, 0.6])
 NUMBERS = X[:, 0] + 0.3 * rng.normal(size=N)
 K = X @ X.T
 X.flags.writeable = LABELS.flags.writeable = NUMBERS.flags.writeable = K.flags.writeable = False
-
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_classifier = pytest.mark.parametrize("estimator", CLASSIFIERS)
 
 
 def targets(estimator) -> np.ndarray:

@@ -33,13 +33,11 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, Nume
 from fitonce.core.moments import Moments
 from fitonce.kernels import Kernel
 from fitonce.landmarks.choice import METHODS, Pool, choose_landmarks, pivoted_cholesky, pool_size
-from problems import row_weights, rows_for
+from problems import ESTIMATORS, PENALTIES, every_estimator, every_penalty, row_weights, rows_for
 from reference import assert_close
 from sklearn_checks import with_checks
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 WITH_INTERCEPT = (LeastSquaresSVC, KernelRidge)
-PENALTIES = ("function", "dual")
 KERNELS = {
     "linear": {},
     "rbf": {"gamma": 0.3},
@@ -48,8 +46,6 @@ KERNELS = {
 }
 N, M = 30, 8
 
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
-every_penalty = pytest.mark.parametrize("penalty", PENALTIES)
 every_method = pytest.mark.parametrize("method", METHODS)
 
 

@@ -40,7 +40,7 @@ from fitonce.assessment import assess
 from fitonce.assessment.render import SCORES, joined, score_name
 from fitonce.report import Origin, write_report
 from fitonce.report.drawings import Figure
-from fitonce.report.explorer import script_json
+from fitonce.report.explorer import LADDER, script_json
 from fitonce.report.results import Channel, boundary
 from fitonce.report.subject import Subject
 from fitonce.report.tables import Column, importance
@@ -48,43 +48,26 @@ from fitonce.report.tables import Column, importance
 pytestmark = pytest.mark.filterwarnings("ignore::fitonce.NumericalWarning")
 
 
-WITH_ALL_STOPS = {
-    "test_the_size_is_stated_and_bounded",
-    "test_a_thousand_rows_take_at_most_two_megabytes",
-    "test_stops_without_a_model_are_gaps",
-}
-# these look at text and numbers outside the figures; all other pages are drawn
-UNDRAWN = {
-    "test_sentences_are_apart",
-    "test_without_an_assessment_it_says_that_figures_are_optimistic",
-    "test_progress_is_told",
-    "test_the_table_has_what_the_library_computes",
-    "test_stops_without_a_model_are_gaps",
-    "test_rows_that_are_not_the_training_rows_are_refused",
-    "test_an_interrupted_write_leaves_the_old_page",
-    "test_a_model_from_a_file_has_the_same_explorer",
-    "test_a_verification_is_quoted",
-    "test_too_many_rows_have_a_reason",
-    "test_many_rows_have_the_chosen_gamma_only",
-    "test_the_first_sentence_says_what_is_predicted_from_what",
-    "test_a_series_names_its_target",
-    "test_a_page_about_a_sample_says_so",
-}
 FIGURES_ONLY = {"kind", "alphas", "gammas", "factors", "chosen", "errors"}
 
 
 @pytest.fixture(autouse=True)
-def few_stops(request, monkeypatch):
-    """Three values of gamma and five of alpha: what is tested is what they show.
+def few_stops(monkeypatch):
+    """Three values of gamma and five of alpha; all for `assessed` and tests with `all_stops`."""
+    monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
 
-    `assessed` and the tests named here have pages with all stops.
-    """
-    if request.node.name not in WITH_ALL_STOPS:
-        monkeypatch.setattr("fitonce.report.explorer.LADDER", ((1, 2),))
-    if request.node.originalname in UNDRAWN:
-        monkeypatch.setattr(
-            "fitonce.report.drawings.figure", lambda name, _, *words: Figure(name, "", *words)
-        )
+
+@pytest.fixture
+def all_stops(few_stops, monkeypatch):
+    monkeypatch.setattr("fitonce.report.explorer.LADDER", LADDER)
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """For tests that look at text and numbers outside the figures; all other pages are drawn."""
+    monkeypatch.setattr(
+        "fitonce.report.drawings.figure", lambda name, _, *words: Figure(name, "", *words)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +137,7 @@ def test_it_says_what_the_assessment_found(assessed):
     assert f"fitonce {fitonce.__version__}" in text and np.__version__ in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_sentences_are_apart(assessed, wine, tmp_path):
     X, y, pipeline = wine
     verification = pipeline[-1].verify(n_refits=1)
@@ -176,6 +160,7 @@ def test_the_table_has_the_nested_predictions(assessed, wine):
     assert f"{wine[0].iloc[0, 0]:.4g}".rstrip("0") in first  # columns as given, before the scaler
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_without_an_assessment_it_says_that_figures_are_optimistic(wine, tmp_path):
     X, y, pipeline = wine
     page = write_report(tmp_path / "a.html", pipeline, X, y).read_text(encoding="utf-8")
@@ -326,6 +311,7 @@ def test_without_data_nothing_of_a_row_is_in_the_page(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_stops")
 def test_the_size_is_stated_and_bounded(tmp_path):
     X, y = make_classification(400, 20, n_informative=10, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.05, alpha=0.1).fit(X, y)
@@ -351,6 +337,7 @@ def test_the_size_is_stated_and_bounded(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_stops")
 def test_a_thousand_rows_take_at_most_two_megabytes(tmp_path):
     X, y = make_classification(1000, 12, n_informative=8, random_state=0)
     model = fitonce.KernelFisherDiscriminant().fit(X, y)
@@ -360,6 +347,7 @@ def test_a_thousand_rows_take_at_most_two_megabytes(tmp_path):
     assert len(data["factors"]) >= 5 and len(data["alphas"]) >= 25
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_progress_is_told(tmp_path):
     X, y = make_blobs(30, centers=2, random_state=0)
     calls = []
@@ -443,6 +431,7 @@ def refit(model, X, y, alpha, gamma, **keywords):
 
 
 @pytest.mark.parametrize("kind", ["fisher", "classes", "weights", "groups", "random cv", "ridge"])
+@pytest.mark.usefixtures("undrawn")
 def test_the_table_has_what_the_library_computes(kind, tmp_path):
     """Another fit for every stop, by other names of the same numbers: scikit-learn's scores."""
     X, y = load_wine(return_X_y=True)
@@ -497,6 +486,7 @@ def test_the_table_has_what_the_library_computes(kind, tmp_path):
     assert ("without its group or fold" in text_of(page)) == (kind in ("groups", "random cv"))
 
 
+@pytest.mark.usefixtures("all_stops", "undrawn")
 def test_stops_without_a_model_are_gaps(tmp_path):
     """An indefinite kernel allows no alpha below the size of its most negative eigenvalue."""
     X, y = load_wine(return_X_y=True)
@@ -513,6 +503,7 @@ def test_stops_without_a_model_are_gaps(tmp_path):
         model.at(data["alphas"][0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rows_that_are_not_the_training_rows_are_refused(wine, tmp_path):
     X, y, pipeline = wine
     target = tmp_path / "a.html"
@@ -543,6 +534,7 @@ def test_shuffled_rows_of_a_model_that_keeps_its_own_are_refused(wine, tmp_path)
         write_report(tmp_path / "a.html", pipeline, X.iloc[::-1], y[::-1])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_interrupted_write_leaves_the_old_page(wine, tmp_path, monkeypatch):
     X, y, pipeline = wine
     target = tmp_path / "a.html"
@@ -557,6 +549,7 @@ def test_an_interrupted_write_leaves_the_old_page(wine, tmp_path, monkeypatch):
     assert target.read_text(encoding="utf-8") == "old" and list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_model_from_a_file_has_the_same_explorer(tmp_path):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
@@ -699,6 +692,7 @@ def test_every_kind_of_model_has_a_page(kind, tmp_path):
         assert data["names"][:2] == ["r0", "r1"] and data["classes"] == ["ß", "ü"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_verification_is_quoted(wine, tmp_path):
     X, y, pipeline = wine
     verification = pipeline[-1].verify(n_refits=2)
@@ -708,6 +702,7 @@ def test_a_verification_is_quoted(wine, tmp_path):
     assert "2 literal refits agree" in text_of(page)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.NO_EXPLORER_ABOVE", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
@@ -717,6 +712,7 @@ def test_too_many_rows_have_a_reason(monkeypatch, tmp_path):
     assert "no explorer for more than 50 rows" in text_of(page) and 'id="explorer-data"' not in page
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_many_rows_have_the_chosen_gamma_only(monkeypatch, tmp_path):
     monkeypatch.setattr("fitonce.report.explorer.DECOMPOSE_UP_TO", 50)
     X, y = make_blobs(60, centers=2, random_state=0)
@@ -730,6 +726,7 @@ def test_many_rows_have_the_chosen_gamma_only(monkeypatch, tmp_path):
     assert "would have to be decomposed again" in text_of(page)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_first_sentence_says_what_is_predicted_from_what(wine, tmp_path):
     X, y, pipeline = wine
     notes = ["left out: 'id' (an <b>identifier</b>)", "12 missing values: medians"]
@@ -746,6 +743,7 @@ def test_the_first_sentence_says_what_is_predicted_from_what(wine, tmp_path):
     assert "identifier" not in text_of(hidden.read_text("utf-8"))  # notes may quote values
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_series_names_its_target(tmp_path):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X[:60], y[:60].rename("progression")
@@ -758,6 +756,7 @@ def test_a_series_names_its_target(tmp_path):
     assert "Predicting progression from 10 columns." in text_of(private.read_text("utf-8"))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_about_a_sample_says_so(tmp_path):
     X, y = make_blobs(60, centers=2, random_state=0)
     model = fitonce.KernelFisherDiscriminant(gamma=0.1, alpha=1.0).fit(X, y)

@@ -11,17 +11,14 @@ import sklearn.model_selection
 from sklearn.gaussian_process.kernels import Matern
 
 import fitonce
-from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC, load
+from fitonce import KernelRidge, LeastSquaresSVC, load
 from fitonce.kernels import FAMILIES, RADIAL, DistancesTo, Kernel
 from fitonce.plotting import CriterionMapDisplay, RegularizationPathDisplay
 from fitonce.tuning import Branch, Trial, gamma_search, sample, search
-from problems import rows_for
+from problems import every_estimator, rows_for
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 SMOOTHNESS = {"exponential": 0.5, "matern32": 1.5, "matern52": 2.5}
 SOME = ("linear", "exponential", "rbf")
-
-every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS)
 
 
 def outputs(model, X):

@@ -22,9 +22,7 @@ from fitonce.tuning import Tuner, newton
 from fitonce.tuning.gradient import Objective, Term, fold_gradient, squared_loss
 from fitonce.tuning.problem import Problem
 from fitonce.tuning.refine import loss_and_slope, loss_jet, smoothed_loss
-from problems import make_case
-
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
+from problems import ESTIMATORS, make_case
 
 
 def check_jet(jet: Jet, value: Any, t: float, step: float = 1e-3, rtol: float = 2e-5) -> None:

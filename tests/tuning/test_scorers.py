@@ -37,10 +37,10 @@ from test_tuning import Literal, Setting, data_for, literal, output_of, with_tem
 
 import fitonce
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
+from problems import ESTIMATORS
 
 GAMMA = 0.3
 ALPHAS = (0.003, 0.03, 0.3, 3.0, 30.0)
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
 
 
 def held_out(setting: Setting, alpha: float) -> Literal:

@@ -42,9 +42,8 @@ from fitonce.datasets import make_torus
 from fitonce.estimators.fitted import criterion_of, held_out_output
 from fitonce.kernels import scale_gamma
 from fitonce.tuning import Branch, GammaLattice, Trial, Trials, search
+from problems import ESTIMATORS
 
-ESTIMATORS = (KernelFisherDiscriminant, LeastSquaresSVC, KernelRidge)
-CLASSIFIERS = ESTIMATORS[:2]
 COMPRESSION = 3.0
 
 

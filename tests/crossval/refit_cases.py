@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,61 +29,6 @@ from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from reference import assert_close
 
 EPS = float(np.finfo(np.float64).eps)
-
-# ---- a covering array ----------------------------------------------------------------------------
-
-Level = Hashable
-Pair = frozenset[tuple[str, Level]]
-
-
-def pairs_of(row: Mapping[str, Level]) -> set[Pair]:
-    return {frozenset(pair) for pair in itertools.combinations(row.items(), 2)}
-
-
-def all_pairs(
-    factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]
-) -> list[Pair]:
-    """Every pair of levels of two different factors, in a fixed order."""
-    levels = [[(name, level) for level in values] for name, values in factors.items()]
-    pairs = [
-        frozenset(pair)
-        for one, other in itertools.combinations(levels, 2)
-        for pair in itertools.product(one, other)
-    ]
-    return [pair for pair in pairs if allowed(pair)]
-
-
-def covering_array(
-    factors: Mapping[str, Sequence[Level]], allowed: Callable[[Pair], bool]
-) -> list[dict[str, Level]]:
-    """Few rows in which every allowed pair of levels occurs.
-
-    Greedy, so not the fewest, and always the same.
-    """
-    uncovered = dict.fromkeys(all_pairs(factors, allowed))
-    used: dict[tuple[str, Level], int] = {}
-    rows = []
-    while uncovered:
-        row = dict(next(iter(uncovered)))
-        for name, levels in factors.items():
-            if name in row:
-                continue
-            gains = {}
-            for level in levels:
-                new = [frozenset([(name, level), chosen]) for chosen in row.items()]
-                if all(allowed(pair) for pair in new):
-                    gains[level] = (
-                        sum(pair in uncovered for pair in new),
-                        -used.get((name, level), 0),
-                    )
-            row[name] = max(gains, key=gains.__getitem__)
-        for entry in row.items():
-            used[entry] = used.get(entry, 0) + 1
-        for pair in pairs_of(row):
-            uncovered.pop(pair, None)
-        rows.append({name: row[name] for name in factors})
-    return rows
-
 
 # ---- cases ---------------------------------------------------------------------------------------
 
