@@ -166,9 +166,13 @@ def test_outputs_and_scores_equal_refitting(levels):
 
 def _check_outputs(case: Case, models: Sequence[Any], partition: bool) -> np.ndarray:
     """Every output for the test rows, fold after fold; where asked for, of a partition at once."""
-    methods = [*case.methods, *(["transform"] if hasattr(case.estimator, "transform") else [])]
     tests = [test for _, test in case.splits]
     fitted = list(zip(models, held_out_rows(case), strict=True))
+    methods = case.methods
+    if hasattr(case.estimator, "transform"):
+        widths = {model.transform(X).shape[1] for model, X in fitted}
+        # an indefinite kernel may leave fewer directions in some folds: these cannot be joined
+        methods = [*methods, *(["transform"] if len(widths) == 1 else [])]
     theirs = {
         method: np.concatenate([getattr(model, method)(X) for model, X in fitted])
         for method in methods
