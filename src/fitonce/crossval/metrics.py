@@ -146,9 +146,7 @@ class Scored:
 
 def accuracy(scored: Scored) -> np.ndarray:
     """The share of correct predictions."""
-    xp = namespace(scored.codes)
-    seen = xp.astype(scored.seen, scored.codes.dtype)
-    hits = xp.count_nonzero(scored.codes == seen, axis=2)
+    hits = namespace(scored.codes).count_nonzero(scored.codes == scored.seen, axis=2)
     return np.asarray(to_numpy(hits) / scored.outputs.truth.shape[2])
 
 
@@ -210,7 +208,7 @@ def _rank_sums(scored: Scored) -> np.ndarray:
     Only folds with values close to each other are looked at again, on the host.
     """
     values, xp = scored.outputs.values, namespace(scored.outputs.values)
-    order = xp.argsort(values, axis=2)
+    order = xp.argsort(values, axis=2, stable=False)  # twice as fast
     ranked = xp.take_along_axis(values, order, axis=2)
     positive = xp.take_along_axis(scored.seen, order, axis=2)
     ranks = asarray_like(np.arange(1.0, values.shape[2] + 1.0), values)

@@ -58,7 +58,7 @@ def converted(model: Any, X: Any, dtype: str, arithmetic: str, tolerance: float)
         error = _difference(final, *alone, training_rows(final))
         rows = "training rows after preprocessing" if steps else "training rows"
     _judge(error, tolerance, arithmetic)
-    names = [column.name for column in inputs.columns if inputs.named or inputs.by_column]
+    names = list(inputs.names.values()) if inputs.named or inputs.by_column else []
     return graph.proto({ERROR_KEY: f"{error:.3g}", ROWS_KEY: rows, COLUMNS_KEY: json.dumps(names)})
 
 

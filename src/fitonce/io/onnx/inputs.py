@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from enum import IntEnum
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from .graph import Graph, Value, beside
@@ -19,29 +17,13 @@ OUTPUTS = ("label", "probabilities", "decision", "prediction")  # names that no 
 TEXTS = np.frompyfunc(lambda value: value if isinstance(value, str) else "", 1, 1)
 
 
-class Role(IntEnum):
-    """How an input column is used; if it is used twice, the greater counts."""
-
-    UNUSED = 0
-    NUMBER = 1  # computed with
-    CATEGORY = 2  # numbers compared with the categories of an encoder
-    TEXT = 3
-
-
-class InputColumn(NamedTuple):
-    """An input column: its position, its name and its role."""
-
-    number: int
-    name: str
-    role: Role
-
-
 @dataclass(frozen=True)
 class Inputs:
-    """The input columns of a graph."""
+    """The input columns of a graph: names by number, and which of them hold texts."""
 
     dtype: np.dtype[Any]
-    columns: list[InputColumn]
+    names: dict[int, str]
+    texts: set[int]
     named: bool  # whether the model was fitted on a data frame
     by_column: bool  # one input for each column, not one matrix
 
@@ -49,22 +31,26 @@ class Inputs:
     def of(cls, steps: Sequence[Any], first: Any, dtype: np.dtype[Any]) -> Inputs:
         """The inputs of the steps of a pipeline, of which `first` takes them."""
         width, given = int(first.n_features_in_), getattr(first, "feature_names_in_", None)
-        names = [f"x{number}" for number in range(width)] if given is None else map(str, given)
-        roles = column_roles(steps, width)
-        by_column = Role.TEXT in roles or (given is not None and Role.UNUSED in roles)
-        columns = list(map(InputColumn, range(width), names, roles))
-        used = [column for column in columns if column.role or not by_column]
-        return cls(dtype, used, given is not None, by_column)
+        names = (
+            [f"x{number}" for number in range(width)] if given is None else list(map(str, given))
+        )
+        used = used_columns(steps, width)
+        by_column = any(used.values()) or (given is not None and len(used) < width)
+        numbers = sorted(used) if by_column else range(width)
+        texts = {number for number, text in used.items() if text}
+        chosen = {number: names[number] for number in numbers}
+        return cls(dtype, chosen, texts, given is not None, by_column)
 
     def add_to(self, graph: Graph) -> Rows:
         """The rows in the form that the first step of a pipeline takes."""
         if not self.by_column:
-            return graph.input("X", self.dtype, len(self.columns)).cast()
-        values, texts = {}, {column.number for column in self.columns if column.role is Role.TEXT}
-        for number, name, _ in self.columns:
-            value = graph.input(_input_name(name), object if number in texts else self.dtype, 1)
-            values[number] = value if number in texts else value.cast()
-        return ColumnValues(values, texts)
+            return graph.input("X", self.dtype, len(self.names)).cast()
+        values = {}
+        for number, name in self.names.items():
+            text = number in self.texts
+            value = graph.input(_input_name(name), object if text else self.dtype, 1)
+            values[number] = value if text else value.cast()
+        return ColumnValues(values, self.texts)
 
     def rows(self, X: Any) -> Any:
         """A data frame if the model knows the names of its columns, else a dense array."""
@@ -74,31 +60,27 @@ class Inputs:
 
     def feeds(self, rows: Any) -> dict[str, np.ndarray]:
         """The rows for onnxruntime; a missing string is the empty string."""
-        feeds = {_input_name(column.name): self._fed(rows, column) for column in self.columns}
+        feeds = {_input_name(name): self._fed(rows, number) for number, name in self.names.items()}
         return feeds if self.by_column else {"X": np.hstack(list(feeds.values()))}
 
-    def _fed(self, rows: Any, column: InputColumn) -> np.ndarray:
+    def _fed(self, rows: Any, number: int) -> np.ndarray:
         """One column (n, 1)."""
-        table = hasattr(rows, "columns")
-        values = np.asarray(rows[column.name] if table else rows[:, column.number])[:, None]
-        return TEXTS(values) if column.role is Role.TEXT else values.astype(self.dtype)
+        column = rows[self.names[number]] if hasattr(rows, "columns") else rows[:, number]
+        values = np.asarray(column)[:, None]
+        return TEXTS(values) if number in self.texts else values.astype(self.dtype)
 
     def rounded(self, rows: Any) -> Any:
-        """The rows as the graph sees them: numbers rounded to the precision of its input.
-
-        Categories stay unchanged.
-        """
+        """The rows as the graph sees them: numbers rounded to the precision of its input."""
         numbers = {
-            column: self._fed(rows, column)[:, 0].astype(np.float64)
-            for column in self.columns
-            if column.role is Role.NUMBER
+            number: self._fed(rows, number)[:, 0].astype(np.float64)
+            for number in self.names.keys() - self.texts
         }
         if hasattr(rows, "columns"):
             replace = rows.with_columns if hasattr(rows, "with_columns") else rows.assign
-            return replace(**{column.name: values for column, values in numbers.items()})
+            return replace(**{self.names[number]: values for number, values in numbers.items()})
         rounded = rows.astype(object if self.by_column else np.float64)
-        for column, values in numbers.items():
-            rounded[:, column.number] = values
+        for number, values in numbers.items():
+            rounded[:, number] = values
         return rounded
 
 
@@ -113,7 +95,7 @@ class ColumnValues:
 
     values: dict[int, Value]
     texts: set[int]
-    nonempty: set[int] = field(default_factory=set)  # columns whose empty strings were filled
+    filled: bool = False  # whether empty strings were replaced
 
     def matrix(self) -> Value:
         if self.texts:
@@ -126,8 +108,7 @@ class ColumnValues:
     def select(self, numbers: Sequence[int]) -> Rows:
         chosen = {place: self.values[number] for place, number in enumerate(numbers)}
         texts = {place for place, number in enumerate(numbers) if number in self.texts}
-        nonempty = {place for place, number in enumerate(numbers) if number in self.nonempty}
-        return ColumnValues(chosen, texts, nonempty) if texts else beside(*chosen.values())
+        return ColumnValues(chosen, texts, self.filled) if texts else beside(*chosen.values())
 
 
 Rows = Value | ColumnValues
@@ -141,35 +122,30 @@ def steps_of(model: Any) -> list[Any]:
 
     For any other estimator, itself.
     """
-    if model is None or isinstance(model, str):
+    if model is None or isinstance(model, str) or getattr(model, "func", model) is None:
         return []
     if not isinstance(model, Pipeline):
         return [model]
     return [part for _, step in model.steps for part in steps_of(step)]
 
 
-def column_roles(steps: Sequence[Any], width: int) -> list[Role]:
-    """The role of each input column, from what the first steps learned from it."""
+def used_columns(steps: Sequence[Any], width: int) -> dict[int, bool]:
+    """The input columns that are used, and whether they hold texts, from what the first step
+    learned of them.
+    """
     first = steps[0] if steps else None
-    width = getattr(first, "n_features_in_", width)
     if isinstance(first, ColumnTransformer):
-        roles = [Role.UNUSED] * width
+        used: dict[int, bool] = {}
         for _, part, numbers in selections(first):
-            inside = column_roles(steps_of(part), len(numbers))
-            for number, role in zip(numbers, inside, strict=True):
-                roles[number] = max(roles[number], role)
-        return roles
-    roles = [Role.NUMBER] * width
-    if isinstance(first, SimpleImputer):
-        kept = [number for number, fill in enumerate(first.statistics_) if fill == fill]
-        later = column_roles(steps[1:], len(kept))
-        for number, role in zip(kept, later, strict=False):  # any further ones are indicators
-            text = isinstance(first.statistics_[number], str)
-            roles[number] = Role.TEXT if text else max(role, Role.NUMBER)
-    for number, known in enumerate(getattr(first, "categories_", ())):
-        texts = any(isinstance(category, str) for category in known)
-        roles[number] = Role.TEXT if texts else Role.CATEGORY
-    return roles
+            for place, text in used_columns(steps_of(part), len(numbers)).items():
+                used[numbers[place]] = text or used.get(numbers[place], False)
+        return used
+    fills = [[fill] for fill in getattr(first, "statistics_", [0.0] * width)]
+    learned = getattr(first, "categories_", fills)
+    return {
+        number: any(isinstance(value, str) for value in values)
+        for number, values in enumerate(learned)
+    }
 
 
 def selections(transformer: ColumnTransformer) -> list[tuple[str, Any, list[int]]]:
@@ -186,15 +162,13 @@ def selections(transformer: ColumnTransformer) -> list[tuple[str, Any, list[int]
 
 
 def _numbers(columns: Any, names: list[Any], width: int) -> list[int]:
-    """Column indices from the forms that scikit-learn accepts: names, indices, slices, masks."""
-    if isinstance(columns, slice):
-        start, stop = (
-            names.index(end) if isinstance(end, str) else end
-            for end in (columns.start, columns.stop)
-        )
-        stop = stop + 1 if isinstance(columns.stop, str) else stop  # names include the last
-        chosen: Any = slice(start, stop, columns.step)
-    else:
+    """Column indices from names, indices, a mask or a slice of indices."""
+    if not isinstance(columns, slice):
         listed = np.atleast_1d(columns)
-        chosen = [names.index(entry) if isinstance(entry, str) else entry for entry in listed]
-    return [int(number) for number in np.arange(width)[chosen]]
+        columns = [names.index(entry) if isinstance(entry, str) else entry for entry in listed]
+    elif isinstance(columns.start, str) or isinstance(columns.stop, str):
+        raise ValueError(
+            f"a ColumnTransformer that selects columns by {columns!r} cannot be exported to ONNX: "
+            "list the names of the columns before fitting."
+        )
+    return [int(number) for number in np.arange(width)[columns]]

@@ -10,7 +10,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import (
-    FunctionTransformer,
     MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
@@ -46,15 +45,6 @@ def _column_transformer(step: ColumnTransformer, rows: Rows) -> Rows:
         matrix = transformed(steps_of(part), rows.select(numbers)).matrix()
         parts.append(matrix * float(weights[name]) if name in weights else matrix)
     return beside(*parts)
-
-
-def _function(step: FunctionTransformer, rows: Rows) -> Rows:
-    if step.func is not None:
-        raise ValueError(
-            f"FunctionTransformer with func={step.func!r} cannot be exported to ONNX: transform "
-            "the rows first."
-        )
-    return rows
 
 
 # ---- numbers -------------------------------------------------------------------------------------
@@ -94,37 +84,40 @@ def _pca(step: PCA, rows: Rows) -> Rows:
 
 
 def _imputer(step: SimpleImputer, rows: Rows) -> Rows:
+    """Statistics where numbers are NaN, or strings are empty, as missing ones are."""
     if isinstance(rows, ColumnValues):
         return _text_imputer(step, rows)
-    x, mark = rows, step.missing_values
-    if mark is None or mark != mark:
-        missing = x.op("IsNaN")
-    else:
-        _check_numbers(x.graph, [mark], "missing_values of SimpleImputer")
-        missing = x.op("Equal", _rounded([mark], x.graph))
+    if step.missing_values == step.missing_values:
+        raise ValueError(
+            f"SimpleImputer(missing_values={step.missing_values!r}) for numbers cannot be exported "
+            "to ONNX: replace these numbers by NaN before fitting."
+        )
+    missing = rows.op("IsNaN")
     statistics = np.asarray(step.statistics_, dtype=np.float64)
     usable = np.flatnonzero(~np.isnan(statistics))  # columns without any value are dropped
-    filled = missing.op("Where", np.nan_to_num(statistics), x).select(usable)
+    filled = missing.op("Where", np.nan_to_num(statistics), rows).select(usable)
     if not step.add_indicator:
         return filled
     return beside(filled, missing.cast().select(step.indicator_.features_))
 
 
 def _text_imputer(step: SimpleImputer, rows: ColumnValues) -> Rows:
-    """Strings column by column; a missing one is the empty string."""
-    if step.add_indicator or len(rows.texts) < len(rows.values):
+    if step.add_indicator or isinstance(step.missing_values, str) or "" in step.statistics_:
         raise ValueError(
-            "SimpleImputer for strings can be exported to ONNX only without add_indicator, and "
-            "only if all its columns are strings."
+            "SimpleImputer for strings can be exported to ONNX only without add_indicator, for "
+            "missing strings (None or NaN), and with a word to fill in: OneHotEncoder alone makes "
+            "a category of missing strings."
         )
-    marks = ["", *([step.missing_values] if isinstance(step.missing_values, str) else [])]
-    filled = dict(rows.values)
-    for place, fill in enumerate(step.statistics_):
-        for mark in marks:
-            missing = filled[place].op("Equal", _texts(mark))
-            filled[place] = missing.op("Where", _texts(fill), filled[place])
-    nonempty = {place for place, fill in enumerate(step.statistics_) if fill != ""}
-    return ColumnValues(filled, rows.texts, nonempty)
+    if len(rows.texts) < len(rows.values):
+        raise ValueError(
+            "SimpleImputer for strings and numbers cannot be exported to ONNX: use one for the "
+            "columns of strings, and one for those of numbers."
+        )
+    filled = {
+        place: value.op("Equal", _texts("")).op("Where", _texts(step.statistics_[place]), value)
+        for place, value in rows.values.items()
+    }
+    return ColumnValues(filled, rows.texts, filled=True)
 
 
 def _texts(*texts: str) -> np.ndarray:
@@ -143,11 +136,12 @@ def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
     """One column for each frequent category, in order, then one for all infrequent ones, without
     the dropped one.
     """
-    categories = list(step.categories_[number])
+    categories = step.categories_[number].tolist()
     _check_categories(column, categories)
-    infrequent = getattr(step, "infrequent_categories_", None)
-    rare = [] if infrequent is None or infrequent[number] is None else list(infrequent[number])
-    places = [place for place, category in enumerate(categories) if not _among(category, rare)]
+    merged = getattr(step, "infrequent_categories_", None)
+    rare = [] if merged is None or merged[number] is None else merged[number].tolist()
+    named = set(map(repr, rare))  # NaN too
+    places = [place for place, category in enumerate(categories) if repr(category) not in named]
     hot = _equals(column, [categories[place] for place in places])
     if rare and step.handle_unknown in ("infrequent_if_exist", "warn"):
         hot = beside(hot, 1.0 - hot.row_sums())  # everything that is not frequent
@@ -160,17 +154,11 @@ def _one_hot_column(step: OneHotEncoder, number: int, column: Rows) -> Value:
     return hot.select([kept for kept in range(len(places) + bool(rare)) if kept != place])
 
 
-def _among(value: Any, values: Sequence[Any]) -> bool:
-    return any(
-        value is other or value == other or (value != value and other != other) for other in values
-    )
-
-
 def _equals(column: Rows, values: Sequence[Any]) -> Value:
     """Ones where the column has the value, one column for each value."""
     if isinstance(column, ColumnValues):
         return column.values[0].op("Equal", _texts(*map(_text, values))).cast()
-    numbers = _rounded(values, column.graph)
+    numbers = np.array(values, dtype=np.float64)
     equal = column.op("Equal", numbers)
     if np.isnan(numbers).any():
         equal = equal.op("Or", column.op("IsNaN").op("And", np.isnan(numbers)))
@@ -182,17 +170,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _rounded(values: Sequence[Any], graph: Graph) -> np.ndarray:
-    """Numbers to compare the input with, rounded like the input."""
-    least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
-    return np.array(values, dtype=np.float64).astype(least).astype(np.float64)
-
-
 def _check_categories(column: Rows, categories: Sequence[Any]) -> None:
     """Refuse categories that differ for the model but not for the graph."""
     if not isinstance(column, ColumnValues):
-        _check_numbers(column.graph, categories, "the categories of OneHotEncoder")
-    elif list(map(_text, categories)).count("") > 1 or (column.nonempty and "" in categories):
+        _check_numbers(column.graph, categories)
+    elif list(map(_text, categories)).count("") > 1 or (column.filled and "" in categories):
         raise ValueError(
             "a column contains both empty and missing strings (None or NaN), which are the same in "
             "ONNX, so the labels of the graph would be wrong. Before fitting the pipeline, replace "
@@ -200,23 +182,19 @@ def _check_categories(column: Rows, categories: Sequence[Any]) -> None:
         )
 
 
-def _check_numbers(graph: Graph, values: Sequence[Any], what: str) -> None:
-    """Refuse numbers that become equal by rounding, and integers that change: in float32, integers
-    above 2²⁴ cannot be distinguished from their neighbors.
+def _check_numbers(graph: Graph, numbers: Sequence[Any]) -> None:
+    """Refuse numbers that rounding changes, such as integers above 2²⁴ in float32: in the graph,
+    others could not be told from them.
     """
-    numbers = [value.item() if isinstance(value, np.generic) else value for value in values]
-    seen = dict(zip(numbers, _rounded(values, graph).tolist(), strict=True))
-    known = [rounded for rounded in seen.values() if rounded == rounded]
-    changed = [n for n, r in seen.items() if r == r and n != r and n == np.rint(float(n))]
-    alike = [n for n, r in seen.items() if known.count(r) > 1]
-    if changed or alike or len(seen) - len(known) > 1:
-        least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
-        culprit = next(iter([*changed, *alike, None]))
+    least = min(graph.dtype, graph.arithmetic, key=lambda dtype: dtype.itemsize)
+    rounded = np.array(numbers, dtype=np.float64).astype(least).tolist()
+    changed = [n for n, r in zip(numbers, rounded, strict=True) if r == r and n != r]
+    if changed or sum(r != r for r in rounded) > 1:
         raise ValueError(
-            f"{what} cannot all be distinguished in {least}, for example {culprit!r}, so the "
-            "labels of "
-            'the graph would be wrong. Use dtype="float64" and arithmetic="float64", or convert '
-            "these numbers to strings before fitting the pipeline."
+            f"the categories of OneHotEncoder are changed by rounding to {least}, for example "
+            f"{next(iter(changed), None)!r}, so the labels of the graph would be wrong. Use "
+            'dtype="float64" and arithmetic="float64", or convert these numbers to integers or '
+            "strings before fitting the pipeline."
         )
 
 
@@ -231,6 +209,5 @@ CONVERTERS: dict[type, Callable[[Any, Any], Rows]] = {
     SimpleImputer: _imputer,
     OneHotEncoder: _one_hot,
     PCA: _pca,
-    FunctionTransformer: _function,
     ColumnTransformer: _column_transformer,
 }
