@@ -309,6 +309,7 @@ def test_best_effort_fits_a_committee_and_predicts_with_it(folder, target, drop)
     result = run("fit", "good.csv", "-t", target, *options)
     assert result.exit_code == 0, result.output
     assert "Committee: " in result.stdout and "no report" not in result.output
+    assert ", random forest 0." in result.stdout  # only where it was asked for the best
     model = fitonce.load("good-fitonce.skops")
     assert read_metadata("good-fitonce.skops")["members"] == model[-1].describe()
     parts = design(read_table("good.csv"), target, drop=[drop])

@@ -71,7 +71,7 @@ def test_a_number_that_alone_predicts_the_target_is_named():
 def test_a_class_that_is_never_predicted_is_named(folder):
     y = ["rare" if i % 15 == 0 else "usual" for i in range(90)]
     pl.DataFrame({"a": noise(90), "b": noise(90, 1), "y": y}).write_csv("rare.csv")
-    shown = run("evaluate", "rare.csv", "-t", "y", *FAST).stdout
+    shown = run("evaluate", "rare.csv", "-t", "y", *FAST, "--alpha", 100).stdout
     assert "never predicts rare" in shown
 
 
@@ -131,6 +131,22 @@ def test_codes_of_missing_values_are_pointed_out_and_left_out(folder):
     frame.write_parquet("coded.parquet")
     table().with_columns(x=pl.Series(x)).write_parquet("coded.parquet")
     assert read_table("coded.parquet", missing=["-999"]).frame["x"].null_count() == 9
+
+
+@pytest.mark.parametrize("settings", [(), ("--kernel", "poly"), ("--effort", "best")])
+def test_new_rows_far_away_are_predicted_like_the_nearest_and_told(settings, folder):
+    """A chemical process: a row 140 standard deviations away once got -1030 for 35 to 46."""
+    x = noise(N, 3)
+    frame = pl.DataFrame({"x": x, "z": noise(N, 4), "y": 40 + 2 * np.tanh(x) + noise(N, 5) / 4})
+    frame.write_csv("t.csv")
+    fast = ("--permutations", 0, "--folds", 3, "--no-page", "-q")
+    assert run("fit", "t.csv", "-t", "y", *settings, *fast).exit_code == 0
+    result = run("predict", "t-fitonce.skops", "-", input="z,x\n0,140\n0,-140\n0,1\n")
+    said = pl.read_csv(result.stdout.encode())["prediction"]
+    low, high = frame["y"].min(), frame["y"].max()
+    assert said.is_between(2 * low - high, 2 * high - low).all()
+    assert "2 of 3 rows lie far outside" in result.stderr and result.stderr.endswith("'x'\n")
+    assert not run("predict", "t-fitonce.skops", "-", input="z,x\n0,1\n").stderr
 
 
 def test_a_column_has_one_use(folder):

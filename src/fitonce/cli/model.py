@@ -1,11 +1,11 @@
 """From a table and the settings of a command to an estimator.
 
 The columns as numbers and the model form one pipeline, which is refitted in every fold. Numbers:
-missing values become the median, with an indicator; then unit variance. Categories: one 0/1 column
-for each level. Two rows that differ in a category have a squared distance of 2 there, however rare
-their levels are. This is the mean squared distance of two rows in a standardized number. Categories
-with few rows are kept separate or merged, whichever gives the better held-out score on the training
-rows.
+missing values become the median, with an indicator; then unit variance, and at most three standard
+deviations from the mean (`ClippedScaler`). Categories: one 0/1 column for each level. Two rows that
+differ in a category have a squared distance of 2 there, however rare their levels are. This is the
+mean squared distance of two rows in a standardized number. Categories with few rows are kept
+separate or merged, whichever gives the better held-out score on the training rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 
 from ..assessment import ModelComparison, compare
 from ..assessment.render import score_name
@@ -39,7 +39,8 @@ from ..estimators import (
 from ..estimators.confounding import MEANINGS
 from ..estimators.fitted import chooses_steps, chosen_steps, is_committee, is_model, takes_groups
 from ..kernels import PARAMETERS
-from .columns import Design, Feature, counted
+from ..preparation import ClippedScaler
+from .columns import Design, Feature, counted, listed
 from .errors import UserError, one_of
 
 LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
@@ -68,6 +69,7 @@ MOST_NUMBERS = 100_000_000  # largest table from which a model without landmarks
 RARE = 10  # rows; categories with fewer are merged if that scores better: mixed_tables.py
 # limits on the categories that are kept in one column: their number, and the size of their columns
 MOST_LEVELS, FEWEST_LEVELS, MOST_ENTRIES = 1000, 20, 100_000_000
+FAR = 6  # standard deviations; new numbers farther from the mean are told
 MERGED = "columns__categories__min_frequency"  # the parameter that is chosen
 # older versions of scikit-learn find columns by name only through a protocol that newer polars
 # lacks
@@ -217,12 +219,29 @@ def _columns(features: Sequence[Feature], n_rows: int) -> Any:
         max_categories=most_levels(n_rows),
         sparse_output=False,
     )
-    scale = Pipeline([("impute", impute), ("scale", StandardScaler())])
+    scale = Pipeline([("impute", impute), ("scale", ClippedScaler())])
     called: dict[bool, list[Any]] = {False: [], True: []}
     for place, feature in enumerate(features):
         called[feature.is_category].append(feature.name if FINDS_NAMES else place)
     parts = [("numbers", scale, called[False]), ("categories", encode, called[True])]
     return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
+
+
+def about_far_rows(estimator: Any, X: pl.DataFrame) -> list[str]:
+    """A remark about new rows with numbers far from those of the training rows."""
+    numbers = [values for values in X if values.dtype != pl.String]
+    steps = getattr(estimator, "named_steps", {})
+    scale = getattr(steps.get("columns"), "named_transformers_", {}).get("numbers")
+    if scale is None:
+        return []
+    values = pl.DataFrame(numbers).to_numpy()
+    middle, spread = (found[: len(numbers)] for found in (scale[-1].mean_, scale[-1].scale_))
+    far = np.abs(values - middle) > FAR * spread
+    names = [numbers[place].name for place in np.flatnonzero(far.any(axis=0))]
+    return [
+        f"{int(far.any(axis=1).sum()):,} of {counted(X.height)} lie far outside the training rows, "
+        f"more than {FAR} standard deviations from the mean: {listed(names)}"
+    ] * bool(names)
 
 
 def most_levels(n_rows: int) -> int:

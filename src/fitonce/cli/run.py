@@ -44,6 +44,7 @@ from .errors import UserError
 from .model import (
     KERNELS,
     LANDMARKS_ABOVE,
+    about_far_rows,
     assessed_rows,
     better_kernel,
     chosen_categories,
@@ -161,11 +162,9 @@ def fit_table(command: str, given: Given) -> None:
         # the other models cannot adjust for confounds
         if len(parts.y) <= LANDMARKS_ABOVE and parts.confounds is None:
             seed = given["random_state"]
-            models = {
-                "this model": answer,
-                "linear model": reference("linear", parts, seed),
-                "random forest": reference("forest", parts, seed),
-            }
+            models = {"this model": answer, "linear model": reference("linear", parts, seed)}
+            if settings.get("effort") == "best":
+                models[show.FOREST] = reference("forest", parts, seed)
             rivals = compared(models, judged)
         bars(0, 0, "fitting all rows")
         with caught_warnings() as caught:
@@ -366,7 +365,7 @@ def predict_rows(given: Given) -> None:
         bars(0, 0, "predicting")
         adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
         predictions = _predictions(estimator, X, confounds_of(table, adjusting))
-    for note in [*notes, *_unknown_categories(estimator, X)]:
+    for note in [*notes, *_unknown_categories(estimator, X), *about_far_rows(estimator, X)]:
         screen.aside(note)
     target = known.get("target")
     if target is not None and target in table.frame.columns:

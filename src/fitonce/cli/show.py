@@ -50,6 +50,7 @@ MOST_NAMED = 5  # classes in the first lines
 MOST_MEMBERS = 8  # of a committee
 WIDTH, BINS = 40, 10  # of a histogram
 PERFECT_ROWS = 30  # warn about a score without any error from this number of rows on
+FOREST = "random forest"
 NUMBER_CELL = re.compile(r"[\d.,]+|–")
 TIMES = re.compile(r" \(\d+ times\)$")
 # warnings of the library that do not help the user of a table: its columns are scaled, unknown
@@ -240,7 +241,8 @@ def other_models(others: ModelComparison) -> Block:
     """Scores of other kinds of models on the same rows, in one line."""
     said = ", ".join(f"{n} {render.number(score.value)}" for n, score in others.scores.items())
     name = render.score_name(others.score_name)
-    return Block(f"Other models: {name} of {said} ({others.cv})")
+    more = "" if FOREST in others.scores else "; --effort best adds a random forest"
+    return Block(f"Other models: {name} of {said} ({others.cv}){more}")
 
 
 def chosen(estimator: Any, choice: Mapping[str, Any], answer: Assessment) -> Block:

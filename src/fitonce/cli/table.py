@@ -61,6 +61,7 @@ MISSING = (
 NUMBER = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*$")
 SAMPLE_LINES = 50  # of a text file, from which its format is detected
 MOST_BYTES = 2**32  # of a file that is unpacked; a table of 100 million numbers takes about 1 GB
+PIECE = 2**20  # bytes that are unpacked at a time
 MOST_CELLS = 100_000_000  # of a sheet, each of which takes about 30 bytes while it is read
 REFERENCE = re.compile(rb"""\br\s*=\s*["']([A-Z]*)(\d+)["']""")  # of a row or cell in a workbook
 ROW, CELL = re.compile(rb"<(?:\w+:)?row[\s/>]"), re.compile(rb"<(?:\w+:)?c[\s/>]")
@@ -204,15 +205,17 @@ def _bytes(path: str) -> bytes:
 
 def unzipped(content: bytes, path: str, most: int = MOST_BYTES) -> bytes:
     """The content of a gzip file, which must not have more than `most` bytes."""
-    try:
-        result = gzip.GzipFile(fileobj=io.BytesIO(content)).read(most + 1)
+    packed, result = gzip.GzipFile(fileobj=io.BytesIO(content)), io.BytesIO()
+    try:  # in pieces, because room is made for all that is asked for
+        while (piece := packed.read(min(PIECE, most + 1))) and result.tell() <= most:
+            result.write(piece)
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be unpacked: {error}.") from error
-    if len(result) > most:
+    if result.tell() > most:
         raise UserError(
             f"{path} has more than {most:,} bytes when it is unpacked: give fewer rows or columns."
         )
-    return result
+    return result.getvalue()
 
 
 # ---- text ----------------------------------------------------------------------------------------
