@@ -318,10 +318,14 @@ class Indicators(Readout):
                 unit = xp.where(kept, unit, xp.zeros_like(unit))
         else:
             E = completed_scatter(E, self.n_classes) if self.free_bias else E
-            solved = self.axes(Evidence(E, sizes))
-            gain, unit = solved.gain, solved.unit
+            return self.rule_on(self.axes(Evidence(E, sizes)), evidence)
         dof = self.degrees_of_freedom(evidence)
         return lda_rule(gain, unit, sizes, dof, self.log_priors(sizes))
+
+    def rule_on(self, axes: Axes, evidence: Evidence) -> Rule:
+        """The rule of class scores on these axes."""
+        sizes, dof = evidence.sizes, self.degrees_of_freedom(evidence)
+        return lda_rule(axes.gain, axes.unit, sizes, dof, self.log_priors(sizes))
 
     def explained(self, evidence: Evidence) -> float:
         """The largest share of the variance of a class's indicator that the fit explains,

@@ -189,18 +189,18 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
             self.confound_coef_ = shaped(solution.confound_coef)
 
     def _solution(self) -> Solution:
-        """The fitted model behind the main output, from the public attributes."""
-        dual_coef, intercept = self.dual_coef_, self.intercept_
-        if isinstance(intercept, float):
-            intercept = asarray_like([intercept], dual_coef)
-        coef = getattr(self, "coef_", None)
-        if coef is not None:
-            coef = coef[:, None] if coef.ndim == 1 else coef.T
-        dual_coef = dual_coef[:, None] if dual_coef.ndim == 1 else dual_coef
-        confound_coef = getattr(self, "confound_coef_", None)
-        if confound_coef is not None and confound_coef.ndim == 1:
-            confound_coef = confound_coef[:, None]
-        return Solution(dual_coef, intercept, coef, self._centred, confound_coef)
+        """The fitted model behind the main output, from the public attributes, which are all that
+        files have.
+        """
+        dual_coef, coef = self.dual_coef_, getattr(self, "coef_", None)
+        intercept = namespace(dual_coef).reshape(asarray_like(self.intercept_, dual_coef), (-1,))
+        if coef is not None and coef.ndim > 1:
+            coef = coef.T
+        parts = dual_coef, coef, getattr(self, "confound_coef_", None)
+        dual_coef, coef, of_confounds = (
+            A[:, None] if A is not None and A.ndim == 1 else A for A in parts
+        )
+        return Solution(dual_coef, intercept, coef, self._centred, of_confounds)
 
     @property
     def _centred(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -114,20 +115,13 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         weights = record.row_weights[known]
         found = fit_calibration(self.calibration, decision[known], labels, weights)
         self.temperature_, self.floor_ = 1.0 / found.beta, found.floor
-        self._move_threshold(found.shift)
         if found.steps is not None:
-            self.isotonic_ = asarray_like(found.steps, self.held_out_decision_)
-
-    def _move_threshold(self, shift: np.ndarray) -> None:
-        """Shift all decisions, including held-out ones, to those of the calibrated classes."""
-        if not np.any(shift):
-            return
-        change: Any = by_output(shift)
-        change = float(change) if change.ndim == 0 else change
-        self._shift = self._shift + change
-        moved = change if np.ndim(change) == 0 else asarray_like(change, self.intercept_)
-        self.intercept_ = self.intercept_ + moved
-        self.held_out_decision_ = self.held_out_decision_ + moved
+            self.isotonic_ = asarray_like(found.steps, held_out)
+        if np.any(found.shift):
+            self._shift = np.atleast_1d(by_output(found.shift))
+            moved, model = asarray_like(self._shift, held_out), self._solution()
+            self.held_out_decision_ = held_out + moved
+            self._set_solution(replace(model, intercept=model.intercept + moved), record.readout)
 
     @blockwise
     def decision_function(self, X: Any, confounds: Any = None) -> Array:

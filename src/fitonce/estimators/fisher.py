@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from ..core.arrays import Array, namespace, to_numpy
-from ..core.lda import Axes
 from ..core.numerical_warnings import depth_inside_package
 from ..core.readout import Evidence, Indicators, Readout
 from ..tuning.solution import Solution
@@ -267,14 +266,13 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """The LDA rule on the axes of all rows, merged into the coefficients."""
         assert evidence is not None
         _check_degrees_of_freedom(to_numpy(evidence.sizes), weighted=True)
-        indicators, rule = cast(Indicators, readout), readout.rule(evidence)
-        assert rule is not None
+        indicators = cast(Indicators, readout)
+        solved = indicators.axes(evidence)
+        rule = indicators.rule_on(solved, evidence)
+        rule = rule.difference() if len(self.classes_) == 2 else rule
         self._set_solution(solution.readout(rule.weights, rule.offsets), readout)
-        self.priors_ = namespace(evidence.sizes).exp(indicators.log_priors(evidence.sizes))
-        self._set_axes(solution, indicators.axes(evidence))
-
-    def _set_axes(self, solution: Solution, solved: Axes) -> None:
         xp = namespace(solved.axes)
+        self.priors_ = xp.exp(indicators.log_priors(evidence.sizes))
         projection = solution.readout(solved.axes, xp.zeros_like(solved.axes[0, :]))
         self.scalings_ = projection.dual_coef if projection.coef is None else projection.coef
         self._projection_offset = projection.intercept

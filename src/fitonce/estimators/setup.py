@@ -121,7 +121,7 @@ class Setup:
     labels: Labels
     data: Data
     specification: Specification
-    verbose: int = 0
+    verbose: int
 
     @property
     def readout(self) -> Readout:
@@ -174,9 +174,7 @@ def setup_of(
     `by_target`: y is not copied, and is processed in blocks of columns.
     """
     training = training_of(estimator, X, y, sample_weight, groups, by_target)
-    if by_target:
-        return _setup_by_target(estimator, training, confounds)
-    return _with_landmarks(estimator, _validated(estimator, training, confounds))
+    return _with_landmarks(estimator, _validated(estimator, training, confounds, by_target))
 
 
 def accepted_setup(
@@ -193,70 +191,61 @@ def accepted_setup(
     return _with_landmarks(estimator, setup)
 
 
-def _validated(estimator: Any, training: Training, confounds: Any) -> Setup:
-    """Labels and specification of validated rows; without landmarks."""
-    check_one_alpha(estimator, training.y)
-    training = _with_confounds(estimator, training, confounds)
-    y_active = training.y[training.active]
-    weights = None if training.weights is None else training.weights[training.active]
-    labels = estimator.__fitonce_labels__(y_active, weights)
-    specification = specification_of(estimator, labels.readout.n_classes)
-    coded = y_active if labels.codes is None else labels.codes
-    targets = labels.readout.targets(coded)
-    X_active = training.active_X()
-    row_scale = row_scale_of(labels.weights, X_active)
+def _validated(
+    estimator: Any, training: Training, confounds: Any, by_target: bool = False
+) -> Setup:
+    """Labels and specification of validated rows; without landmarks. Targets that are processed in
+    columns are not read yet.
+    """
+    if confounds is not None:
+        check_confounded(estimator, training.X)
+        estimator.confounds_, coded = coding_of(confounds, training.n_samples)
+        training = replace(training, confounds=coded)
+    active, X, C = training.active, training.active_X(), training.confounds
+    weights = None if training.weights is None else training.weights[active]
+    if by_target:
+        rows = None if training.all_active else active
+        columns = Columns(training.y, rows, bool(estimator.alpha_per_target)).checked()
+        labels = estimator.__fitonce_labels__(np.broadcast_to(0.0, columns.shape), weights)
+        y = targets = np.empty((len(active), 0))
+    else:
+        check_one_alpha(estimator, training.y)
+        y, columns = training.y[active], None
+        labels = estimator.__fitonce_labels__(y, weights)
+        targets = labels.readout.targets(y if labels.codes is None else labels.codes)
     data = Data(
-        X_active,
-        y_active,
+        X,
+        y,
         labels.codes,
         targets,
         labels.weights,
-        row_scale,
+        row_scale_of(labels.weights, X),
         classes=labels.classes,
-        confounds=_confounds(training, X_active),
+        confounds=None if C is None else asarray_like(C[active], dense_like(X)),
         removed=estimator.confounding == "remove",
+        columns=columns,
     )
-    return Setup(training, labels, data, specification)
+    specification = specification_of(estimator, labels.readout.n_classes)
+    return Setup(training, labels, data, specification, estimator.verbose)
 
 
 def _with_landmarks(estimator: Any, setup: Setup) -> Setup:
-    """The same with its landmarks, where it has any."""
-    if estimator.landmarks is None:
+    """The same with its landmarks, where it has any; chosen once, whatever is tuned."""
+    given, data = estimator.landmarks, setup.data
+    if given is None:
         return setup
-    landmarks = _landmarks(estimator, setup.specification, setup.data)
-    return replace(setup, data=replace(setup.data, landmarks=landmarks))
-
-
-def _with_confounds(estimator: Any, training: Training, confounds: Any) -> Training:
-    """The same with the confounds coded, where there are any."""
-    if confounds is None:
-        return training
-    check_confounded(estimator, training.X)
-    estimator.confounds_, C = coding_of(confounds, training.n_samples)
-    return replace(training, confounds=C)
-
-
-def _confounds(training: Training, X: Any) -> Array | None:
-    C = training.confounds
-    return None if C is None else asarray_like(C[training.active], dense_like(X))
-
-
-def _setup_by_target(estimator: Any, training: Training, confounds: Any) -> Setup:
-    """The same with targets in columns, which are not read yet."""
-    training = _with_confounds(estimator, training, confounds)
-    single = bool(estimator.alpha_per_target)
-    rows = None if training.all_active else training.active
-    columns = Columns(training.y, rows, single).checked()
-    n, t = columns.shape
-    weights = None if training.weights is None else training.weights[training.active]
-    labels = estimator.__fitonce_labels__(np.broadcast_to(np.float64(0.0), (n, t)), weights)
-    X = training.active_X()
-    none = np.empty((n, 0))
-    given = X, none, None, none, weights, row_scale_of(weights, X)
-    C, removed = _confounds(training, X), estimator.confounding == "remove"
-    data = Data(*given, confounds=C, removed=removed, columns=columns)
-    specification = specification_of(estimator, 0)
-    return Setup(training, labels, data, specification, estimator.verbose)
+    if not isinstance(given, (int, np.integer)):
+        given = check_landmarks(given, data.X)
+    landmarks = landmarks_for(
+        data.X,
+        data.targets,
+        data.weights,
+        given,
+        estimator.landmark_method,
+        lambda: setup.specification.central_kernel(data),
+        estimator.random_state,
+    )
+    return replace(setup, data=replace(data, landmarks=landmarks))
 
 
 def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
@@ -269,22 +258,6 @@ def check_one_alpha(estimator: Any, y: np.ndarray) -> None:
             "alpha_per_target=False here; permutation tests of many targets are "
             "fitonce.permutation_test_targets."
         )
-
-
-def _landmarks(estimator: Any, specification: Specification, data: Data) -> Any:
-    """The landmarks; chosen once, whatever is tuned."""
-    given = estimator.landmarks
-    if not isinstance(given, (int, np.integer)):
-        given = check_landmarks(given, data.X)
-    return landmarks_for(
-        data.X,
-        data.targets,
-        data.weights,
-        given,
-        estimator.landmark_method,
-        lambda: specification.central_kernel(data),
-        estimator.random_state,
-    )
 
 
 def training_of(
