@@ -210,6 +210,7 @@ class KernelFisherDiscriminant(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     __metadata_request__transform: ClassVar[dict[str, bool]] = {"confounds": True}
     default_temperature = 1.0
+    fit_intercept: bool | str = True  # of model files of 0.1.0, which do not say so
 
     def __init__(
         self,
