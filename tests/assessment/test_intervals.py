@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import r2_score
 from sklearn.model_selection import (
     GroupKFold,
+    PredefinedSplit,
     StratifiedGroupKFold,
     StratifiedKFold,
 )
@@ -274,3 +275,16 @@ def test_calibration_is_scikit_learns_curve():
     assert answer.calibration.error == pytest.approx(
         np.average(np.abs(observed - predicted), weights=answer.calibration.count)
     )
+
+
+def test_without_a_model_of_two_folds_there_is_no_nested_interval():
+    """The training set without two folds has one class with weight: no model can be fitted to it,
+    and the interval is another one.
+    """
+    X, y = two_classes(30, 0.5)
+    fold = np.arange(30) % 3
+    weights = np.where((y == y[0]) & (fold == 2), 0.0, 1.0)
+    model = LeastSquaresSVC(gamma=0.1, alpha=1.0)
+    answer = assess(model, X, y, sample_weight=weights, cv=PredefinedSplit(fold), permutations=0)
+    assert "nested" not in answer.score.method and not answer.inner
+    assert answer.score.low < answer.score.value < answer.score.high

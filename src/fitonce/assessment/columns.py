@@ -24,7 +24,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import t
-from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut
 
 from ..core.progress import report_progress
@@ -34,7 +33,7 @@ from ..crossval.depends import depends
 from ..estimators.fitted import model_of
 from . import render
 from .data import AssessedRows, on_host, splitters
-from .folds import choice_of, splits_of
+from .folds import choice_of, fixed, splits_of, without_groups
 from .intervals import HeldOutValues, holm
 
 COPIES = 0.95  # correlation from which columns leave together
@@ -136,20 +135,16 @@ def column_importance(
     """
     model = model_of(estimator, "columns are left out of its kernel")
     data = AssessedRows.of(estimator, X, y, groups, sample_weight, confounds)
-    fixed = clone(model).set_params(**choice_of(model), cv=None, refine=False)
-    if hasattr(fixed, "calibration"):
-        fixed.set_params(calibration=None)
-    named = {name.rpartition("__")[2]: values for name, values in data.params.items()}
-    params = {name: values for name, values in named.items() if name != "groups"}
+    kept, params = fixed(model, choice_of(model)), without_groups(data.params)
     method = "predict" if data.classes is None else "decision_function"
-    single = data.groups is None and depends(fixed, X, params, method=method).route.name == "one"
+    single = data.groups is None and depends(kept, X, params, method=method).route.name == "one"
     cv = LeaveOneOut() if single else splitters(None, data, 1, random_state)[0]
     splits = splits_of(cv, data)
     together = _together(X, feature_names) if columns is None else _positions(columns, X)
 
     def held_out(rows: Any) -> np.ndarray:
         Z = rows if model is estimator else estimator[:-1].transform(rows)
-        found = cross_val_predict(fixed, Z, data.y, cv=splits, params=params, method=method)
+        found = cross_val_predict(kept, Z, data.y, cv=splits, params=params, method=method)
         return on_host(found)
 
     outputs = [held_out(X)]

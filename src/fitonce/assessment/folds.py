@@ -7,7 +7,7 @@ at a time. Models without a second fold, which the intervals need, are those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -101,13 +101,19 @@ def _looked_up(
     route: Route,
 ) -> list[Round]:
     """From one decomposition of all rows: every fold, and every two folds left out together."""
-    every, cv, choice = np.arange(len(data.y)), [], _given(estimator)
-    for splits in partitions:
-        cv += [*splits]
-        for a, b in _pairs(splits, data):
-            both = np.concatenate([splits[a][1], splits[b][1]])
-            cv.append((np.setdiff1d(every, both), both))
-    found = iter(zip(cv, _held_out(estimator, data, cv), strict=True))
+    choice, pairs = _given(estimator), [_pairs(splits, data) for splits in partitions]
+    kept, alone = fixed(estimator, {}), replace(data, params=without_groups(data.params))
+    outer = [split for splits in partitions for split in splits]
+    both = [
+        _both(splits, *pair)
+        for splits, each in zip(partitions, pairs, strict=True)
+        for pair in each
+    ]
+    try:
+        outputs = _held_out(kept, alone, [*outer, *both])
+    except ValueError:  # no model can be fitted without some two folds: no nested interval
+        outputs, pairs = _held_out(kept, alone, outer), [[] for _ in partitions]
+    found, rest = iter(outputs[: len(outer)]), iter(outputs[len(outer) :])
     literal = [split for splits in partitions[:n_probabilities] for split in splits]
     offered = hasattr(estimator, "predict_proba") and len(literal) > 0
     probabilities = iter(_by_fold(estimator, data, literal, "predict_proba") if offered else [])
@@ -116,22 +122,40 @@ def _looked_up(
         with_p = offered and number < n_probabilities
         folds = [
             Fold(
-                next(found)[1] | ({"predict_proba": next(probabilities)} if with_p else {}),
+                next(found) | ({"predict_proba": next(probabilities)} if with_p else {}),
                 np.unique(data.y[train]) if data.classes is not None else np.empty(0),
                 choice,
             )
             for train, _ in splits
         ]
-        pairs = _pairs(splits, data)
-        inner = [np.empty_like(data.y) for _ in splits if pairs]
-        for a, b in pairs:
-            (_, both), outputs = next(found)
-            inner[b][splits[a][1]], inner[a][splits[b][1]] = np.split(
-                outputs["predict"], [len(splits[a][1])]
-            )
+        inner = [np.empty_like(data.y) for _ in splits if pairs[number]]
+        for a, b in pairs[number]:
+            first, second = splits[a][1], splits[b][1]
+            inner[b][first], inner[a][second] = np.split(next(rest)["predict"], [len(first)])
         taken = replace(route, fitted_folds=len(splits) if with_p else 0)
         rounds.append(replace(_gathered(data, splits, folds, taken), inner=inner))
     return rounds
+
+
+def _both(splits: Splits, a: int, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """The split that leaves out two folds."""
+    test = np.concatenate([splits[a][1], splits[b][1]])
+    return np.setdiff1d(np.concatenate([splits[a][0], splits[a][1]]), test), test
+
+
+def fixed(model: Any, choice: Mapping[str, Any]) -> Any:
+    """An unfitted model with chosen settings, which needs no splits of its own: its decisions do
+    not depend on the temperature of probabilities.
+    """
+    settings = {name: value for name, value in choice.items() if name in CHOSEN}
+    found = clone(model).set_params(**settings, cv=None, refine=False)
+    return found.set_params(calibration=None) if hasattr(found, "calibration") else found
+
+
+def without_groups(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of fit of the model itself, without the groups, which only its own splits need."""
+    named = {name.rpartition("__")[2]: values for name, values in params.items()}
+    return {name: values for name, values in named.items() if name != "groups"}
 
 
 def _held_out(estimator: Any, data: AssessedRows, cv: Splits) -> list[dict[str, np.ndarray]]:
@@ -211,17 +235,15 @@ def frozen_rounds(
     X = data.X
     if model is not estimator:
         X = with_first_steps(estimator)[:-1].fit_transform(data.X, data.y)
-    named = {name.rpartition("__")[2]: values for name, values in data.params.items()}
-    params = {name: values for name, values in named.items() if name != "groups"}
+    params = without_groups(data.params)
     method, found = "predict" if data.classes is None else "decision_function", []
     for number, splits in enumerate(partitions):
         choice = settings[number * len(settings) // len(partitions)]
-        chosen = {name: value for name, value in choice.items() if name in CHOSEN}
-        fixed = clone(model).set_params(**chosen, cv=None, refine=False)
-        route = depends(fixed, X, params, method=method).route
+        other = fixed(model, choice)
+        route = depends(other, X, params, method=method).route
         if route.name != "one":
             return []
-        found += _looked_up(fixed, replace(data, X=X, params=params), [splits], 0, route)
+        found += _looked_up(other, replace(data, X=X, params=params), [splits], 0, route)
     return found
 
 

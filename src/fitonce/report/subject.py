@@ -198,7 +198,10 @@ class Subject:
         """Held-out predictions, from nested cross-validation if there is an assessment."""
         if self.assessment is not None:
             return np.asarray(self.assessment.predictions)
-        return self.classes[codes_of(self.held_out)] if self.classification else self.held_out
+        if not self.classification:
+            return self.held_out
+        said = self.classes[codes_of(self.held_out)].astype(object)
+        return np.asarray(np.where(self.predicted_rows, said, None))
 
     @cached_property
     def predicted_rows(self) -> np.ndarray:
@@ -263,7 +266,8 @@ class Subject:
         moved = (fitted - self.held_out).reshape(self.n_samples, -1)
         if calibrated(self.model):  # which has shifted all fitted decisions by the same amount
             moved = moved - np.nanmedian(moved, axis=0)
-        spread = np.std(self.held_out[np.isfinite(self.held_out)]) or 1.0
+        known = self.held_out[np.isfinite(self.held_out)]
+        spread = (np.std(known) if len(known) else 0.0) or 1.0
         return np.asarray(np.max(np.abs(moved), axis=1) / spread)
 
 

@@ -83,15 +83,15 @@ def _set_name(size: int) -> str:
 
 
 def confusions(subject: Subject) -> np.ndarray | None:
-    """Number of rows by observed and by predicted class; None for regression."""
-    if not subject.classification:
+    """Number of rows by observed and by predicted class; None for regression, or without any
+    prediction.
+    """
+    if not (subject.classification and subject.predicted_rows.any()):
         return None
     if subject.assessment is not None and subject.assessment.confusion is not None:
         return np.asarray(subject.assessment.confusion, dtype=float)
     rows, classes = subject.predicted_rows, subject.classes
-    if not rows.any():
-        return np.zeros((len(classes), len(classes)))
-    predicted = np.searchsorted(classes, subject.predictions[rows])
+    predicted = np.searchsorted(classes, subject.predictions[rows].astype(classes.dtype))
     every = np.arange(len(classes))
     return np.asarray(confusion_matrix(subject.codes[rows], predicted, labels=every))
 
