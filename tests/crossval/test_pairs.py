@@ -131,7 +131,10 @@ def test_what_cannot_be_asked_for():
     for other in (LogisticRegression(), clone(model).set_params(alpha=[0.3])):
         with pytest.raises(RefusedError, match="a fit for every pair of rows"):
             leave_pair_out(other, X, y)
-    with pytest.raises(ValueError, match="positive numbers"):
+    unbiased = KernelFisherDiscriminant(**FIXED, fit_intercept=False)
+    with pytest.raises(RefusedError, match="a single target that orders the rows"):
+        leave_pair_out(unbiased, X, y)
+    with pytest.raises(RefusedError, match="without a positive weight"):
         leave_pair_out(model, X, y, sample_weight=np.zeros(len(y)))
     with pytest.raises(ValueError, match="one entry per row"):
         leave_pair_out(model, X, y[:2])

@@ -68,7 +68,8 @@ def cross_validate(
     start = time.perf_counter()
     scores = plan.quick_scores(groups, scoring, error_score) if plain else None
     if scores is not None:
-        results = CrossValidation(_timed(scores, time.perf_counter() - start))
+        seconds = np.full(len(scores), (time.perf_counter() - start) / len(scores))
+        results = CrossValidation(fit_time=0.0 * seconds, score_time=seconds, test_score=scores)
     else:
         results = CrossValidation(
             sklearn.model_selection.cross_validate(
@@ -89,13 +90,6 @@ def cross_validate(
     results.route = plan.route
     plan.log()
     return results
-
-
-def _timed(scores: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
-    """Scores with the names of `cross_validate`, and the average time per split."""
-    n_splits = len(next(iter(scores.values())))
-    times = {"fit_time": np.zeros(n_splits), "score_time": np.full(n_splits, seconds / n_splits)}
-    return {**times, **{f"test_{name}": values for name, values in scores.items()}}
 
 
 def cross_val_score(
@@ -123,19 +117,15 @@ def cross_val_score(
     [0.967, 1.0, 1.0, 0.933, 1.0]
     """
     plan = Plan(estimator, X, y, cv, params, scoring)
-    single = scoring is None or isinstance(scoring, str)
-    quick = plan.quick_scores(groups, scoring, error_score) if single and not verbose else None
-    scores: np.ndarray
-    if quick is not None:
-        scores = quick["score"]
-    else:
+    scores = None if verbose else plan.quick_scores(groups, scoring, error_score)
+    if scores is None:
         scores = sklearn.model_selection.cross_val_score(
             **plan.arguments(groups, n_jobs, verbose, pre_dispatch),
             scoring=scoring,
             error_score=error_score,
         )
     plan.log()
-    return scores
+    return np.asarray(scores)
 
 
 def cross_val_predict(
@@ -170,13 +160,10 @@ def cross_val_predict(
     6
     """
     plan = Plan(estimator, X, y, cv, params, method=method)
-    batch = plan.batch(groups) if method in ("predict", "decision_function") else None
-    if batch is not None:
-        pairs = list(zip(batch.tests, batch.of_method(method), strict=True))
-    elif by_fold or method == "transform":
+    batch = plan.batch(groups, method) if method in ("predict", "decision_function") else None
+    pairs = batch
+    if pairs is None and (by_fold or method == "transform"):
         pairs = _outputs_by_fold(plan, groups, method)
-    else:
-        pairs = None
     if by_fold and pairs is not None:
         outputs: Any = [(test, _returned(output, X)) for test, output in pairs]
     elif pairs is not None:

@@ -103,7 +103,8 @@ class Scored:
     @cached_property
     def seen(self) -> Array:
         """The truth on the device of the outputs."""
-        return asarray_like(self.outputs.truth, self.outputs.values)
+        values = self.outputs.values
+        return self.truth if is_numpy(values) else asarray_like(self.outputs.truth, values)
 
     @property
     def binary(self) -> bool:

@@ -13,7 +13,6 @@ that a row wins is a score on a common scale, which has a ROC curve (Montoya Per
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -100,18 +99,18 @@ def leave_pair_out(estimator: Any, X: Any, y: Any, *, sample_weight: Any = None)
     AUC 0.770 by leave-pair-out (400 pairs)
     """
     positive = _positive(estimator, y, n_rows(X))
-    n = len(positive)
-    weights = np.ones(n) if sample_weight is None else _weights(sample_weight, n)
-    params = None if sample_weight is None else {"sample_weight": weights}
+    params = None if sample_weight is None else {"sample_weight": sample_weight}
     route = depends(estimator, X, params).route
     if route.name != "one":
         raise RefusedError(
             f"leave_pair_out needs a model with fixed parameters, got {type(estimator).__name__}, "
             f"which needs a fit for every pair of rows ({route.reason}). Fix its parameters (alpha "
-            "and gamma as numbers), or use cross_val_predict."
+            "and gamma as numbers) and leave out rows without a positive weight, or use "
+            "cross_val_predict."
         )
-    decomposed = Decomposed.of(estimator, X, y, None if params is None else weights)
-    return _result(_differences(decomposed), positive, weights)
+    decomposed = Decomposed.of(estimator, X, y, sample_weight)
+    weights = np.ones(len(positive)) if sample_weight is None else to_numpy(sample_weight)
+    return _result(_differences(decomposed), positive, np.asarray(weights, dtype=float))
 
 
 def _positive(estimator: Any, y: Any, n_samples: int) -> np.ndarray:
@@ -138,15 +137,6 @@ def _positive(estimator: Any, y: Any, n_samples: int) -> np.ndarray:
     return np.asarray(codes == 1)
 
 
-def _weights(given: Any, n: int) -> np.ndarray:
-    weights = np.asarray(to_numpy(given), dtype=float)
-    if weights.shape != (n,) or not np.all(weights > 0) or not np.all(np.isfinite(weights)):
-        raise ValueError(
-            f"sample_weight must have {n} positive numbers: leave out rows with zero weight."
-        )
-    return weights
-
-
 def _differences(decomposed: Decomposed) -> np.ndarray:
     """Differences (n, n) of the decisions of two rows, by models trained without both."""
     smoother, readout = decomposed.problem.smoother, decomposed.readout
@@ -155,9 +145,12 @@ def _differences(decomposed: Decomposed) -> np.ndarray:
             "leave_pair_out cannot drop landmarks with their rows: use shared_landmarks=True, or "
             "pass the landmarks as points."
         )
-    # a discriminant without a free bias orders rows by both of its targets
-    by_column = readout.reduces or not readout.needs_scatter
-    values = _of_all_pairs(decomposed) if by_column else _pair_by_pair(decomposed)
+    if readout.needs_scatter and not readout.reduces:
+        raise RefusedError(
+            "leave_pair_out needs a single target that orders the rows, which a discriminant "
+            "without a free bias does not have: use fit_intercept=True, or LeastSquaresSVC."
+        )
+    values = _of_all_pairs(decomposed)
     difference = values - values.T
     accuracy = 2.0 * smoother.accuracy(decomposed.mu)
     # what differs only by rounding is equal: repeated rows, constant models
@@ -192,16 +185,6 @@ def _without_axis(problem: Any, rho: np.ndarray, mu: float) -> np.ndarray:
     n = w.sum() - w[:, None] - w[None, :]
     n1 = w @ y - (w * y)[:, None] - (w * y)[None, :]
     return np.asarray(E * n >= (1.0 - NEGLIGIBLE) * n1 * (n - n1))
-
-
-def _pair_by_pair(decomposed: Decomposed) -> np.ndarray:
-    """The same from one system for every pair. O(n²) systems."""
-    n = decomposed.problem.n_samples
-    values = np.zeros((n, n))
-    for pair in combinations(range(n), 2):
-        rows = np.array(pair)
-        values[rows, rows[::-1]] = decomposed.output(rows, rows, "decision_function")
-    return values
 
 
 def _result(difference: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> LeavePairOut:

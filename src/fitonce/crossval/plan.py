@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import numbers
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -15,18 +17,31 @@ from sklearn.model_selection import TimeSeriesSplit, check_cv
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ..core.arrays import to_numpy
+from ..core.readout import labels_of
 from ..core.refused import RefusedError
 from ..core.rows import is_rows
 from ..core.splits import Split, checked_splits, row_numbers
 from ..estimators.fitted import keeping_coefficients
 from ..estimators.validation import is_foreign_array
 from ..rows.dask import DaskRows, gathered, is_dask
-from .batch import HeldOutBatch, is_error_score, known_scores
 from .confounds import taken
+from .decomposed import Decomposed
 from .depends import RefitWarning, Route, depends, fit_weights, share_landmarks
 from .lookup import FoldContext, lookup_estimator, n_rows
+from .metrics import LABEL_METRICS, NUMBER_METRICS, Outputs, Scored
 
 logger = logging.getLogger("fitonce")
+
+METRICS = LABEL_METRICS | NUMBER_METRICS
+QUICK = {  # scores of labels, or of numbers, that need no loop; the first is the default
+    True: ("accuracy", "balanced_accuracy"),
+    False: (
+        "r2",
+        "neg_mean_squared_error",
+        "neg_root_mean_squared_error",
+        "neg_mean_absolute_error",
+    ),
+}
 
 
 class Plan:
@@ -126,29 +141,41 @@ class Plan:
             "pre_dispatch": pre_dispatch,
         }
 
-    def batch(self, groups: Any) -> HeldOutBatch | None:
-        """All splits in closed form, without scikit-learn's loop; None if that is not possible."""
+    def batch(self, groups: Any, method: str) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """The test rows of every split and their outputs, without scikit-learn's loop, which takes
+        a millisecond per split; None if a split has no closed form, or no test rows, which
+        scikit-learn tells.
+        """
         routed = sklearn.get_config()["enable_metadata_routing"]
         if routed or self.shared is None or self.shared.decomposed is None:
             return None
         if np.ndim(self.y) != 1 and self._classifier:
             return None  # scikit-learn raises its own error for that
-        n = n_rows(self.X)
-        splits = [
-            (row_numbers(train, n), row_numbers(test, n))
-            for train, test in self.cv.split(None, self.y, groups=groups)
-        ]
-        self.cv.drawn = splits
-        return HeldOutBatch.of(self.shared, splits)
+        n, classes = n_rows(self.X), self.shared.decomposed.setup.labels.classes
+        splits = self.cv.split(None, self.y, groups=groups)
+        self.cv.drawn = [(row_numbers(train, n), row_numbers(test, n)) for train, test in splits]
+        pairs = []
+        for train, test in self.cv.drawn:
+            model = self.shared.model_of(train) if len(test) else None
+            if model is None:
+                return None
+            output = model(test, "predict" if classes is None else "decision_function")
+            as_is = method == "decision_function"
+            pairs.append((test, output if as_is or classes is None else labels_of(output, classes)))
+        return pairs
 
-    def quick_scores(
-        self, groups: Any, scoring: Any, error_score: Any
-    ) -> dict[str, np.ndarray] | None:
-        """Scores by name if the loop can be skipped."""
-        known = known_scores(scoring, classifier=self._classifier)
-        quick = self.shared is not None and known is not None and is_error_score(error_score)
-        batch = self.batch(groups) if quick else None
-        return None if batch is None else batch.scores(scoring)
+    def quick_scores(self, groups: Any, scoring: Any, error_score: Any) -> np.ndarray | None:
+        """Scores (k,) without scikit-learn's loop; None if it has to run."""
+        name = quick_name(scoring, classifier=self._classifier)
+        quick = name is not None and is_error_score(error_score)
+        pairs = self.batch(groups, "decision_function") if quick else None
+        if name is None or pairs is None or self.shared is None or self.shared.decomposed is None:
+            return None
+        by_size = groupby(pairs, key=lambda pair: len(pair[0]))
+        runs = [_scored(self.shared.decomposed, list(run)) for _, run in by_size]
+        if name == "balanced_accuracy" and not all(map(_undisputed, runs)):
+            return None
+        return np.concatenate([METRICS[name](run)[0] for run in runs])
 
     def share_time(self, results: dict[str, Any]) -> None:
         """Divide the time of the single decomposition among the folds."""
@@ -156,6 +183,34 @@ class Plan:
 
     def log(self) -> None:
         logger.info("route %s", self.route)
+
+
+def quick_name(scoring: Any, *, classifier: bool) -> str | None:
+    """The name of a single score that needs only labels, or numbers; None for all others."""
+    name = QUICK[classifier][0] if scoring is None else scoring
+    return name if isinstance(name, str) and name in QUICK[classifier] else None
+
+
+def is_error_score(given: Any) -> bool:
+    """Whether scikit-learn allows this value; it raises its own error otherwise."""
+    return isinstance(given, numbers.Real) or (isinstance(given, str) and given == "raise")
+
+
+def _scored(decomposed: Decomposed, run: list[tuple[np.ndarray, np.ndarray]]) -> Scored:
+    """Splits of the same size, stacked: values (1, k, m) or (1, k, c, m), with the truth."""
+    codes = decomposed.codes
+    truth = decomposed.setup.data.targets if codes is None else codes
+    stacks = np.stack([output for _, output in run]), np.stack([truth[test] for test, _ in run])
+    values, seen = (np.moveaxis(A, 1, 2) if A.ndim == 3 else A for A in stacks)
+    return Scored(Outputs(values[None], seen[None]), decomposed.readout.n_classes or None)
+
+
+def _undisputed(run: Scored) -> bool:
+    """Whether scikit-learn's balanced accuracy would warn of nothing: every predicted class is
+    among the rows of its fold.
+    """
+    _, true, predicted = run.per_class
+    return bool(np.all((predicted == 0) | (true > 0)))
 
 
 def _on_host(values: Any) -> Any:

@@ -17,8 +17,8 @@ from sklearn.model_selection import check_cv
 from .. import crossval
 from ..core.arrays import Array, index_like, namespace, to_numpy
 from ..core.splits import Split
-from ..crossval.batch import is_error_score, known_scores
 from ..crossval.confounds import taken
+from ..crossval.plan import is_error_score, quick_name
 from ..estimators.fitted import final_step
 from ..estimators.validation import is_foreign_array
 from ..inference.folds import split_rows
@@ -299,9 +299,8 @@ class TestedHere:
         """None if scikit-learn's function has to be called at every position."""
         classifier = is_classifier(estimator)
         ranked = classifier and isinstance(scoring, str) and scoring == "roc_auc"
-        known = ranked or known_scores(scoring, classifier=classifier) is not None
-        single = scoring is None or isinstance(scoring, str)
-        if not (known and single) or sklearn.get_config()["enable_metadata_routing"]:
+        known = ranked or quick_name(scoring, classifier=classifier) is not None
+        if not known or sklearn.get_config()["enable_metadata_routing"]:
             return None
         if classifier and np.ndim(y) != 1:
             return None
