@@ -9,6 +9,12 @@ M(μ) = W diag(1/(λ + μ)) Uᵀ changes smoothly with μ, so that the matrices 
 nearly dependent. A pivoted QR decomposition finds a basis among them and the coefficients of the
 others, to `DEPENDENT` of their norm; only the basis is multiplied by targets. Of 43 powers of two
 it takes 13 to 40, of 20 candidates over six decades 12 to 20, fewer the flatter the spectrum.
+
+A thin spectrum has H = LLᵀ with few columns L = [Q₀, V√f], f = λ/(λ + μ), and a fold T
+
+    Ŷ_T = L_T (I - L_TᵀL_T)⁻¹ L_TrᵀY_Tr,
+
+so that its matrices act on [Q₀, V]_TrᵀY_Tr, which is the same for every mu.
 """
 
 from __future__ import annotations
@@ -19,6 +25,9 @@ import numpy as np
 import scipy.linalg
 
 from .arrays import Array, asarray_like, namespace, take, to_numpy
+from .holdout import Deletion
+from .spectral import Spectral, complement_solver
+from .splits import complement
 
 DEPENDENT = 1e-12  # what the others may differ from what the basis makes of them, relative
 
@@ -28,30 +37,53 @@ class HeldOutMap:
     """What one split predicts for the rows it tests, for m values of mu.
 
     `basis` (b, k, n_Tr) are matrices of b of them, `mixing` (m, b) makes all of these, or is None
-    where the basis is all.
+    where the basis is all. They act on `coordinates` (q, n_Tr) of targets, where these are given.
     """
 
     train: np.ndarray
     tested: np.ndarray
     basis: Array
     mixing: Array | None = None
+    coordinates: Array | None = None
 
     def __call__(self, Y: Array) -> Array:
         """Held-out values (m, k, T) of targets (n, T), in their precision."""
         xp = namespace(Y)
-        b, k, n = self.basis.shape
+        b, k, q = self.basis.shape
         # all rows in their order are a view, which spares a copy
-        trained = Y if n == Y.shape[0] else take(Y, self.train)
-        values = xp.reshape(self.basis, (b * k, n)) @ trained
+        trained = Y if len(self.train) == Y.shape[0] else take(Y, self.train)
+        trained = trained if self.coordinates is None else self.coordinates @ trained
+        values = xp.reshape(self.basis, (b * k, q)) @ trained
         if self.mixing is None:
             return xp.reshape(values, (b, k, Y.shape[1]))
         mixed = self.mixing @ xp.reshape(values, (b, k * Y.shape[1]))
         return xp.reshape(mixed, (self.mixing.shape[0], k, Y.shape[1]))
 
     def astype(self, dtype: object) -> HeldOutMap:
-        xp = namespace(self.basis)
-        mixing = None if self.mixing is None else xp.astype(self.mixing, dtype)
-        return HeldOutMap(self.train, self.tested, xp.astype(self.basis, dtype), mixing)
+        arrays = (
+            None if part is None else namespace(part).astype(part, dtype)
+            for part in (self.basis, self.mixing, self.coordinates)
+        )
+        return HeldOutMap(self.train, self.tested, *arrays)
+
+
+def thin_map(resolvent: Spectral, deletion: Deletion, mus: np.ndarray) -> HeldOutMap:
+    """Of a fold of a thin spectrum without negative eigenvalues. O(k q²) for each mu, with q
+    columns and k rows deleted, or O(k² q) where that is less.
+    """
+    deleted, tested = deletion
+    xp, spectrum = namespace(resolvent.Q0), resolvent.spectrum
+    columns = xp.concat([resolvent.Q0, spectrum.V], axis=1)
+    ones = xp.ones_like(resolvent.Q0[0, :])
+    matrices = []
+    for mu in np.asarray(mus).tolist():
+        f = spectrum.eigenvalues / (spectrum.eigenvalues + mu)
+        root = xp.concat([ones, xp.sqrt(f)])
+        L = take(columns, deleted) * root
+        matrices.append(take(complement_solver(L)(L), tested) * root)
+    train = complement(deleted, spectrum.n_samples)
+    coordinates = take(columns, train).T
+    return HeldOutMap(train, deleted[tested], xp.stack(matrices), None, coordinates)
 
 
 def held_out_map(train: np.ndarray, tested: np.ndarray, matrices: Array) -> HeldOutMap:

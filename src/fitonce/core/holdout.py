@@ -265,9 +265,9 @@ class Smoother(ABC):
         """Whether deleting this many rows is cheaper than decomposing the rest."""
         return n_rows <= self.n_samples // 2
 
-    def maps_pay(self, n_targets: int) -> bool:
+    def maps_pay(self, n_targets: int, deleting: bool) -> bool:
         """Whether held-out values of this many targets are cheaper with precomputed matrices (see
-        `core.held_out_maps`) than with the formulas.
+        `core.held_out_maps`) than with the formulas, of folds or of leave-one-out.
         """
         return n_targets >= 2 * self.n_samples
 

@@ -23,6 +23,7 @@ from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Targets, d
 from .jets import HeldOutJets, Jet
 from .resolvent import Resolvent
 from .smoothing import Smoothing
+from .spectral import Spectral
 from .spectrum import machine_epsilon
 
 
@@ -160,8 +161,18 @@ class FunctionNorm(KernelSmoother):
     def can_leave_out(self, n_rows: int) -> bool:
         return super().can_leave_out(n_rows) or not self.expands
 
-    def maps_pay(self, n_targets: int) -> bool:
-        return super().maps_pay(n_targets) and 2 * self.resolvent.rank >= self.n_samples
+    @property
+    def thin(self) -> Spectral | None:
+        """The factorization, where its rank is low and no eigenvalue negative."""
+        resolvent = self.resolvent
+        if not isinstance(resolvent, Spectral) or resolvent.lower_bound > 0:
+            return None
+        return resolvent if 2 * resolvent.rank < self.n_samples else None
+
+    def maps_pay(self, n_targets: int, deleting: bool) -> bool:
+        if 2 * self.resolvent.rank >= self.n_samples:
+            return super().maps_pay(n_targets, deleting)
+        return deleting and self.thin is not None and n_targets >= 2 * self.resolvent.rank
 
     def jets(self, targets: Targets, mu: float) -> HeldOutJets:
         """With M' = M - M² and M'' = M - 3M² + 2M³: three products, and three diagonals."""

@@ -83,20 +83,25 @@ class Spectrum:
     def apply(self, phi: Array, at_zero: Array, Y: Array, z: Array = None) -> Array:
         """φ(G) Y (m, n, t) for Y (n, t) and m functions in the columns of phi (r, m), exactly.
 
-        Cost: one product with Vᵀ and one with V, O(n r t m).
+        V (φ - φ(0)) VᵀY + φ(0) (Y - Q₀Q₀ᵀY), and VφVᵀY where V is complete. Cost: one product with
+        Vᵀ and one with V, O(n r t m).
         """
         xp = namespace(self.V, Y)
         z = self.V.T @ Y if z is None else z
         m, t = phi.shape[1], Y.shape[1]
+        phi = phi if self.complete else phi - at_zero
         coefficients = xp.reshape(phi[:, :, None] * z[:, None, :], (self.rank, m * t))
         result = xp.permute_dims(
             xp.reshape(self.V @ coefficients, (self.n_samples, m, t)), (1, 0, 2)
         )
-        return result if self.complete else result + at_zero[:, None, None] * self._outside(Y, z)
+        off = None if self.complete else self._off(Y)
+        for number in range(0 if off is None else m):  # in place: there may be many targets
+            result[number, ...] += at_zero[number] * off
+        return result
 
-    def _outside(self, Y: Array, z: Array) -> Array:
-        """(I - Q₀Q₀ᵀ - VVᵀ) Y, given z = VᵀY."""
-        return Y - self.Q0 @ (self.Q0.T @ Y) - self.V @ z
+    def _off(self, Y: Array) -> Array:
+        """(I - Q₀Q₀ᵀ) Y."""
+        return Y - self.Q0 @ (self.Q0.T @ Y)
 
     def diagonal(self, phi: Array, at_zero: Array) -> Array:
         """diag φ(G) for m functions in the columns of phi (r, m), as (n, m).
@@ -125,7 +130,7 @@ class Spectrum:
         result = xp.matrix_transpose(z[None, :, :] * phi.T[:, :, None]) @ z[None, :, :]
         if self.complete:
             return result
-        outside = Y.T @ self._outside(Y, z)
+        outside = Y.T @ (self._off(Y) - self.V @ z)
         return result + at_zero[:, None, None] * outside[None, :, :]
 
     def block(self, phi: Array, at_zero: float, rows: Array) -> Array:

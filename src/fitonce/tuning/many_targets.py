@@ -2,8 +2,8 @@
 
 The decomposition, and what a split makes of it, are computed once. Targets come after that, a
 block of columns at a time, by one of two ways with the same numbers: through the matrices of
-`core.held_out_maps` where there are many more targets than rows, else through the deletion formulas
-as they are.
+`core.held_out_maps` where there are many more targets than rows, or than columns of a thin
+spectrum, else through the deletion formulas as they are.
 
 Memory beside the decomposition: the matrices of the alphas that are processed together, at most
 twice 256 MiB (on a GPU half of what is free), and a block with what is made of it, 64 MiB (an
@@ -12,7 +12,8 @@ eighth); and one number for each candidate and target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,10 +21,11 @@ import numpy as np
 from ..core.arrays import Array, eye_like, namespace, on_gpu, take, to_numpy
 from ..core.columns import Columns, columns_at_once
 from ..core.criteria import HeldOutScores
-from ..core.held_out_maps import held_out_map
+from ..core.held_out_maps import HeldOutMap, held_out_map, thin_map
 from ..core.holdout import Deletion
 from ..core.memory import memory_of
 from ..core.progress import ProgressCounter
+from ..core.smoothers import FunctionNorm
 from ..core.spectrum import row_blocks
 from ..core.splits import complement
 from .criterion import Criterion
@@ -51,7 +53,8 @@ def block_losses(
     Cost: n² multiplications for each target and alpha, or less.
     """
     t, like = columns.n_targets, problem.smoother.Q0
-    dtype, by_maps = columns.precision(like), problem.smoother.maps_pay(t)
+    dtype = columns.precision(like)
+    by_maps = problem.smoother.maps_pay(t, deletions is not None)
     chunks = _chunks(alphas, problem) if by_maps else [alphas]
     told = ProgressCounter(len(chunks) * t, verbose)
     found = []
@@ -59,7 +62,8 @@ def block_losses(
         hold_out: HoldOut = partial(held_out_by_formulas, problem, deletions, chunk)
         if by_maps:
             hold_out = held_out_by_maps(problem, deletions, chunk, dtype)
-        step = columns_at_once(2 * problem.n_samples * (1 + len(chunk)), like)
+        copies = 4 if deletions is None and not by_maps else 2  # residuals, their quotients, values
+        step = columns_at_once(copies * problem.n_samples * (1 + len(chunk)), like)
         parts = []
         for block in row_blocks(t, step):
             Y = columns.block(block, like, dtype)
@@ -115,6 +119,28 @@ def held_out_by_maps(
     Of every split there is a map from the targets to the values of its tested rows; leave-one-out
     is one map that tests all rows.
     """
+    thin = problem.smoother.thin if isinstance(problem.smoother, FunctionNorm) else None
+    if thin is None or deletions is None or problem.confounds is not None:
+        found = _unit_maps(problem, deletions, alphas)
+    else:
+        found = (_scaled(thin_map(thin, each, alphas), problem) for each in deletions)
+    maps = [each.astype(dtype) for each in found]
+    all_rows, xp = np.arange(problem.n_samples), namespace(problem.smoother.Q0)
+    rows, fold = (all_rows, all_rows) if deletions is None else tested_rows(deletions)
+    return lambda Y: (xp.concat([each(Y) for each in maps], axis=1), rows, fold)
+
+
+def _scaled(scaled: HeldOutMap, problem: Problem) -> HeldOutMap:
+    """A map of scaled targets as one of targets."""
+    s = problem.row_scale
+    if s is None or scaled.coordinates is None:
+        return scaled
+    basis = scaled.basis / take(s, scaled.tested)
+    return replace(scaled, basis=basis, coordinates=scaled.coordinates * take(s, scaled.train).T)
+
+
+def _unit_maps(problem: Problem, deletions: Deletions, alphas: np.ndarray) -> Iterator[HeldOutMap]:
+    """The maps of every split, from the held-out values of unit targets."""
     n, xp = problem.n_samples, namespace(problem.smoother.Q0)
     step = max(1, UNIT_ELEMENTS // n**2)
     unit, all_rows = problem.with_targets(np.eye(n)), np.arange(n)
@@ -125,13 +151,11 @@ def held_out_by_maps(
     splits = [(complement(deleted, n), deleted[tested]) for deleted, tested in deletions or ()]
     if deletions is None:  # nothing but rounding of a row's own target
         parts, splits = [part * (1.0 - eye_like(n, part)) for part in parts], [(all_rows, all_rows)]
-    maps, start = [], 0
+    start = 0
     for train, tested in splits:
         own = slice(start, start := start + len(tested))
         matrices = xp.concat([_columns_of(part[:, own, :], train) for part in parts], axis=0)
-        maps.append(held_out_map(train, tested, matrices).astype(dtype))
-    rows, fold = (all_rows, all_rows) if deletions is None else tested_rows(deletions)
-    return lambda Y: (xp.concat([each(Y) for each in maps], axis=1), rows, fold)
+        yield held_out_map(train, tested, matrices)
 
 
 def _columns_of(matrices: Array, columns: np.ndarray) -> Array:
