@@ -130,27 +130,6 @@ def test_every_namespace(kind, setting, xp):
     assert ours.trace == pytest.approx(theirs.trace, rel=1e-10)
 
 
-@pytest.mark.parametrize(
-    ("kind", "setting"),
-    [("rbf", "bias"), ("duplicated", "weights and confounds"), ("indefinite", "no bias")],
-)
-def test_derivatives_in_log_mu(kind, setting):
-    case = make_case("function", kind, setting, n=25)
-    smoother = norm_of(case, 6)
-    targets, step = smoother.project(case.scaled_Y), 1e-4
-    for mu in case.mus((1e-3, 1.0, 100.0)):
-        ours, theirs = smoother.jets(targets, mu), case.smoother.jets(case.targets, mu)
-        ahead, behind = (smoother.jets(targets, mu * np.exp(sign * step)) for sign in (1, -1))
-        for name in ("held_out", "residual"):
-            jet, expected = getattr(ours, name), getattr(theirs, name)
-            for part in ("value", "first", "second"):
-                same(getattr(jet, part), getattr(expected, part))
-            after, before = getattr(ahead, name), getattr(behind, name)
-            same(jet.first, (after.value - before.value) / (2 * step), 1e-6)
-            same(jet.second, (after.first - before.first) / (2 * step), 1e-6)
-        same(ours.held_out.value, smoother.leave_one_out(targets, np.array([mu])).residual[0])
-
-
 def test_many_targets_are_worked_on_in_blocks():
     case = make_case("function", "rbf", "weights", n=25)
     smoother, Y = norm_of(case, 6), np.random.default_rng(1).normal(size=(25, 5000))

@@ -9,63 +9,59 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.polynomial import Chebyshev
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import KFold
 
 from fitonce import KernelFisherDiscriminant, KernelRidge, LeastSquaresSVC
 from fitonce.core.inverse import Inverse
-from fitonce.core.jets import Jet
 from fitonce.datasets import make_torus
 from fitonce.estimators.setup import setup_of
 from fitonce.kernels import RADIAL
 from fitonce.tuning import Tuner, newton
 from fitonce.tuning.gradient import Objective, Term, fold_gradient, squared_loss
+from fitonce.tuning.newton import Losses, step_at
 from fitonce.tuning.problem import Problem
-from fitonce.tuning.refine import loss_and_slope, loss_jet, smoothed_loss
+from fitonce.tuning.refine import loss_and_slope, smoothed_loss
 from problems import ESTIMATORS, make_case
-
-
-def check_jet(jet: Jet, value: Any, t: float, step: float = 1e-3, rtol: float = 2e-5) -> None:
-    """First and second derivatives by fourth-order central differences of value(t)."""
-    f = {k: np.asarray(value(t + k * step)) for k in (-2, -1, 0, 1, 2)}
-    first = (8 * (f[1] - f[-1]) - (f[2] - f[-2])) / (12 * step)
-    second = (16 * (f[1] + f[-1]) - (f[2] + f[-2]) - 30 * f[0]) / (12 * step**2)
-    np.testing.assert_allclose(jet.value, f[0], rtol=1e-9, atol=1e-12)
-    for got, expected in ((jet.first, first), (jet.second, second)):
-        np.testing.assert_allclose(
-            got,
-            expected,
-            rtol=rtol,
-            atol=rtol * max(np.abs(expected).max(), 1e-4 * np.abs(f[0]).max()),
-        )
-
 
 # ---- derivatives in log mu -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("norm", ["function", "dual"])
-@pytest.mark.parametrize("setting", ["bias", "no bias", "penalised bias", "weights"])
-@pytest.mark.parametrize("kind", ["rbf", "singular", "indefinite"])
-def test_held_out_jets_have_the_slopes_of_finite_differences(
-    norm: str, setting: str, kind: str
+def losses_of(tuner: Tuner, problem: Problem) -> Losses:
+    return lambda mus: tuner.losses(problem, mus).mean(axis=1)
+
+
+def exact_step(problem: Problem, M: np.ndarray) -> tuple[float, float, float]:
+    """The squared leave-one-out error of e = r/o with its derivatives in log mu, from I - H: the
+    derivatives of M are M - M² and M - 3M² + 2M³.
+    """
+    series = M, M - M @ M, M - 3.0 * M @ M + 2.0 * M @ M @ M
+    r, r1, r2 = (A @ problem.projected.Y for A in series)
+    o, o1, o2 = (np.diag(A)[:, None] for A in series)
+    e = r / o
+    e1 = (r1 - e * o1) / o
+    e2 = (r2 - 2.0 * e1 * o1 - e * o2) / o
+    total = np.sum(problem.row_weights) * problem.targets.shape[1]
+    return tuple(np.sum(A) / total for A in (e**2, 2.0 * e * e1, 2.0 * (e1**2 + e * e2)))
+
+
+@pytest.mark.parametrize("estimator", [LeastSquaresSVC, KernelRidge])
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_steps_have_the_derivatives_of_the_squared_error(
+    estimator: type, intercept: bool, weighted: bool
 ) -> None:
-    case = make_case(norm, kind, setting, thin=kind == "singular")
-    lowest = case.mus((1e-3,))[0]
-    for mu in lowest * np.exp(np.random.default_rng(1).uniform(0.5, 6.0, size=2)):
-        targets, t = case.smoother.project(case.scaled_Y), np.log(mu)
-        jets = case.smoother.jets(targets, mu)
-        check_jet(
-            jets.held_out,
-            lambda t, targets=targets: case.smoother.leave_one_out(targets, np.exp([t])).residual[
-                0
-            ],
-            t,
-        )
-        check_jet(
-            jets.residual,
-            lambda t, targets=targets: case.smoother.fit(targets, float(np.exp(t))).residual,
-            t,
-        )
+    model, X, y = model_and_data(estimator, "squared_error", fit_intercept=intercept)
+    tuner, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
+    for t in np.linspace(-5.0, 4.0, 7):
+        unit = problem.smoother.project(np.eye(len(X)))
+        M = problem.smoother.fit(unit, float(np.exp(t))).residual
+        value, first, second = exact_step(problem, M)
+        step = step_at(losses_of(tuner, problem), t)
+        assert step.loss == pytest.approx(value, rel=1e-10)
+        assert step.first == pytest.approx(first, rel=1e-7, abs=1e-8 * value)
+        assert step.second == pytest.approx(second, rel=1e-7, abs=1e-8 * value)
 
 
 def model_and_data(
@@ -105,26 +101,29 @@ def problem_of(
 @pytest.mark.parametrize(("estimator", "criterion"), SMOOTH)
 @pytest.mark.parametrize("penalty", ["function", "dual"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
-def test_loss_jets_are_the_criterion_and_its_slopes(
+def test_steps_have_the_slopes_of_longer_differences(
     estimator: type, criterion: str, penalty: str, weighted: bool
 ) -> None:
+    """Chebyshev's interpolation on an interval sixteen times as long."""
     model, X, y = model_and_data(estimator, criterion, penalty=penalty)
     if estimator is KernelFisherDiscriminant:
         model.set_params(priors=[0.4, 0.6])
     tuner, problem = problem_of(model, X, y, weights_for(len(X), weighted), 0.4)
+    losses = losses_of(tuner, problem)
     for t in np.random.default_rng(2).uniform(-4.0, 3.0, size=3):
-        jet = loss_jet(tuner, problem, float(np.exp(t)))
-        assert jet is not None
-        check_jet(jet, lambda t: tuner.losses(problem, np.exp([t])).mean(), t)
+        wide = Chebyshev.interpolate(lambda s: losses(np.exp(s)), 14, [t - 0.25, t + 0.25])
+        step = step_at(losses, t)
+        expected = [wide.deriv(order)(t) if order else wide(t) for order in range(3)]
+        got = step.loss, step.first, step.second
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6 * abs(expected[0]))
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_criteria_without_derivatives_have_no_jet(estimator: type) -> None:
-    model, X, y = model_and_data(estimator, "squared_error", pooled=False)
-    assert loss_jet(*problem_of(model, X, y, None, 0.4), 1.0) is None
+def test_criteria_without_derivatives_take_no_steps(estimator: type) -> None:
     other = "r2" if estimator is KernelRidge else "brier"
-    model.set_params(criterion=other, pooled=True)
-    assert loss_jet(*problem_of(model, X, y, None, 0.4), 1.0) is None
+    for settings in ({"pooled": False}, {"criterion": other}):
+        model, X, y = model_and_data(estimator, "squared_error", gamma=0.4, refine=True)
+        assert not model.set_params(**settings).fit(X, y).refinement_.steps
 
 
 # ---- derivatives in the kernel -------------------------------------------------------------------
@@ -204,9 +203,9 @@ def test_losses_of_residuals_have_their_slopes(weighted: bool) -> None:
 def test_newton_finds_the_bottom_of_a_quartic_within_its_window() -> None:
     """E = (t-1)⁴ + (t-1)²/10 with t = log alpha: wrong curvature nowhere, long first steps."""
 
-    def loss(alpha: float) -> Jet:
+    def loss(alpha: np.ndarray) -> np.ndarray:
         u = np.log(alpha) - 1.0
-        return Jet(u**4 + u**2 / 10, 4 * u**3 + u / 5, 12 * u**2 + 0.2)
+        return u**4 + u**2 / 10
 
     path = newton(loss, np.exp(6.0), 1e-8, 1e8)
     assert path[-1].alpha == pytest.approx(np.e, rel=1e-6)
@@ -216,14 +215,10 @@ def test_newton_finds_the_bottom_of_a_quartic_within_its_window() -> None:
 
 
 def test_newton_goes_downhill_where_the_curvature_is_negative_and_rests_where_all_is_flat() -> None:
-    path = newton(
-        lambda a: Jet(np.cos(np.log(a)), -np.sin(np.log(a)), -np.cos(np.log(a))),
-        np.exp(0.5),
-        1e-8,
-        1e8,
-    )
+    path = newton(lambda alpha: np.cos(np.log(alpha)), np.exp(0.5), 1e-8, 1e8)
+    assert (path[0].first, path[0].second) == pytest.approx((-np.sin(0.5), -np.cos(0.5)), rel=1e-8)
     assert np.log(path[-1].alpha) == pytest.approx(np.pi, abs=1e-6)
-    flat = newton(lambda a: Jet(1.0, 0.0, 0.0), 2.0, 1e-8, 1e8)
+    flat = newton(np.ones_like, 2.0, 1e-8, 1e8)
     assert [step.alpha for step in flat] == [pytest.approx(2.0)]
 
 

@@ -10,7 +10,6 @@ from sklearn.gaussian_process.kernels import RBF
 
 from fitonce import KernelRidge, NumericalWarning
 from fitonce.estimators.fitted import record_of
-from fitonce.tuning.refine import loss_jet
 from problems import numbered_rows, rbf, row_weights
 from reference import assert_close
 
@@ -142,33 +141,15 @@ def test_criteria_by_their_definitions(criterion, intercept, weighted):
     assert model.alpha_ == alphas[int(np.argmax(expected))]
 
 
-@pytest.mark.parametrize(
-    ("criterion", "penalty"), [*((name, "function") for name in CRITERIA), ("gcv", "dual")]
-)
-def test_derivatives_are_those_of_differences(criterion, penalty):
-    X, Y = numbered_rows(25, 2)
-    model = KernelRidge(gamma=GAMMA, criterion=criterion, penalty=penalty)
-    model.fit(X, Y, sample_weight=row_weights(25))
-    kept, step = record_of(model, "test"), 1e-4
-    at = {k: loss_jet(kept.tuner, kept.problem, 0.2 * np.exp(k * step)) for k in (-1, 0, 1)}
-    losses = {k: kept.tuner.losses(kept.problem, np.array([0.2 * np.exp(k * step)])) for k in at}
-    for k in at:
-        assert at[k].value == pytest.approx(losses[k].mean(), rel=1e-10)
-    first = (at[1].value - at[-1].value) / (2 * step)
-    second = (at[1].first - at[-1].first) / (2 * step)
-    assert at[0].first == pytest.approx(first, rel=1e-5)
-    assert at[0].second == pytest.approx(second, rel=1e-5)
-
-
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_refinement_goes_to_the_bottom(criterion):
     X, y = numbered_rows(60)
     coarse = KernelRidge(gamma=GAMMA, criterion=criterion).fit(X, y)
     fine = KernelRidge(gamma=GAMMA, criterion=criterion, refine=True).fit(X, y)
     assert fine.best_score_ >= coarse.best_score_
-    kept = record_of(fine, "test")
-    slope = loss_jet(kept.tuner, kept.problem, fine.alpha_).first
-    assert abs(slope) < 1e-6
+    last = fine.refinement_.steps[-1]
+    assert abs(last.first) < 1e-6
+    assert last.second > 0
 
 
 def test_what_cannot_be_asked_for():

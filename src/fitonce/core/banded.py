@@ -4,7 +4,7 @@ With A = G + cQ₀Q₀ᵀ = Q T Qᵀ (see `band`), T + μI = LLᵀ for a batch o
 
     M = μ XᵀX - μ/(c + μ) Q₀Q₀ᵀ,          MY = μ Q (T + μI)⁻¹ Qᵀ (Y - Q₀Q₀ᵀY)
 
-and the diagonals of powers of M are sums of squares: of X, of W = L⁻ᵀX, and of L⁻¹W.
+and the diagonal of M sums the squares of X.
 """
 
 from __future__ import annotations
@@ -189,13 +189,14 @@ class Banded(Resolvent):
             parts.append(mu[:, None, None] * (transposed(X) @ X))
         return namespace(Y).concat(parts, axis=0)
 
-    def diagonal(self, mus: np.ndarray, power: int = 1) -> Array:
-        bias, parts = namespace(self.Q0).sum(self.Q0**2, axis=1), []
+    def diagonal(self, mus: np.ndarray) -> Array:
+        xp, parts = namespace(self.Q0), []
+        bias = xp.sum(self.Q0**2, axis=1)
         for mu, factor in self.factor.batches(mus):
-            share = (mu / (self.shift + mu)) ** power
-            squares = (mu**power)[:, None] * _squares(factor, self.band.Q.T, power)
-            parts.append(squares - share[:, None] * bias)
-        return namespace(self.Q0).concat(parts, axis=0)
+            blocks = factor.forward_blocks(self.band.Q.T)
+            squares = sum(xp.linalg.vector_norm(X, axis=1) ** 2 for X in blocks)
+            parts.append(mu[:, None] * squares - (mu / (self.shift + mu))[:, None] * bias)
+        return xp.concat(parts, axis=0)
 
     def sizes(self, mus: np.ndarray) -> np.ndarray:
         """√rank bounds ‖M‖, without a pass, where no eigenvalue of M is above one."""
@@ -209,19 +210,6 @@ class Banded(Resolvent):
 
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         return self.spectral.log_determinant(mus)
-
-
-def _squares(factor: BandFactor, QT: Array, power: int) -> Array:
-    """(m, n): the squared columns of L⁻¹Qᵀ, L⁻ᵀL⁻¹Qᵀ or L⁻¹L⁻ᵀL⁻¹Qᵀ, by the power."""
-    xp = namespace(QT)
-    if power == 1:
-        return sum(xp.linalg.vector_norm(X, axis=1) ** 2 for X in factor.forward_blocks(QT))
-    columns = []
-    for X in _column_blocks(QT):
-        for stage in range(power):
-            X = factor.backward(X) if stage == 1 else factor.forward(X)
-        columns.append(xp.linalg.vector_norm(X, axis=1) ** 2)
-    return xp.concat(columns, axis=1)
 
 
 def _apply(Q: Array, W: Array) -> Array:

@@ -12,8 +12,7 @@ the column c = s/‖s‖ in place of Q₀ and b = β/‖s‖, the penalty μb² 
 
     S = cᵀE + μ/‖s‖²,        β = (cᵀY - (Kc)ᵀα) / (1 + μ/‖s‖²)        else as above.
 
-Weighted problems come in scaled, as for the function norm. In t = log μ, F = σ/(σ²+μ) has the
-derivatives F' = -FT and F'' = FT(2T-1), and so has 1/(σ²+μ).
+Weighted problems come in scaled, as for the function norm.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ import numpy as np
 
 from .arrays import Array, asarray_like, eye_like, namespace, spd_solver, take, transposed
 from .holdout import Fitted, PairSystem, Path, ResidualMap, Targets, delete_each
-from .jets import HeldOutJets, Jet
 from .smoothers import KernelSmoother
 from .smoothing import Smoothing
 from .spectrum import Spectrum, machine_epsilon
@@ -132,34 +130,6 @@ class DualNorm(KernelSmoother):
         forced = self.fit(self.project(namespace(P).zeros_like(P.T)), mu, P.T)
         return Smoothing(forced.residual.T, -forced.dual.T)  # type: ignore[union-attr]
 
-    def jets(self, targets: Targets, mu: float) -> HeldOutJets:
-        Y, Q0, xp = targets.Y, self.columns, namespace(targets.Y)
-        if Q0.shape[1] > 1:
-            raise ValueError("derivatives of the dual norm need a single unpenalized column.")
-        penalty = self.ridge * mu  # with its derivatives in log mu, which are the same
-        T, F, R = _dual_series(self.spectrum.eigenvalues, mu)
-        zeros = (
-            asarray_like(at_zero, Y)
-            for at_zero in ([1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0 / mu, -1.0 / mu, 1.0 / mu])
-        )
-        series = [
-            (xp.stack(phi, axis=1), at_zero) for phi, at_zero in zip((T, F, R), zeros, strict=True)
-        ]
-
-        def applied(which: int, right: Array) -> Jet:
-            return Jet.of(self.spectrum.apply(*series[which], right))
-
-        residual, dual = applied(0, Y), applied(1, Y)
-        one_minus_h, b, d = (Jet.of(self.spectrum.diagonal(*each).T[:, :, None]) for each in series)
-        if Q0.shape[1]:
-            E, W = applied(0, Q0), applied(1, Q0)
-            S = E.map(lambda part: Q0.T @ part + penalty)
-            E_S, W_S, EY = E / S, W / S, E.map(lambda part: part.T @ Y)
-            residual, dual = residual - E_S * EY, dual - W_S * EY
-            one_minus_h, b, d = one_minus_h - E_S * E, b - E_S * W, d + W_S * W
-        held_out = delete_each(residual, one_minus_h, dual, b, d).residual
-        return HeldOutJets(held_out, residual, one_minus_h)
-
 
 @dataclass(frozen=True)
 class DualNormWithBias(DualNorm):
@@ -199,14 +169,6 @@ class DualNormWithBias(DualNorm):
         """b as a function of the targets and of -α: c and Kc (n, 1), scaled."""
         scale = 1.0 / ((1.0 + self.ridge * mu) * self.size**0.5)
         return scale * self.column, scale * self.K_column
-
-
-def _dual_series(sigma: Array, mu: float) -> tuple[list[Array], list[Array], list[Array]]:
-    """μ/(σ²+μ), σ/(σ²+μ) and 1/(σ²+μ) with their derivatives in log μ."""
-    q = sigma**2 + mu
-    T, F, R = mu / q, sigma / q, 1.0 / q
-    first, second = ([A, -A * T, A * T * (2.0 * T - 1.0)] for A in (F, R))
-    return [T, T * (1.0 - T), T * (1.0 - T) * (1.0 - 2.0 * T)], first, second
 
 
 @dataclass(frozen=True)

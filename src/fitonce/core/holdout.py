@@ -136,7 +136,7 @@ class HeldOut:
 def delete_each(
     r: Any, one_minus_h: Any, dual: Any = None, b: Any = None, d: Any = None
 ) -> HeldOut:
-    """Every row deleted on its own; arrays, or jets that carry derivatives."""
+    """Every row deleted on its own."""
     if dual is None:
         return HeldOut(r / one_minus_h, r=r)
     rho = (d * r + b * dual) / (one_minus_h * d + b * b)

@@ -33,7 +33,6 @@ Everything is batched over leading axes: folds, left-out rows, mus, permutations
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from array_api_compat import device
@@ -228,17 +227,3 @@ def completed_scatter(E: Array, n_classes: int) -> Array:
     xp = namespace(E)
     E = xp.concat([-xp.sum(E, axis=-1, keepdims=True), E], axis=-1)
     return xp.concat([-xp.sum(E, axis=-2, keepdims=True), E], axis=-2)
-
-
-def two_class_margins(P: Any, e: Any, sizes: Array, log_odds: float) -> tuple[Any, Any]:
-    """The LDA decision and half the squared distance of two classes' centroids, from the predicted
-    indicator P (n, 1) of the second class and its residual scatter e: numbers, or jets of them.
-
-    Γ of two classes is vvᵀ/e with v = (-π₁, π₀), and Θ = vvᵀ n/(n₀n₁).
-    """
-    n0, n1 = float(sizes[0]), float(sizes[1])
-    n = n0 + n1
-    gain, unit, dof = 1.0 / e, n / (n0 * n1), n - 2.0
-    middle = 0.5 * (n0 - n1) / n
-    decision = ((P - n1 / n) * gain - (gain - unit) * middle) * dof + log_odds
-    return decision, (gain - unit) * (0.5 * dof)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from array_api_compat import device
@@ -23,7 +22,6 @@ from .lda import (
     completed_scatter,
     gain_of,
     lda_rule,
-    two_class_margins,
 )
 from .ties import settled_outputs
 
@@ -132,12 +130,6 @@ class Readout(ABC):
         """
         return (P[:, :, 0, :], unit[:, :, 0]) if self.n_kept == 1 else (P, unit)
 
-    def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
-        """Margins (n, 1) of two classes in units of their separation, as jets, from held-out
-        residuals e (n, t) and the residual scatter (t, t); None if they have no derivatives.
-        """
-        return None
-
     def explained(self, evidence: Evidence) -> float:
         """The share of a target that outputs use; one if they are the targets."""
         return 1.0
@@ -228,9 +220,6 @@ class Signs(Readout):
         first = (2.0 - self.n_classes) - xp.sum(P, axis=-2, keepdims=True)
         first_unit = self.n_classes + xp.sum(unit, axis=-1, keepdims=True)
         return xp.concat([first, P], axis=-2), xp.concat([first_unit, unit], axis=-1)
-
-    def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
-        return 1.0 - e * targets if self.n_classes == 2 else None  # y (y - e) with y = ±1
 
     def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
         """Two classes: (0, value), whose difference is the value; more: the values.
@@ -352,16 +341,6 @@ class Indicators(Readout):
         scores += rule.offsets[..., None]
         size = rule.size(unit)
         return (scores[:, :, 0, :], size[..., 0]) if self.n_classes == 2 else (scores, size)
-
-    def margins(self, e: Any, scatter: Any, targets: Array, sizes: Array) -> Any:
-        if self.n_classes != 2 or not self.free_bias:
-            return None
-        log_priors = self.log_priors(sizes)
-        P = targets[:, 1:] - e.map(lambda part: part[:, 1:])
-        own = scatter.map(lambda E: float(E[1, 1]))
-        log_odds = float(log_priors[1] - log_priors[0])
-        decision, separation = two_class_margins(P, own, sizes, log_odds)
-        return decision * (targets[:, 1:] - targets[:, :1]) / separation
 
     def _scored(self, P: Array, rule: Rule | None) -> tuple[Array, Array]:
         assert rule is not None

@@ -4,7 +4,7 @@ With G the kernel matrix without the columns Q₀ that are not penalized, and pe
 
     M(μ) = I - H = μ (G + μI)⁻¹ off Q₀,       residuals MY,  1 - h = diag M,  α = MY/μ
 
-so that products with M, diagonals of its powers and solutions with its blocks are all that a
+so that products with M, its diagonal and solutions with its blocks are all that a
 smoother asks for. `Spectral` has them from eigenvectors, for any mu; `Inverse` from Cholesky's
 factor, at one mu; `Banded` from a block band form, for many mu on a GPU.
 """
@@ -81,8 +81,8 @@ class Resolvent(ABC):
         return symmetric(Y.T @ self.residual(Y, z, mus))
 
     @abstractmethod
-    def diagonal(self, mus: np.ndarray, power: int = 1) -> Array:
-        """diag Mᵖ (m, n)."""
+    def diagonal(self, mus: np.ndarray) -> Array:
+        """diag M (m, n)."""
 
     @abstractmethod
     def sizes(self, mus: np.ndarray) -> np.ndarray:

@@ -10,7 +10,6 @@ weights.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import Array, namespace
-from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Targets, delete_each
-from .jets import HeldOutJets, Jet
+from .holdout import Fitted, PairSystem, Path, ResidualMap, Smoother, Targets
 from .resolvent import Resolvent
 from .smoothing import Smoothing
 from .spectral import Spectral
@@ -58,10 +56,6 @@ class KernelSmoother(Smoother):
     def inside(self, Y: Array, dual: Array, mu: float) -> Array:
         """Of α the part inside the range of the kernel, where it can be told from the rest."""
         return dual
-
-    @abstractmethod
-    def jets(self, targets: Targets, mu: float) -> HeldOutJets:
-        """Leave-one-out residuals with two exact derivatives in log mu."""
 
     def smoothing(self, P: Array, mu: float) -> Smoothing:
         """How linear functions P (m, n) of α answer to all targets and forces: P Bᵀ and P D.
@@ -174,20 +168,5 @@ class FunctionNorm(KernelSmoother):
             return super().maps_pay(n_targets, deleting)
         return deleting and self.thin is not None and n_targets >= 2 * self.resolvent.rank
 
-    def jets(self, targets: Targets, mu: float) -> HeldOutJets:
-        """With M' = M - M² and M'' = M - 3M² + 2M³: three products, and three diagonals."""
-        residuals = [self.fit(targets, mu).residual]
-        for _ in range(2):
-            residuals.append(self.fit(self.project(residuals[-1]), mu).residual)
-        resolvent, mus = self._at(mu)
-        diagonals = [resolvent.diagonal(mus, power)[0, :, None] for power in (1, 2, 3)]
-        residual, one_minus_h = _in_log_mu(*residuals), _in_log_mu(*diagonals)
-        return HeldOutJets(delete_each(residual, one_minus_h).residual, residual, one_minus_h)
-
     def log_determinant(self, mus: np.ndarray) -> np.ndarray:
         return self.resolvent.log_determinant(np.asarray(mus, dtype=float))
-
-
-def _in_log_mu(M: Array, M2: Array, M3: Array) -> Jet:
-    """M with its derivatives in log μ, M - M² and M - 3M² + 2M³."""
-    return Jet(M, M - M2, M - 3.0 * M2 + 2.0 * M3)

@@ -68,9 +68,8 @@ class Spectral(Resolvent):
     def scatter(self, Y: Array, z: Array, mus: np.ndarray) -> Array:
         return self.spectrum.quadratic(*self._g(mus), Y, z)
 
-    def diagonal(self, mus: np.ndarray, power: int = 1) -> Array:
-        g, ones = self._g(mus)
-        return self.spectrum.diagonal(g**power, ones).T
+    def diagonal(self, mus: np.ndarray) -> Array:
+        return self.spectrum.diagonal(*self._g(mus)).T
 
     def sizes(self, mus: np.ndarray) -> np.ndarray:
         g, _ = self._g(mus)

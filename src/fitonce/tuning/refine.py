@@ -6,15 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy.optimize
 
 from ..core.arrays import Array, namespace
-from ..core.jets import Jet
 from ..kernels import RADIAL, Kernel
-from .fit_criteria import fit_jet
 from .gradient import LossAndSlope, Objective, Term, squared_loss
 from .newton import NewtonStep, newton
 from .problem import Problem
@@ -60,36 +58,6 @@ def _falling_sigmoid(x: Array) -> Array:
     return 0.5 - 0.5 * namespace(x).tanh(0.5 * x)
 
 
-def smoothed_jet(margin: Jet, compression: float, weights: Array) -> Jet:
-    """Weighted mean of σ(-γ · margin) with its derivatives."""
-    s = _falling_sigmoid(compression * margin.value)
-    first = -compression * s * (1.0 - s)
-    second = compression**2 * s * (1.0 - s) * (1.0 - 2.0 * s)
-    losses: Jet = margin.through(s, first, second) * (weights / namespace(weights).sum(weights))
-    return losses.sum()
-
-
-def loss_jet(tuner: Tuner, problem: Problem, mu: float) -> Jet | None:
-    """The criterion with two derivatives in log mu, by leave-one-out, where it has them."""
-    criterion = tuner.specification.criterion
-    if criterion.of_the_fit:
-        return fit_jet(criterion.given, problem, mu)
-    if criterion.name not in ("squared_error", "smoothed_error"):
-        return None
-    jets = problem.of_kernel.jets(problem.projected, mu)
-    if criterion.name == "squared_error":
-        total = tuner.data.total_weight * problem.targets.shape[1]
-        mean: Jet = (jets.held_out * jets.held_out).sum() * (1.0 / total)
-        return mean
-    scatter = jets.residual.map(lambda r: problem.projected.Y.T @ r)
-    e = jets.held_out.map(problem.unscale)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # classes may not separate
-        margins: Jet | None = tuner.readout.margins(e, scatter, problem.targets, problem.sizes)
-        if margins is None:
-            return None
-        return smoothed_jet(margins, criterion.compression, problem.row_weights)
-
-
 def loss_and_slope(tuner: Tuner, problem: Problem) -> LossAndSlope | None:
     """The criterion as a function of leave-one-out residuals, with its slope, where gradients in
     the kernel are available.
@@ -124,7 +92,6 @@ def refine(tuner: Tuner, trials: Trials, winner: Tried) -> tuple[Trials, Tried, 
             rounds.append(_better(winner, _at_gamma(tuner, winner, float(gamma), alpha)))
         best = rounds[-1]
     best, steps = _refined_alpha(tuner, best)
-    steps = [step for step in steps if np.isfinite(step.loss)]
     alphas, losses = ([getattr(step, name) for step in steps] for name in ("alpha", "loss"))
     walked = Trial(best.trial.parameters, np.array(alphas), np.array(losses))
     found = Trials([*trials.trials, *([walked] if steps else []), best.trial])
@@ -168,8 +135,15 @@ def _line(loss: Callable[[float], float], start: float, window: tuple[float, flo
 
 
 def _smooth(tuner: Tuner) -> bool:
-    """Whether there are derivatives: of leave-one-out of a kernel matrix."""
+    """Whether models leave out single rows of a kernel matrix, in closed form."""
     return tuner.deletions is None and tuner.data.landmarks is None
+
+
+def _differentiable(tuner: Tuner) -> bool:
+    """Whether the criterion is a smooth function of held-out values or of the fit."""
+    criterion = tuner.specification.criterion
+    two_classes = criterion.name == "smoothed_error" and tuner.readout.n_classes == 2
+    return criterion.of_the_fit or criterion.name == "squared_error" or two_classes
 
 
 def _refined_alpha(tuner: Tuner, at: Tried) -> tuple[Tried, list[NewtonStep]]:
@@ -178,12 +152,15 @@ def _refined_alpha(tuner: Tuner, at: Tried) -> tuple[Tried, list[NewtonStep]]:
     if tuner.specification.alphas is not None:
         return at, []
     window, steps, alpha = _window(tuner, at), list[NewtonStep](), trial.alpha
-    if _smooth(tuner) and loss_jet(tuner, problem, alpha) is not None:
-        steps = newton(lambda mu: cast(Jet, loss_jet(tuner, problem, mu)), alpha, *window)
+
+    def losses(mus: np.ndarray) -> np.ndarray:
+        return np.asarray(tuner.losses(problem, mus).mean(axis=1))
+
+    if _smooth(tuner) and _differentiable(tuner):
+        steps = newton(losses, alpha, *window)
         alpha = steps[-1].alpha
     else:
-        losses = tuner.losses
-        alpha = _line(lambda mu: float(losses(problem, np.array([mu])).mean()), alpha, window)
+        alpha = _line(lambda mu: float(losses(np.array([mu]))[0]), alpha, window)
     return _better(at, tuner.judged(problem, np.array([alpha]), trial.parameters)), steps
 
 

@@ -115,16 +115,7 @@ class Tuner:
             )
         if losses is None:
             losses, path = self._chunked(problem, alphas)
-        finite = np.isfinite(losses)
-        if not finite.any(axis=0).all():
-            target = int(np.argmin(finite.any(axis=0)))
-            which = f" at target number {target}" if losses.shape[1] > 1 else ""
-            raise ValueError(
-                f"the criterion is not finite for any alpha{which}, so that none can be chosen: "
-                "scale the targets, or use larger candidates; a user-defined criterion must return "
-                "a number for every split."
-            )
-        return np.where(finite, losses, np.inf), path
+        return np.where(np.isfinite(losses), losses, np.inf), path
 
     def _summed(self, problem: Problem, alphas: np.ndarray) -> np.ndarray | None:
         """The squared errors (m, 1) where they can be had without residuals."""
@@ -211,6 +202,14 @@ class Tuner:
     ) -> Tried:
         """The trial of some candidates for alpha on a decomposition that is there."""
         losses, path = self._losses(problem, alphas)
+        finite = np.isfinite(losses).any(axis=0)
+        if not finite.all():
+            which = f" at target number {np.argmin(finite)}" if losses.shape[1] > 1 else ""
+            raise ValueError(
+                f"the criterion is not finite for any alpha{which}, so that none can be chosen: "
+                "scale the targets, or use larger candidates; a user-defined criterion must return "
+                "a number for every split."
+            )
         given = parameters or {}, alphas
         sampled = None if self.drawn is None else len(self.drawn.rows)
         if self.specification.each_target and self.data.columns is not None:
