@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -211,6 +212,16 @@ def test_equal_models_do_not_differ():
     X, y = labelled_rows(40)
     found = compare({"a": RBF}, {"b": clone(RBF)}, X, y, cv=4, repeats=2).differences[0]
     assert (found.value, found.pvalue) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("p", "clear"), [(0.0025, True), (0.004, False), (0.05, False)])
+def test_a_model_is_clearly_better_below_a_p_value_of_three_in_a_thousand(p, clear):
+    X, y = labelled_rows(40)
+    result = compare({"rbf": RBF}, {"linear": LINEAR}, X, y, cv=4, repeats=2)
+    worse = min(result.scores, key=lambda name: result.scores[name].value)
+    result = replace(result, differences=(replace(result.differences[0], pvalue=p),))
+    assert result.clearly_better(worse) == (result.best if clear else None)
+    assert result.clearly_better(result.best) is None
 
 
 def test_text_html_and_plain_objects():

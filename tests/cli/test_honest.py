@@ -68,6 +68,46 @@ def test_a_number_that_alone_predicts_the_target_is_named():
     assert not taken_apart(x=x, z=noise(60, 1), y=y).hints
 
 
+def test_two_numbers_out_of_order_are_no_copy_of_the_target():
+    y = np.sort(noise())
+    hints = taken_apart(x=np.exp(y), z=noise(60, 1), y=y).hints
+    assert "'x' predicts 'y' without error" in hints[0]
+    swapped = np.exp(y)
+    swapped[[30, 31]] = swapped[[31, 30]]
+    assert not taken_apart(x=swapped, z=noise(60, 1), y=y).hints
+
+
+@pytest.mark.parametrize(("n", "named"), [(9, False), (10, True)])
+def test_a_copy_is_told_from_chance_from_ten_rows_on(n, named):
+    x = np.random.default_rng(0).permutation(n) + 0.5
+    y = np.where(x > n / 2, "p", "q")
+    assert any("'x' predicts" in hint for hint in taken_apart(x=x, z=noise(n), y=y).hints) == named
+
+
+@pytest.mark.parametrize(("units", "named"), [(5, False), (6, True)])
+def test_units_are_told_from_levels_from_six_on(units, named):
+    unit = np.repeat(np.arange(units), 12)
+    y, x = np.where(unit % 2, "p", "q"), noise(len(unit))
+    parts = taken_apart(plant=[f"p{i}" for i in unit], x=x, y=y)
+    assert any("--group plant" in hint for hint in parts.hints) == named
+
+
+@pytest.mark.parametrize(("phi", "named"), [(0.5, False), (0.97, True)])
+def test_neighbours_are_alike_from_a_correlation_of_four_fifths(phi, named):
+    series = noise(400)
+    for i in range(1, 400):
+        series[i] += phi * series[i - 1]
+    hints = taken_apart(x=noise(400, 1), y=series).hints
+    assert any("neighbouring rows" in hint for hint in hints) == named
+
+
+@pytest.mark.parametrize(("n", "named"), [(28, False), (30, True)])
+def test_an_order_in_time_is_told_from_thirty_rows_on(n, named):
+    days = [str(np.datetime64("2024-01-01") + 3 * i) for i in range(n)]
+    hints = taken_apart(day=days, x=noise(n), y=["p", "q"] * (n // 2)).hints
+    assert any("order of 'day'" in hint for hint in hints) == named
+
+
 def test_a_class_that_is_never_predicted_is_named(folder):
     y = ["rare" if i % 15 == 0 else "usual" for i in range(90)]
     pl.DataFrame({"a": noise(90), "b": noise(90, 1), "y": y}).write_csv("rare.csv")

@@ -16,6 +16,7 @@ import fitonce._public
 from fitonce.cli import columns as cli_columns
 from fitonce.cli.columns import ABSENT, Remarks, as_number, design, kind_of
 from fitonce.cli.errors import UserError
+from fitonce.cli.model import fit_all, pipeline
 from fitonce.cli.table import read_table
 
 
@@ -209,6 +210,16 @@ def test_many_rows_use_landmarks_and_say_so(folder, monkeypatch):
         "landmarks"
         not in run("evaluate", "good.csv", "-t", "label", "--landmarks", "none", *FAST).stdout
     )
+
+
+@pytest.mark.parametrize(("landmarks", "most"), [("none", 40), ("20", N)])
+def test_a_table_too_large_for_all_rows_is_fitted_on_a_part(folder, monkeypatch, landmarks, most):
+    """A model with landmarks takes all of them."""
+    parts = design(read_table("good.csv"), "label")
+    monkeypatch.setattr("fitonce.cli.model.MOST_NUMBERS", 40 * parts.X.width)
+    estimator = pipeline(parts, kernel="rbf", landmarks=landmarks)[0]
+    fit_all(estimator, parts, parts)
+    assert len(estimator[-1].held_out_decision_) == most
 
 
 @pytest.mark.slow
