@@ -250,6 +250,13 @@ def test_members_that_learn_are_refitted() -> None:
     expected = plain.cross_val_predict(learning, X, y, cv=folds, method="predict_proba")
     own = expected[np.arange(len(y)), np.searchsorted(model.classes_, y)]
     np.testing.assert_allclose(model.candidates_["score"][0], np.log(own).mean())
+    K = X @ X.T  # of a kernel matrix, rows and columns leave together
+    given = KernelFisherDiscriminant("precomputed", refine=True)
+    member = KernelFisherDiscriminant("linear", refine=True)
+    of_rows = KernelCommitteeClassifier([member]).fit(X, y).candidates_["score"]
+    np.testing.assert_allclose(
+        KernelCommitteeClassifier([given]).fit(K, y).candidates_["score"], of_rows, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["predict_interval", "predict_set", "influence", "at"])

@@ -31,7 +31,7 @@ from .callbacks import CallbackSupportMixin, CallbackTasks
 from .confounding import new_confounds
 from .intervals import influences
 from .parameters import OTHER_WORDS, check_alpha, is_precomputed, used
-from .record import FitRecord, kept_of
+from .record import FitRecord, kept_of, record_of
 from .setup import Labels, Setup, folds_of, setup_of
 from .validation import check_new_data, namespace_name
 from .verification import Verification, verified
@@ -294,7 +294,7 @@ class KernelModel(CallbackSupportMixin, BaseEstimator):
         123
         """
         check_is_fitted(self)
-        return influences(self)
+        return influences(record_of(self, "influence"))
 
     def verify(
         self, n_refits: int = 5, *, X: Any = None, random_state: int | None = 0

@@ -218,7 +218,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         >>> print(f"{sets[range(75), y[1::2]].mean():.2f}, {sets.sum(axis=1).mean():.2f} classes")
         0.97, 1.01 classes
         """
-        return class_sets(self, X, confidence, method, cv, confounds)
+        record = record_of(self, "predict_set")
+        X, _, C = self._new_rows(X, "predict_set", confounds)
+        return class_sets(record, X, C, confidence, method, cv)
 
     def _probabilities(self, X: Any, method: str, confounds: Any = None) -> Array:
         decision = self._predicted(X, method, confounds)

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone, is_classifier
+from sklearn.model_selection import cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
+from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.calibration import calibrate, class_scores, probabilities
 from ..core.numerical_warnings import warnings_once
 from ..core.rows import is_rows
@@ -26,7 +27,7 @@ from .classifier import KernelClassifier, labels_as_rows
 from .fisher import KernelFisherDiscriminant
 from .parameters import NUMBER, is_precomputed, store_parameters, word
 from .probability import calibration_parts, held_out_probabilities
-from .record import FitRecord, mean_by_row
+from .record import FitRecord
 from .ridge import KernelRidge
 from .setup import Training, default_folds, folds_of, setup_of, training_of
 from .verification import Verification, worst_of
@@ -72,23 +73,25 @@ def candidates_of(
     """The candidates from one of the given estimators, judged by the splits of the committee.
 
     Where a fit depends on the labels of all rows in more than the choice of a few numbers,
-    leave-one-out after it would be optimistic. Such an estimator learns on every training set of
-    the splits, if `cv` has asked for them, or of five folds.
-    """
-    if not learns(estimator):
-        return searched(number, estimator, training, folds)
-    if not by_cv or folds is None:
-        folds = default_folds(training, LEARNING_FOLDS, is_classifier(estimator))
-    return [refitted(number, estimator, training, folds)]
-
-
-def learns(estimator: Any) -> bool:
-    """Whether a fit depends on the labels of all rows in more than the choice of a few numbers, so
-    that leave-one-out after it is optimistic.
+    leave-one-out after it would be optimistic. Such an estimator is refitted on every training set
+    of the splits, which test every row once, if `cv` has asked for them, or of five folds.
     """
     weighs = getattr(estimator.kernel, "tunes", False)  # several kernels with weights
     greedy = word(estimator.landmarks) == NUMBER and estimator.landmark_method == "greedy"
-    return bool(estimator.refine or weighs or greedy)
+    if not (estimator.refine or weighs or greedy):
+        return searched(number, estimator, training, folds)
+    classifies = is_classifier(estimator)
+    if not by_cv or folds is None:
+        folds = default_folds(training, LEARNING_FOLDS, classifies)
+    held_out = cross_val_predict(
+        estimator,
+        training.X if training.namespace == "numpy" else to_numpy(training.X),
+        training.y,
+        cv=folds,
+        method="predict_proba" if classifies else "predict",
+        params={"sample_weight": training.row_weights},
+    )
+    return [Candidate(number, {}, held_out, learned=True)]
 
 
 def searched(
@@ -119,24 +122,6 @@ def searched(
         if not any(candidate.parameters == chosen for candidate in found):
             collect(best)
     return found
-
-
-def refitted(number: int, estimator: Any, training: Training, folds: Splits) -> Candidate:
-    """An estimator that learns on every training set, with its outputs for the test rows: the mean
-    if several splits test a row, NaN if none does.
-    """
-    y, classes = training.y, np.unique(training.y) if is_classifier(estimator) else None
-    outputs = []
-    for train, test in folds:
-        weights = training.row_weights[train]
-        model = clone(estimator).fit(take(training.X, train), y[train], weights)
-        rows = take(training.X, test)
-        if classes is None:
-            outputs.append(to_numpy(model.predict(rows)))
-        else:
-            known = np.searchsorted(classes, model.classes_)
-            outputs.append(to_numpy(model.predict_proba(rows)) @ np.eye(len(classes))[known])
-    return Candidate(number, {}, mean_by_row(folds, outputs, training.n_samples), learned=True)
 
 
 # ---- what committees share -------------------------------------------------------------------

@@ -163,7 +163,7 @@ def held_out_projection(model: Any) -> np.ndarray:
     """
     record = record_of(model, "a held-out projection")
     problem = record.problem
-    path = problem.path(np.asarray([model.alpha_]))
+    path = record.path
     axes = axes_of(problem.evidence(record.fitted(path)), record.readout).axes
     return to_numpy(problem.values_without_each(path) @ axes)[:, : n_axes(model)]
 

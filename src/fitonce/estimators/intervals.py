@@ -16,16 +16,14 @@ import scipy.sparse as sp
 from ..core.arrays import Array, asarray_like, namespace, to_numpy
 from ..core.holdout import Path
 from ..core.readout import indicators
-from ..core.rows import is_rows
 from ..core.smoothing import Smoothing, deleted_lines
 from ..core.spectrum import row_blocks
 from ..core.sum_of_smoothers import Sum
-from ..rows.dask import is_dask
 from ..uncertainty.intervals import conformal_sets, hull, jackknife_minmax, jackknife_plus
 from ..uncertainty.left_out import LeftOut, influence, left_out
 from ..uncertainty.process import GaussianProcess, profiled_variance, read_process, spread
 from ..uncertainty.sets import FullSets, LeftOutSets
-from .record import FitRecord, record_of
+from .record import FitRecord
 from .setup import default_folds, folds_of
 
 METHODS = ("jackknife+", "cv+", "jackknife-minmax", "full")
@@ -33,8 +31,8 @@ FOLDS = 10  # of CV+ by default
 ELEMENTS = 1 << 21  # values of left-out models at new rows in memory at a time
 
 
-def record_for(model: Any, what: str, confidence: float, method: str) -> FitRecord:
-    """The record of a model, for a valid confidence and method."""
+def check_asked(confidence: float, method: str) -> None:
+    """Refuse an invalid confidence or method."""
     number = isinstance(confidence, (int, float, np.floating)) and not isinstance(confidence, bool)
     if not number or not 0.0 < confidence < 1.0:
         raise ValueError(
@@ -43,17 +41,11 @@ def record_for(model: Any, what: str, confidence: float, method: str) -> FitReco
         )
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r} instead.")
-    return record_of(model, what)
 
 
-def model_path(model: Any, record: FitRecord) -> Path:
-    """Residuals and leverages at the alpha of the model."""
-    return record.problem.path(np.asarray([model.alpha_]))
-
-
-def full_path(model: Any, record: FitRecord) -> Path:
+def full_path(record: FitRecord) -> Path:
     """The path of the model, if a new row can join its fit."""
-    if model.penalty_ != "function":
+    if record.penalty != "function":
         raise ValueError(
             'method="full" needs penalty="function", got penalty="dual" instead: a row that joins '
             'the fit would add its own kernel function. Use method="jackknife-minmax", which has '
@@ -70,30 +62,30 @@ def full_path(model: Any, record: FitRecord) -> Path:
             'method="full" compares single rows, but fit was given groups: rows of a group are not '
             'exchangeable with a new row. Use method="jackknife+", which leaves out whole groups.'
         )
-    return model_path(model, record)
+    return record.path
 
 
-def left_out_of(model: Any, record: FitRecord, method: str, cv: Any) -> LeftOut:
+def left_out_of(record: FitRecord, method: str, cv: Any) -> LeftOut:
     """The models without each row, group or fold."""
     training, sets = record.training, None
     counted = np.arange(training.n_samples) if training.groups is None else training.groups
     counted = counted[training.active]
     if method == "cv+":
-        sets = _folds(model, record, cv)
+        sets = _folds(record, cv)
     elif cv is not None:
         raise ValueError(f'cv is for method="cv+", got cv={cv!r} with method={method!r}.')
     elif training.groups is not None:
         sets = [np.flatnonzero(counted == group) for group in np.unique(counted)]
     if sets is not None and len(sets) < 2:
         raise ValueError("all rows are in one group: no rows would be left for training.")
-    left = left_out(record.problem, model_path(model, record), sets, counted)
+    left = left_out(record.problem, record.path, sets, counted)
     _check_classes(left, record)
     return left
 
 
-def _folds(model: Any, record: FitRecord, cv: Any) -> list[np.ndarray]:
+def _folds(record: FitRecord, cv: Any) -> list[np.ndarray]:
     """The rows of the requested folds, those of the fit, or ten."""
-    training, classifier = record.training, not model.multi_output
+    training, classifier = record.training, record.readout.n_classes > 0
     folds = record.folds if cv is None else folds_of(cv, training, classifier)
     folds = default_folds(training, FOLDS, classifier) if folds is None else folds
     sets = [training.deletion(train, test)[0] for train, test in folds]
@@ -121,7 +113,6 @@ def _check_classes(left: LeftOut, record: FitRecord) -> None:
 
 
 def new_row_blocks(
-    model: Any,
     record: FitRecord,
     X: Any,
     C: Array | None,
@@ -135,37 +126,42 @@ def new_row_blocks(
     answers = []
     for rows in row_blocks(X.shape[0], max(1, ELEMENTS // (n * t))):
         own = None if C is None else C[rows, :]
-        smoothing = problem.smoothing(X[rows, :], model.alpha_, excess, confounds=own)
+        smoothing = problem.smoothing(X[rows, :], record.alpha, excess, confounds=own)
         answers.append(answer(smoothing, smoothing.values(problem.projected.Y)))
     return answers
 
 
 def intervals(
-    model: Any, X: Any, confidence: float, method: str, cv: Any, union: bool, confounds: Any
+    record: FitRecord,
+    X: Any,
+    C: Array | None,
+    confidence: float,
+    method: str,
+    cv: Any,
+    union: bool,
 ) -> Any:
     """See `KernelRidge.predict_interval`."""
-    record = record_for(model, "predict_interval", confidence, method)
-    X, _, C = model._new_rows(X, "predict_interval", confounds)
+    check_asked(confidence, method)
     if union and method != "full":
         raise ValueError(f'union is only for method="full", got method={method!r}.')
     if method == "full":
-        by_target = _full_intervals(model, record, X, C, confidence)
+        by_target = _full_intervals(record, X, C, confidence)
         if union:
             single = record.readout.shaped(record.problem.targets).ndim == 1
             return by_target[0] if single else by_target
         result = asarray_like(np.stack([*map(hull, by_target)], axis=2), record.problem.targets)
         return record.readout.shaped(result)
-    left = left_out_of(model, record, method, cv)
+    left = left_out_of(record, method, cv)
     band = jackknife_minmax if method == "jackknife-minmax" else jackknife_plus
-    blocks = new_row_blocks(model, record, X, C, False, partial(band, left, confidence))
+    blocks = new_row_blocks(record, X, C, False, partial(band, left, confidence))
     return record.readout.shaped(namespace(blocks[0]).concat(blocks, axis=0))
 
 
 def _full_intervals(
-    model: Any, record: FitRecord, X: Any, C: Array | None, confidence: float
+    record: FitRecord, X: Any, C: Array | None, confidence: float
 ) -> list[list[np.ndarray]]:
     """For each target the set of each new row, as intervals (k, 2)."""
-    path, problem = full_path(model, record), record.problem
+    path, problem = full_path(record), record.problem
     residual, one_minus_h = path.residual[0, ...], path.one_minus_h[0, :]
 
     def answer(smoothing: Smoothing, f: Array) -> list[list[np.ndarray]]:
@@ -177,41 +173,38 @@ def _full_intervals(
             for own in zip(centre.T, sets, strict=True)
         ]
 
-    blocks = new_row_blocks(model, record, X, C, True, answer)
+    blocks = new_row_blocks(record, X, C, True, answer)
     return [[*chain.from_iterable(of_target)] for of_target in zip(*blocks, strict=True)]
 
 
 def class_sets(
-    model: Any, X: Any, confidence: float, method: str, cv: Any, confounds: Any
+    record: FitRecord, X: Any, C: Array | None, confidence: float, method: str, cv: Any
 ) -> np.ndarray:
     """See `KernelClassifier.predict_set`."""
-    record = record_for(model, "predict_set", confidence, method)
-    X, _, C = model._new_rows(X, "predict_set", confounds)
+    check_asked(confidence, method)
     codes, readout = record.tuner.data.codes, record.readout
     assert codes is not None
     if method == "full":
-        full = FullSets(record.problem, full_path(model, record), readout, codes)
+        full = FullSets(record.problem, full_path(record), readout, codes)
         answer = partial(full.members, confidence)
     else:
-        left = LeftOutSets(left_out_of(model, record, method, cv), readout, codes)
+        left = LeftOutSets(left_out_of(record, method, cv), readout, codes)
         answer = partial(left.members, confidence, method == "jackknife-minmax")
-    return np.concatenate(new_row_blocks(model, record, X, C, method == "full", answer))
+    return np.concatenate(new_row_blocks(record, X, C, method == "full", answer))
 
 
-def influences(model: Any) -> np.ndarray:
+def influences(record: FitRecord) -> np.ndarray:
     """See `KernelModel.influence`."""
-    record = record_of(model, "influence")
-    left = left_out_of(model, record, "jackknife+", None)
+    left = left_out_of(record, "jackknife+", None)
     return np.asarray(record.readout.shaped(influence(left, record.readout)))
 
 
 # ---- the Gaussian process of a kernel ridge model ------------------------------------------------
 
 
-def process_record(model: Any, what: str) -> FitRecord:
-    """The record of a model that is a Gaussian process."""
-    record = record_of(model, what)
-    if model.penalty_ != "function":
+def check_process(record: FitRecord, what: str) -> None:
+    """Refuse a model that is no Gaussian process."""
+    if record.penalty != "function":
         raise ValueError(
             f'{what} needs penalty="function", got penalty="dual" instead: only the function norm '
             "corresponds to a Gaussian process prior. For intervals with both, use "
@@ -222,13 +215,12 @@ def process_record(model: Any, what: str) -> FitRecord:
             f"{what} needs the exact model, got landmarks: away from them, the variance would "
             "vanish. For intervals with landmarks, use predict_interval."
         )
-    return record
 
 
-def signal_variances(given: Any, record: FitRecord, model: Any) -> np.ndarray:
+def signal_variances(given: Any, record: FitRecord) -> np.ndarray:
     """σ² (t,) as requested: a number, or "profile"."""
     if isinstance(given, str) and given == "profile":
-        return profiled_variance(record.problem, model_path(model, record))
+        return profiled_variance(record.problem, record.path)
     number = isinstance(given, (int, float, np.floating)) and not isinstance(given, bool)
     if not number or not 0.0 < given < np.inf:
         raise ValueError(
@@ -237,35 +229,27 @@ def signal_variances(given: Any, record: FitRecord, model: Any) -> np.ndarray:
     return np.full(record.problem.targets.shape[1], float(given))
 
 
-def process_of(model: Any, signal_variance: Any) -> GaussianProcess:
+def process_of(record: FitRecord, signal_variance: Any) -> GaussianProcess:
     """See `KernelRidge.gaussian_process`."""
-    record = process_record(model, "gaussian_process")
-    variance = signal_variances(signal_variance, record, model)
-    read = read_process(record.problem, model_path(model, record), variance)
+    check_process(record, "gaussian_process")
+    variance = signal_variances(signal_variance, record)
+    read = read_process(record.problem, record.path, variance)
     shaped, values = record.readout.shaped, vars(read).items()
     arrays = {name: shaped(np.atleast_2d(value)) for name, value in values if np.ndim(value)}
     arrays |= {name: arrays[name][0] for name in ("signal_variance", "noise_variance")}
     return replace(read, **arrays)
 
 
-def predict_with_spread(
-    model: Any, X: Any, covariance: bool, signal_variance: Any, noise: bool
-) -> tuple[Array, Array]:
-    """Predictions, and standard deviations or covariances; see `KernelRidge.predict`."""
-    if is_rows(X) or is_dask(X):
-        raise ValueError(
-            "return_std and return_cov need the rows in memory, got a file, blocks or a Dask "
-            "collection: predict some rows at a time."
-        )
-    mean = model.predict(X)
-    X, *_ = model._new_rows(X, "predict")
-    record = process_record(model, "return_cov" if covariance else "return_std")
-    variance, mu = signal_variances(signal_variance, record, model), model.alpha_
+def spread_of(
+    record: FitRecord, X: Any, covariance: bool, signal_variance: Any, noise: bool
+) -> np.ndarray:
+    """Standard deviations or covariances at new rows; see `KernelRidge.predict`."""
+    check_process(record, "return_cov" if covariance else "return_std")
+    variance = signal_variances(signal_variance, record)
     if covariance:
-        tau = record.problem.smoothing(X, mu, excess=True, matrix=True).excess
+        tau = record.problem.smoothing(X, record.alpha, excess=True, matrix=True).excess
     else:
-        blocks = new_row_blocks(model, record, X, None, True, lambda smoothing, f: smoothing.excess)
+        blocks = new_row_blocks(record, X, None, True, lambda smoothing, f: smoothing.excess)
         tau = namespace(blocks[0]).concat(blocks, axis=0)
-    result = record.readout.shaped(spread(tau, variance, mu, noise))
-    result = result if covariance else np.sqrt(result)
-    return mean, result if isinstance(mean, np.ndarray) else asarray_like(result, mean)
+    result = record.readout.shaped(spread(tau, variance, record.alpha, noise))
+    return np.asarray(result if covariance else np.sqrt(result))

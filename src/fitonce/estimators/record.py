@@ -28,7 +28,7 @@ def record_of(model: Any, what: str) -> FitRecord:
             f"{what}() needs one alpha for all targets, got a model with alpha_per_target=True: "
             "fit the targets of interest with alpha_per_target=False."
         )
-    return kept_of(model, what).whole()
+    return replace(kept_of(model, what).whole(), alpha=model.alpha_, penalty=model.penalty_)
 
 
 def kept_of(model: Any, what: str) -> FitRecord:
@@ -56,12 +56,17 @@ def mean_by_row(folds: Splits, outputs: list[np.ndarray], n_samples: int) -> np.
 
 @dataclass(frozen=True)
 class FitRecord:
-    """For `at` and `verify`, displays and reports; not stored in files (it is n×n)."""
+    """For `at` and `verify`, displays and reports; not stored in files (it is n×n).
+
+    `alpha` and `penalty` are those of the model that `record_of` is asked about.
+    """
 
     training: Training
     tuner: Tuner
     problem: Problem
     folds: Splits | None
+    alpha: float = np.nan
+    penalty: str = "function"
 
     def light(self) -> FitRecord:
         """Without a precomputed kernel that the decomposition has overwritten."""
@@ -109,6 +114,11 @@ class FitRecord:
     @property
     def readout(self) -> Readout:
         return self.tuner.readout
+
+    @property
+    def path(self) -> Path:
+        """Residuals and leverages at the alpha of the model."""
+        return self.problem.path(np.asarray([self.alpha]))
 
     def fitted(self, path: Path) -> Fitted:
         return self.problem.smoother.fitted(self.problem.projected, path)

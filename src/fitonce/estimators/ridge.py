@@ -9,9 +9,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.metadata_routing import UNUSED
 
-from ..core.arrays import Array, to_numpy
+from ..core.arrays import Array, asarray_like, to_numpy
 from ..core.holdout import Path
 from ..core.readout import Numbers
+from ..core.rows import is_rows
+from ..rows.dask import is_dask
 from ..tuning.trials import Trial
 from ..uncertainty.process import GaussianProcess
 from .base import KernelModel
@@ -19,9 +21,9 @@ from .blockwise import blockwise
 from .by_target import check_stored, solve_by_target, works_by_target
 from .callbacks import with_callbacks
 from .confounding import check_no_confounds
-from .intervals import intervals, predict_with_spread, process_of
+from .intervals import intervals, process_of, spread_of
 from .parameters import store_parameters
-from .record import kept_of
+from .record import kept_of, record_of
 from .setup import Labels
 
 
@@ -305,8 +307,20 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
             raise ValueError("return_std and return_cov cannot be combined: choose one.")
         if return_std or return_cov:
             check_no_confounds(self, "the spread of a Gaussian process")
-            return predict_with_spread(self, X, return_cov, signal_variance, noise)
+            return self._predicted_with_spread(X, return_cov, signal_variance, noise)
         return self._predicted(X, "predict", confounds)
+
+    def _predicted_with_spread(self, X: Any, covariance: bool, *given: Any) -> tuple[Array, Array]:
+        """Predictions, and standard deviations or covariances."""
+        if is_rows(X) or is_dask(X):
+            raise ValueError(
+                "return_std and return_cov need the rows in memory, got a file, blocks or a Dask "
+                "collection: predict some rows at a time."
+            )
+        mean = self._predicted(X, "predict")
+        record = record_of(self, "return_cov" if covariance else "return_std")
+        spread = spread_of(record, self._new_rows(X, "predict")[0], covariance, *given)
+        return mean, spread if isinstance(mean, np.ndarray) else asarray_like(spread, mean)
 
     def score(
         self,
@@ -352,7 +366,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         1.00
         """
         check_no_confounds(self, "gaussian_process()")
-        return process_of(self, signal_variance)
+        return process_of(record_of(self, "gaussian_process"), signal_variance)
 
     def predict_interval(
         self,
@@ -409,4 +423,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelModel):
         >>> print(f"{inside.mean():.2f}")
         0.80
         """
-        return intervals(self, X, confidence, method, cv, union, confounds)
+        record = record_of(self, "predict_interval")
+        X, _, C = self._new_rows(X, "predict_interval", confounds)
+        return intervals(record, X, C, confidence, method, cv, union)
