@@ -5,8 +5,6 @@ Streamed = in memory = Dask, and faults are told with their place.
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -22,7 +20,6 @@ from fitonce.estimators.fitted import held_out_output, record_of
 from fitonce.rows import BlockRows, open_rows
 from fitonce.rows.blocks import rechunked
 from fitonce.tuning import costs, decompose
-from fitonce.tuning.criterion import Criterion, resolved
 from optional import require
 
 N, P, M = 400, 3, 25
@@ -435,30 +432,6 @@ def test_the_advice_names_what_would_fit():
     assert "About" in text and "rows would fit" in text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("classes", "criterion"), [(0, "r2"), (2, "auto"), (2, "brier"), (5, "auto"), (5, "error")]
-)
-def test_what_a_fit_on_landmarks_holds_is_counted(classes, criterion):
-    rng = np.random.default_rng(0)
-    rows = rng.normal(size=(30_000, 2))
-    y = rows[:, 0] + rng.normal(size=len(rows))
-    model = KernelRidge(gamma=0.5, landmarks=20, random_state=0)
-    if classes:
-        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
-        settings = {"landmarks": 20, "criterion": criterion, "random_state": 0}
-        model = KernelFisherDiscriminant(gamma=0.5, **settings)
-    tracemalloc.start()
-    try:
-        model.fit(rows, y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    known = Criterion(resolved(criterion, classes))
-    _, counted = costs.landmark_cost(len(rows), 20, max(classes, 1), classes, known)
-    assert 0.7 <= counted / peak <= 2.0
-
-
 def test_verbose_counts_the_rows_of_a_sample(capsys):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1000, 2))
@@ -473,7 +446,7 @@ def test_verbose_says_what_it_takes(capsys):
     assert "400 rows, 3 features, 9 kernels, exact: about" in error
     assert "1 of about 9: gamma=" in error
     fitted(KernelRidge(gamma=1.0), X, NUMBERS, verbose=1)
-    assert "one kernel, 25 landmarks: about" in capsys.readouterr().err
+    assert "one kernel, 25 landmarks\n" in capsys.readouterr().err
     KernelFisherDiscriminant(gamma=1.0, alpha=1.0).fit(X, LABELS)
     assert capsys.readouterr().err == ""
 

@@ -27,7 +27,6 @@ AUTO = "auto"
 PERFECT = {"auc": 1.0, "r2": 1.0, "correlation": 1.0}
 
 BOTH = "squared_error+log_loss"
-CALIBRATED = ("log_loss", "brier", BOTH, "smoothed_error")
 # in every output
 SMOOTH = ("log_loss", "brier", "squared_error", BOTH, "r2", "correlation", "smoothed_error")
 
@@ -62,11 +61,6 @@ class Criterion:
     def perfect(self) -> float:
         """The score at a loss of zero."""
         return PERFECT.get(self.given, 0.0) if isinstance(self.given, str) else 0.0
-
-    @property
-    def calibrates(self) -> bool:
-        """Whether it may be made of probabilities."""
-        return self.ranks or self.given in CALIBRATED
 
     @property
     def ranks(self) -> bool:

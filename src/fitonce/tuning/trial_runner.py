@@ -53,16 +53,14 @@ class TrialRunner:
             trials = self.trials()
             winner, best = trials.winner, self.best
             if best is None or best.problem is None or best.trial is not winner:
-                best = Tried(winner, self.tuner.decomposed(winner.parameters))
+                best = Tried(winner, self.tuner.problem(winner.parameters))
         return trials, best
 
     def progress(self, verbose: int) -> SearchProgress:
         """Who says what the search will take, and then each trial."""
-        data, spec = self.tuner.data, self.tuner.specification
         n_sampled = 0 if self.sample is None else int(self.sample.data.X.shape[0])
         one_alpha = self.tuner.first_alpha({}) is not None
-        outputs = data.targets.shape[1], self.tuner.readout.n_classes, spec.criterion
-        return SearchProgress(verbose, data, self.branches, n_sampled, one_alpha, outputs)
+        return SearchProgress(verbose, self.tuner.data, self.branches, n_sampled, one_alpha)
 
     def trials(self) -> Trials:
         """Everything that was tried."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,14 +62,11 @@ class Tuner:
 
     # ---- decompositions ------------------------------------------------------------------------
 
-    def problem(
-        self,
-        parameters: Mapping[str, Any],
-        mu: float | None = None,
-        whole: Callable[[], Resolvent] | None = None,
-    ) -> Problem:
-        """The decomposition at some values of the tuned parameters; for one mu only, if given, or
-        for that one first, if `whole` makes the factorization for others.
+    def problem(self, parameters: Mapping[str, Any], mu: float | None = None) -> Problem:
+        """The decomposition at some values of the tuned parameters; for one mu only, if given.
+
+        Where there is a single candidate for alpha, its model comes first, from a Cholesky
+        factorization, and the rest when it is asked for.
         """
         data, spec = self.data, self.specification
         kernel = spec.kernel_at(data, parameters)
@@ -78,17 +75,18 @@ class Tuner:
             return confounded_landmarks(data, kernel, penalty, mu)
         if data.landmarks is not None:
             return landmark_problem(data, kernel, penalty, spec.fit_intercept, spec.dropping)
-        with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
-            # a decomposition overwrites a precomputed kernel: all but the last one get a copy
-            if kernel.precomputed and (whole is not None or len(self.branches()) > 1):
-                data = replace(data, X=data.X + 0.0)
-            return exact_problem(data, kernel, penalty, spec.fit_intercept, mu, whole)
 
-    def _resolvent(self, parameters: Mapping[str, Any]) -> Resolvent:
-        """The factorization of the exact model with the function norm, for any mu."""
-        smoother = self.problem(parameters).of_kernel
-        assert isinstance(smoother, FunctionNorm)
-        return smoother.resolvent
+        def made(mu: float | None, whole: Callable[[], Resolvent] | None = None) -> Problem:
+            # a decomposition overwrites a precomputed kernel: all but the last one get a copy
+            copied = whole is not None or len(self.branches()) > 1
+            with check_fits(data.X, kernel, penalty, mu, copied=whole is not None):
+                own = replace(data, X=data.X + 0.0) if kernel.precomputed and copied else data
+                return exact_problem(own, kernel, penalty, spec.fit_intercept, mu, whole)
+
+        first = self.first_alpha(parameters) if mu is None else None
+        if first is None:
+            return made(mu)
+        return made(first, lambda: cast(FunctionNorm, made(None).of_kernel).resolvent)
 
     def alphas(self, problem: Problem) -> np.ndarray:
         """The candidates for alpha: those given, or powers of two placed by the decomposition."""
@@ -186,11 +184,11 @@ class Tuner:
             problem = self.make(self, parameters)
         else:
             try:
-                problem = self.problem(parameters, alpha) if one else self.decomposed(parameters)
+                problem = self.problem(parameters, alpha if one else None)
             except NotPositiveDefiniteError:
                 if not one:
                     raise
-                one, problem = False, self.decomposed(parameters)
+                one, problem = False, self.problem(parameters)
         if one:
             return Tried(self.judged(problem, np.array([alpha]), parameters).trial, None)
         alphas = self.alphas(problem)
@@ -218,7 +216,7 @@ class Tuner:
             trial = Trial(*given, losses.mean(axis=1), sampled)
         return Tried(trial, problem, path)
 
-    def factors(self, parameters: Parameters) -> bool:
+    def factors(self, parameters: Mapping[str, Any]) -> bool:
         """Whether a single alpha is cheaper than all: the dual norm needs the eigenvectors, and a
         likelihood the eigenvalues.
         """
@@ -226,21 +224,12 @@ class Tuner:
         function_norm = parameters.get("penalty", spec.penalty) == "function"
         return bool(function_norm and not spec.criterion.of_the_fit and not spec.each_target)
 
-    def first_alpha(self, parameters: Parameters) -> float | None:
+    def first_alpha(self, parameters: Mapping[str, Any]) -> float | None:
         """The only candidate for alpha, where a model of it alone is cheaper than all."""
         given, exact = self.specification.alphas, self.data.landmarks is None
         if given is None or len(np.unique(given)) > 1:
             return None
         return float(given[0]) if exact and self.factors(parameters) else None
-
-    def decomposed(self, parameters: Parameters) -> Problem:
-        """The decomposition for all candidates for alpha. Where there is a single one, its model
-        comes first, from a Cholesky factorization, and the rest when it is asked for.
-        """
-        alpha = self.first_alpha(parameters)
-        if alpha is None:
-            return self.problem(parameters)
-        return self.problem(parameters, alpha, lambda: self._resolvent(parameters))
 
     def branches(self) -> list[Branch]:
         """What is tuned beside alpha."""
