@@ -25,7 +25,7 @@ Without a free bias H1 ≠ 1, and the constant is no solution. The between-class
 about the origin of the feature space, Σ n_j m_j m_jᵀ, while S_w, D and the centroids a²θD are as
 above. All c axes together give the rule of a free bias once more, because the LDA rule knows no
 origin; Treder (2019) takes c - 1 of them, without the one that stands for the constant
-(`axes_without_bias`).
+(`axes_of`).
 
 Everything is batched over leading axes: folds, left-out rows, mus, permutations.
 """
@@ -115,41 +115,29 @@ class Axes:
         return max(1, int(np.sum(to_numpy(self.a2) > 0.0)))
 
 
-def axes_of(E: Array, sizes: Array, dof: Array) -> Axes:
+def axes_of(E: Array, sizes: Array, dof: Array, free_bias: bool = True) -> Axes:
     """The c×c eigenproblem for residual scatter E (…, c, c), class sizes (…, c) and ν (…).
 
-    Classes of size zero take no part. Axes are ordered by a²; see `_signs` for their direction.
+    N^(-½) E N^(-½) has the eigenvalues 1 - a². Classes of size zero go to 2, which is a² = -1, and
+    take no part. Axes are ordered by a²; see `_signs` for their direction. The last one is left
+    out. With a free bias that is the constant solution, which goes to 3. Without, it is the
+    solution whose scores θ lie nearest to a constant (cosine in the metric N), the "trivial
+    eigenvalue" of Treder (2019): a² is exactly 0 for centered rows, where H1 = 0, and 1 for a free
+    bias, where H1 = 1; between them it is neither.
     """
     xp = namespace(E, sizes)
-    whitened, root, constant, present = _whitened(E, sizes)
-    # the constant solution has a² = 1, others -> I - E; taken to -1 it lies below all others
-    S = eye_like(E.shape[-1], E) * present[..., None, :] - whitened
-    S = S - 2.0 * constant[..., :, None] * constant[..., None, :]
-    a2, T = xp.linalg.eigh(S)
-    a2, T = xp.flip(a2[..., 1:], axis=-1), xp.flip(T[..., 1:], axis=-1)
-    kept = a2 > NEGLIGIBLE
-    a2 = xp.where(kept, xp.clip(a2, None, 1.0 - xp.finfo(E.dtype).eps), xp.zeros_like(a2))
-    theta = root[..., :, None] * T * xp.astype(kept, E.dtype)[..., None, :]
-    return _scaled_axes(theta, a2, 1.0 - a2, kept, dof)
-
-
-def axes_without_bias(E: Array, sizes: Array, dof: Array) -> Axes:
-    """The same for a smoother without a free bias: of the c solutions of A θ = a² N θ, the one
-    whose scores θ lie nearest to a constant is left out (cosine in the metric N).
-
-    It is the "trivial eigenvalue" of Treder (2019): exactly 0 for centered rows, where H1 = 0, and
-    1 for a free bias, where H1 = 1; between them it is neither.
-    """
-    xp = namespace(E, sizes)
-    whitened, root, constant, present = _whitened(E, sizes)
-    # E has the eigenvalues 1 - a²; absent classes go to 2, which is a² = -1, the constant beyond
-    rest, T = xp.linalg.eigh(whitened + 2.0 * eye_like(E.shape[-1], E) * (1.0 - present)[..., None])
-    nearest = xp.argmax(xp.abs((constant[..., None, :] @ T)[..., 0, :]), axis=-1, keepdims=True)
-    numbers = xp.arange(E.shape[-1], device=device(E))
-    order = xp.argsort(xp.where(numbers == nearest, xp.full_like(rest, 3.0), rest), axis=-1)
-    order = order[..., :-1]
-    columns = xp.broadcast_to(order[..., None, :], (*T.shape[:-1], order.shape[-1]))
-    rest, T = xp.take_along_axis(rest, order, axis=-1), xp.take_along_axis(T, columns, axis=-1)
+    S, root, constant, present = _whitened(E, sizes)
+    S = S + 2.0 * eye_like(E.shape[-1], E) * (1.0 - present)[..., None]
+    if free_bias:
+        S = S + 3.0 * constant[..., :, None] * constant[..., None, :]
+    rest, T = xp.linalg.eigh(S)
+    if not free_bias:
+        nearest = xp.argmax(xp.abs((constant[..., None, :] @ T)[..., 0, :]), axis=-1, keepdims=True)
+        numbers = xp.arange(E.shape[-1], device=device(E))
+        order = xp.argsort(xp.where(numbers == nearest, xp.full_like(rest, 3.0), rest), axis=-1)
+        rest = xp.take_along_axis(rest, order, axis=-1)
+        T = xp.take_along_axis(T, xp.broadcast_to(order[..., None, :], T.shape), axis=-1)
+    rest, T = rest[..., :-1], T[..., :-1]
     kept = 1.0 - rest > NEGLIGIBLE
     rest = xp.where(kept, xp.clip(rest, xp.finfo(E.dtype).eps, None), xp.ones_like(rest))
     theta = root[..., :, None] * T * xp.astype(kept, E.dtype)[..., None, :]

@@ -18,7 +18,6 @@ from .lda import (
     Axes,
     Rule,
     axes_of,
-    axes_without_bias,
     completed_scatter,
     gain_of,
     lda_rule,
@@ -54,6 +53,11 @@ class Readout(ABC):
     @property
     def reduces(self) -> bool:
         return False
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one output, without an axis of its own."""
+        return self.n_classes == 2
 
     @property
     def n_kept(self) -> int:
@@ -95,8 +99,8 @@ class Readout(ABC):
         return rule.difference() if self.n_classes == 2 else rule
 
     def shaped(self, outputs: Array) -> Array:
-        """Outputs (n, o) in scikit-learn's shape: without the second axis if o is one."""
-        return outputs[..., 0] if outputs.shape[-1] == 1 else outputs
+        """Outputs (n, o) in scikit-learn's shape: without the second axis if there is one."""
+        return outputs[..., 0] if self.single else outputs
 
     def read(self, P: Array, rule: Rule | None) -> Array:
         """Outputs (…, k, o) of predicted targets (…, k, t)."""
@@ -128,7 +132,7 @@ class Readout(ABC):
         And the size (B, k) or (B, k, c) of what they are summed from, for targets of the size unit
         (B, k, t).
         """
-        return (P[:, :, 0, :], unit[:, :, 0]) if self.n_kept == 1 else (P, unit)
+        return (P[:, :, 0, :], unit[:, :, 0]) if self.single else (P, unit)
 
     def explained(self, evidence: Evidence) -> float:
         """The share of a target that outputs use; one if they are the targets."""
@@ -175,14 +179,6 @@ class Numbers(Readout):
     def can_fit(self, sizes: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Two rows, which are of one "class"."""
         return np.asarray(np.sum(counts, axis=-1) >= 2)
-
-    def shaped(self, outputs: Array) -> Array:
-        return outputs[..., 0] if self.single else outputs
-
-    def read_kept(
-        self, P: Array, unit: Array, evidence: Evidence | None, definite: bool
-    ) -> tuple[Array, Array]:
-        return (P[:, :, 0, :], unit[:, :, 0]) if self.single else (P, unit)
 
 
 @dataclass(frozen=True)
@@ -289,9 +285,7 @@ class Indicators(Readout):
     def axes(self, evidence: Evidence) -> Axes:
         """Discriminant axes, by the eigenvectors of the whole scatter."""
         dof = self.degrees_of_freedom(evidence)
-        return (axes_of if self.free_bias else axes_without_bias)(
-            evidence.scatter, evidence.sizes, dof
-        )
+        return axes_of(evidence.scatter, evidence.sizes, dof, self.free_bias)
 
     def scores_rule(self, evidence: Evidence, definite: bool = False) -> Rule:
         """By an inverse where the kernel is definite and all classes are there, else by axes."""
@@ -349,9 +343,7 @@ class Indicators(Readout):
 
 def indicators(codes: np.ndarray, n_classes: int) -> np.ndarray:
     """Class indicators (n, c)."""
-    result = np.zeros((len(codes), n_classes))
-    result[np.arange(len(codes)), codes] = 1.0
-    return result
+    return np.asarray(np.eye(n_classes)[codes])
 
 
 def kept_indicators(codes: Array, n_classes: int, n_kept: int) -> Array:
