@@ -281,19 +281,31 @@ def test_influence_names_the_rows_that_matter(three, regression):
         .held_out_prediction_,
     )
     with pytest.raises(ValueError, match="row_names must have one entry"):
-        InfluenceDisplay.from_predictions([0.1, 0.2], [1.0, 2.0], row_names=["a"])
+        InfluenceDisplay(leverage=[0.1, 0.2], values=[1.0, 2.0], row_names=["a"]).plot()
 
 
 def test_names_are_drawn_where_there_is_room():
-    """Of two points at the same place the one that matters more is named; so are classes."""
-    display = InfluenceDisplay.from_predictions(
-        [0.1, 0.5, 0.5001, 0.9], [5.0, 9.0, 8.99, -9.0], kind="residual", row_names=list("abcd")
-    )
+    """Of two points at the same place the one that matters more is named."""
+    display = InfluenceDisplay(
+        leverage=[0.1, 0.5, 0.5001, 0.9],
+        values=[5.0, 9.0, 8.99, -9.0],
+        kind="residual",
+        row_names=list("abcd"),
+    ).plot()
     assert [text.get_text() for text in display.ax_.texts] == ["d", "b", "a"]
-    labels = np.repeat(np.arange(17), 2)
-    places = np.column_stack([np.where(labels == 16, 3.0, labels), np.zeros(34)])
-    names = ProjectionDisplay.from_predictions(labels, places).ax_.texts
-    assert [text.get_text() for text in names] == [str(label) for label in range(0, 16, 2)]
+
+
+def test_every_class_is_in_the_legend():
+    labels = np.repeat(np.arange(40), 2)
+    display = ProjectionDisplay(values=np.column_stack([labels, labels]), y=labels).plot()
+    names = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert names == [f"{label} (2)" for label in range(40)]
+
+
+def test_discrete_scores_have_a_bar_for_each():
+    null = np.repeat([0.4, 0.5, 0.55], [2, 5, 3])
+    display = PermutationNullDisplay(null=null, score=0.7, pvalue=0.1).plot()
+    assert [bar.get_height() for bar in display.histogram_ if bar.get_height()] == [2, 5, 3]
 
 
 @pytest.mark.parametrize(
@@ -391,7 +403,7 @@ sys.modules["matplotlib"] = None
 import numpy as np, fitonce
 from fitonce.plotting import InfluenceDisplay
 try:
-    InfluenceDisplay.from_predictions(np.ones(3), np.ones(3))
+    InfluenceDisplay(leverage=np.ones(3), values=np.ones(3)).plot()
 except ImportError as error:
     print(error)
 """

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import log_ndtr, log_softmax, logsumexp, ndtr
+from scipy.special import log_ndtr, log_softmax, logit, logsumexp
 
 BAYES_ERROR = {
     "torus": 0.0489003,  # quadrature over the radius
@@ -30,7 +30,6 @@ _NORM_FEATURES = 20
 _NORM_OFFSET = 2.0 / np.sqrt(_NORM_FEATURES)  # a of twonorm, ringnorm and threenorm
 _ALTERNATING = np.where(np.arange(_NORM_FEATURES) % 2 == 0, 1.0, -1.0)
 
-_CHECKERBOARD_SIDE = 4
 _CHECKERBOARD_FLIPPED = 0.1
 
 _WAVE_AT = np.arange(1, 22)
@@ -79,8 +78,7 @@ def torus_bayes(X: Any) -> np.ndarray:
             - 0.5 * np.log(2.0 * np.pi)
             - np.log(2.0 * np.pi * r)
         )
-    normal = -0.5 * r**2 - np.log(2.0 * np.pi)
-    return np.asarray(normal - annulus - np.log(3.0))
+    return np.asarray(-0.5 * r**2 - np.log(2.0 * np.pi) - annulus - np.log(3.0))
 
 
 def make_twonorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
@@ -99,8 +97,7 @@ def make_twonorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     X : array of shape (n_samples, 20)
     y : array of shape (n_samples,)
     """
-    rng = _generator(random_state)
-    y = _fair_labels(rng, n_samples)
+    rng, y = _fair_labels(n_samples, random_state)
     return rng.normal(size=(n_samples, _NORM_FEATURES)) + _NORM_OFFSET * y[:, None], y
 
 
@@ -125,8 +122,7 @@ def make_ringnorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     X : array of shape (n_samples, 20)
     y : array of shape (n_samples,)
     """
-    rng = _generator(random_state)
-    y = _fair_labels(rng, n_samples)
+    rng, y = _fair_labels(n_samples, random_state)
     Z = rng.normal(size=(n_samples, _NORM_FEATURES))
     return np.where(y[:, None] > 0, 2.0 * Z, _NORM_OFFSET + Z), y
 
@@ -156,8 +152,7 @@ def make_threenorm(n_samples: int = 100, *, random_state: Any = None) -> Sample:
     X : array of shape (n_samples, 20)
     y : array of shape (n_samples,)
     """
-    rng = _generator(random_state)
-    y = _fair_labels(rng, n_samples)
+    rng, y = _fair_labels(n_samples, random_state)
     side = np.where(rng.integers(2, size=n_samples) > 0, 1.0, -1.0)
     centre = np.where(y[:, None] > 0, side[:, None] * np.ones(_NORM_FEATURES), _ALTERNATING)
     return rng.normal(size=(n_samples, _NORM_FEATURES)) + _NORM_OFFSET * centre, y
@@ -197,13 +192,12 @@ def make_checkerboard(n_samples: int = 100, *, random_state: Any = None) -> Samp
 
 def checkerboard_bayes(X: Any) -> np.ndarray:
     """Log-odds (n,) of class +1 of `make_checkerboard` given the rows X (n, 2)."""
-    odds = (1.0 - _CHECKERBOARD_FLIPPED) / _CHECKERBOARD_FLIPPED
-    return np.asarray(_field(_rows(X, 2)) * np.log(odds))
+    return np.asarray(_field(_rows(X, 2)) * logit(1.0 - _CHECKERBOARD_FLIPPED))
 
 
 def _field(X: np.ndarray) -> np.ndarray:
     """+1 on black fields, -1 on white ones."""
-    return np.where(np.floor(_CHECKERBOARD_SIDE * X).sum(axis=1) % 2 == 0, 1, -1)
+    return np.where(np.floor(4.0 * X).sum(axis=1) % 2 == 0, 1, -1)
 
 
 @dataclass(frozen=True)
@@ -224,17 +218,6 @@ class GaussianLaw:
         directions = cho_solve(cho_factor(self.covariance), self.means.T)
         offsets = 0.5 * (self.means.T * directions).sum(axis=0)
         return np.asarray(log_softmax(_rows(X, self.means.shape[1]) @ directions - offsets, axis=1))
-
-    def bayes_error(self, n_draws: int = 100_000, *, random_state: Any = 0) -> float:
-        """The error of the best classifier: Φ(-Δ/2) for two classes at Mahalanobis distance Δ.
-
-        For more classes, the mean of 1 - max p over random draws.
-        """
-        if len(self.means) == 2:
-            gap = self.means[1] - self.means[0]
-            return float(ndtr(-0.5 * np.sqrt(gap @ cho_solve(cho_factor(self.covariance), gap))))
-        X, _ = self.draw(n_draws, random_state=random_state)
-        return float(np.mean(-np.expm1(self.bayes(X).max(axis=1))))
 
     def draw(self, n_samples: int, *, random_state: Any = None) -> Sample:
         """Rows X and labels y in {0, …, c-1}, in shares as equal as possible."""
@@ -267,8 +250,8 @@ def make_gaussians(
     n_classes : int, default=5
     random_state : int, Generator, RandomState or None, default=None
     return_law : bool, default=False
-        Whether to also return the distribution, which gives the best predictions and their error
-        and can draw further rows.
+        Whether to also return the distribution, which gives the best predictions and can draw
+        further rows.
 
     Returns
     -------
@@ -373,8 +356,10 @@ def _log_normal_probability(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.asarray(logsumexp(log_ndtr(ends), axis=0, b=[[1.0], [-1.0]]))
 
 
-def _fair_labels(rng: np.random.Generator, n_samples: int) -> np.ndarray:
-    return np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
+def _fair_labels(n_samples: int, random_state: Any) -> tuple[np.random.Generator, np.ndarray]:
+    """A generator, and labels -1 and +1 that it drew with equal probabilities."""
+    rng = _generator(random_state)
+    return rng, np.where(rng.integers(2, size=_count(n_samples)) > 0, 1, -1)
 
 
 def _count(value: int, name: str = "n_samples", least: int = 1) -> int:

@@ -135,10 +135,8 @@ def raetsch_splits(
             f"got {n_samples} instead."
         )
     numbers = range(start, start + design.n_splits if stop is None else stop)
-    orders = (
-        np.random.default_rng([_SPLIT_SEED, number]).permutation(n_samples) for number in numbers
-    )
-    return ((rows[: design.n_train], rows[design.n_train : used]) for rows in orders)
+    shuffled = (np.random.default_rng([_SPLIT_SEED, one]).permutation(n_samples) for one in numbers)
+    return ((rows[: design.n_train], rows[design.n_train : used]) for rows in shuffled)
 
 
 def _check_name(name: str) -> None:
@@ -147,10 +145,8 @@ def _check_name(name: str) -> None:
 
 
 def _folder(data_home: str | os.PathLike[str] | None) -> Path:
-    given = data_home if data_home is not None else os.environ.get(FOLDER_VARIABLE)
-    if given:
-        return Path(given).expanduser()
-    return Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")).expanduser() / "fitonce"
+    home = Path(os.environ.get("SCIKIT_LEARN_DATA", "~/scikit_learn_data")) / "fitonce"
+    return Path(data_home or os.environ.get(FOLDER_VARIABLE) or home).expanduser()
 
 
 def _bunch(name: str, X: Any, y: Any, splits: list[Any] | None) -> Bunch:

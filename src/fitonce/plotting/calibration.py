@@ -111,16 +111,14 @@ class CalibrationDisplay(Display):
             raise ValueError(f'strategy must be "quantile" or "uniform", got {strategy!r} instead.')
         if n_bins < 1:
             raise ValueError(f"n_bins must be at least 1, got {n_bins!r} instead.")
-        usable = np.isfinite(p).all(axis=1)
-        y, p = y[usable], p[usable]
+        y, p = y[np.isfinite(p).all(axis=1)], p[np.isfinite(p).all(axis=1)]
         if len(classes) > EACH_CLASS_UP_TO:
             pairs = [("most probable class", p.max(axis=1), classes[p.argmax(axis=1)] == y)]
         else:
-            pairs = [
-                (literal(label), own, y == label) for label, own in zip(classes, p.T, strict=True)
-            ]
-        shown = pairs[1:] if len(pairs) == 2 else pairs  # one curve is enough for two classes
-        return cls(curves=[_curve(*pair, n_bins, strategy) for pair in shown]).plot(ax=ax)
+            own = list(zip(classes, p.T, strict=True))
+            shown = own[1:] if len(own) == 2 else own  # one curve is enough for two classes
+            pairs = [(literal(label), column, y == label) for label, column in shown]
+        return cls(curves=[_curve(*pair, n_bins, strategy) for pair in pairs]).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
         plain(ax)

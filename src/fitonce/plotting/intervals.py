@@ -8,7 +8,7 @@ import numpy as np
 
 from ..core.arrays import to_numpy
 from ..estimators.fitted import is_regressor, model_of
-from .style import COLORS, DOTS, STRONG, Display, legend, plain
+from .style import COLORS, CROSSES, DOTS, STRONG, Display, legend, plain
 
 GRID = 200  # points of a band
 
@@ -119,17 +119,10 @@ class IntervalDisplay(Display):
             ax.vlines(*bars, color=COLORS[0], alpha=0.35, lw=2, label=label)
             ax.plot(self.place, self.prediction, "_", color=COLORS[0], label="prediction")
         if self.points is not None:
-            self._draw_points(ax, *self.points)
+            place, y = self.points
+            inside = (low <= y) & (y <= high) if not self.band else np.ones(len(y), dtype=bool)
+            ax.scatter(place[inside], y[inside], color=STRONG, label="observed", zorder=3, **DOTS)
+            ax.scatter(place[~inside], y[~inside], zorder=4, **CROSSES)
         ax.set(xlabel=self.name if self.band else "rows, sorted by prediction", ylabel="target")
         plain(ax)
         legend(ax, 2 + (self.points is not None), fontsize="small")
-
-    def _draw_points(self, ax: Any, place: np.ndarray, y: np.ndarray) -> None:
-        """Targets; if each row has an interval, those outside are highlighted."""
-        inside = np.ones(len(y), dtype=bool)
-        if not self.band:
-            inside = (self.intervals[:, 0] <= y) & (y <= self.intervals[:, 1])
-        ax.scatter(place[inside], y[inside], color=STRONG, label="observed", zorder=3, **DOTS)
-        if not inside.all():
-            outside = {**DOTS, "s": 34}
-            ax.scatter(place[~inside], y[~inside], color=COLORS[1], marker="X", zorder=4, **outside)

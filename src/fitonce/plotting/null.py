@@ -123,16 +123,12 @@ class PermutationNullDisplay(Display):
         ax.set(xlabel=self.name, ylabel=f"permutations (of {len(self.null):,})")
 
     def _bins(self, null: np.ndarray) -> Any:
-        """One bar per value if scores are few and discrete, such as accuracies of small samples;
-        but no bar too narrow to be seen.
+        """One bar per value, or per few values, if scores are discrete, such as accuracies of small
+        samples; else a number of bars.
         """
         values = np.unique(np.round(null, 12))
-        if len(values) == 0:
-            return 1
-        least = (max(values[-1], self.score) - min(values[0], self.score)) / MOST_BARS
-        step = float(np.min(np.diff(values), initial=np.inf))
-        step = step if np.isfinite(step) else least or 0.01
-        if len(values) > MOST_BARS:
-            step = float(values[-1] - values[0]) / min(MOST_BARS, max(5, int(np.sqrt(len(null)))))
-        step *= max(1.0, np.ceil(least / step))
+        if not 0 < len(values) <= MOST_BARS:
+            return min(MOST_BARS, max(5, int(np.sqrt(len(null)))))
+        step = np.min(np.diff(values)) if len(values) > 1 else 0.01
+        step *= max(1.0, np.ceil(np.ptp(values) / (MOST_BARS * step)))
         return np.arange(values[0] - step / 2, values[-1] + step, step)

@@ -35,15 +35,15 @@ def _significant(test: PositionTest | GroupTest, correction: str, level: float) 
     return np.asarray(pvalue <= level)
 
 
-def _places(times: Any, n: int) -> np.ndarray:
-    """The coordinates of n positions on an axis: times in seconds, or numbers."""
+def _places(times: Any, n: int) -> tuple[np.ndarray, str]:
+    """The coordinates of n positions on an axis, times in seconds or numbers, and their name."""
     places = np.arange(n, dtype=float) if times is None else np.asarray(times, dtype=float)
     if places.shape != (n,) or not np.all(np.diff(places) > 0):
         raise ValueError(
             f"times must be {n} increasing numbers, one per position, got shape {places.shape} "
             "instead."
         )
-    return places
+    return places, "position" if times is None else "time (s)"
 
 
 def _mark_zero(times: np.ndarray, line: Any) -> None:
@@ -103,8 +103,7 @@ class TimeCourseDisplay(Display):
                 f"a time course has one score per position, got shape {self.score.shape} instead: "
                 "pass one row of a grid."
             )
-        self.times = _places(times, len(self.score))
-        self.place = "position" if times is None else "time (s)"
+        self.times, self.place = _places(times, len(self.score))
         self.chance = None if chance is None else np.zeros_like(self.score) + chance
         self.band = None if band is None else tuple(np.asarray(end, dtype=float) for end in band)
         self.band_name, self.significance_name, self.name = band_name, significance_name, name
@@ -198,18 +197,9 @@ class TimeCourseDisplay(Display):
         ax.set_ylim(low - 3 * height, high)
         padded = np.concatenate([[False], self.significant, [False]])
         starts, ends = borders[np.flatnonzero(padded[1:] != padded[:-1])].reshape(-1, 2).T
-        if len(starts):
-            self.bars_ = list(
-                ax.bar(
-                    starts,
-                    height,
-                    ends - starts,
-                    low - 2 * height,
-                    align="edge",
-                    color=COLORS[1],
-                    label=self.significance_name,
-                )
-            )
+        label = self.significance_name if len(starts) else None
+        style = {"align": "edge", "color": COLORS[1], "label": label}
+        self.bars_ = list(ax.bar(starts, height, ends - starts, low - 2 * height, **style))
 
 
 def _course(test: Any) -> dict[str, Any]:
@@ -276,8 +266,7 @@ class GeneralizationDisplay(Display):
                 "scores must be a square matrix, training positions by test positions, got shape "
                 f"{self.scores.shape} instead."
             )
-        self.times = _places(times, len(self.scores))
-        self.place = "position" if times is None else "time (s)"
+        self.times, self.place = _places(times, len(self.scores))
         self.chance, self.name = chance, name
         self.significant = None if significant is None else np.asarray(significant, dtype=bool)
 

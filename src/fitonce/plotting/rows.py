@@ -18,7 +18,19 @@ from ..estimators.fitted import (
     model_of,
     record_of,
 )
-from .style import COLORS, DOTS, STRONG, Display, legend, literal, look, names_of, plain, with_room
+from .style import (
+    COLORS,
+    CROSSES,
+    DOTS,
+    STRONG,
+    Display,
+    legend,
+    literal,
+    look,
+    names_of,
+    plain,
+    with_room,
+)
 
 
 def classifier_of(estimator: Any, what: str) -> Any:
@@ -89,8 +101,8 @@ class InfluenceDisplay(Display):
         row_names: Sequence[Any] | None = None,
         n_named: int = 5,
     ) -> None:
-        self.leverage = np.asarray(leverage, dtype=float)
-        self.values = np.asarray(values, dtype=float)
+        self.leverage = np.asarray(to_numpy(leverage), dtype=float)
+        self.values = np.asarray(to_numpy(values), dtype=float)
         self.kind, self.row_names, self.n_named = kind, row_names, n_named
 
     @classmethod
@@ -130,28 +142,8 @@ class InfluenceDisplay(Display):
             values = values if values.ndim == 1 else np.linalg.norm(values, axis=1)
         else:
             kind, values = "margin", margins(held_out, np.searchsorted(model.classes_, targets))
-        return cls.from_predictions(
-            leverage, values, kind=kind, row_names=row_names, n_named=n_named, ax=ax
-        )
-
-    @classmethod
-    def from_predictions(
-        cls,
-        leverage: Any,
-        values: Any,
-        *,
-        kind: str = "margin",
-        row_names: Sequence[Any] | None = None,
-        n_named: int = 5,
-        ax: Any = None,
-    ) -> Self:
-        """Plot leverages and held-out margins or residuals that you computed yourself."""
         return cls(
-            leverage=to_numpy(leverage),
-            values=to_numpy(values),
-            kind=kind,
-            row_names=row_names,
-            n_named=n_named,
+            leverage=leverage, values=values, kind=kind, row_names=row_names, n_named=n_named
         ).plot(ax=ax)
 
     @property
@@ -160,9 +152,8 @@ class InfluenceDisplay(Display):
 
         For margins, only the loss of misclassified or nearly misclassified rows counts.
         """
-        lost = self.values
-        if self.kind == "margin":
-            lost = np.minimum(lost - np.nanmedian(lost), 0.0)
+        margin = self.kind == "margin"
+        lost = np.minimum(self.values - np.nanmedian(self.values), 0.0) if margin else self.values
         return np.asarray(np.nan_to_num(np.abs(lost) * self.leverage))
 
     def _draw(self, ax: Any) -> None:
@@ -177,8 +168,7 @@ class InfluenceDisplay(Display):
         label = "correct when left out" if self.kind == "margin" else None
         ax.scatter(*points[~wrong].T, color=COLORS[0], label=label, **DOTS)
         if wrong.any():
-            style = {**DOTS, "s": 42, "marker": "X", "color": COLORS[1]}
-            ax.scatter(*points[wrong].T, label="wrong when left out", **style)
+            ax.scatter(*points[wrong].T, label="wrong when left out", **CROSSES)
         ax.axhline(0.0, color=STRONG, linewidth=1.0)
         self.named_ = np.argsort(-self.influence)[: self.n_named]
         self._name(ax, points, names)
@@ -238,7 +228,7 @@ class ProjectionDisplay(Display):
         threshold: float | None = None,
         class_names: Sequence[Any] | None = None,
     ) -> None:
-        self.values, self.y = np.asarray(values, dtype=float), np.asarray(y)
+        self.values, self.y = np.asarray(to_numpy(values), dtype=float), np.asarray(y)
         self.name, self.threshold, self.class_names = name, threshold, class_names
 
     @classmethod
@@ -294,31 +284,18 @@ class ProjectionDisplay(Display):
             class_names=class_names,
         ).plot(ax=ax)
 
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        values: Any,
-        *,
-        name: str = "projection",
-        class_names: Sequence[Any] | None = None,
-        ax: Any = None,
-    ) -> Self:
-        """Plot labels and projections or decision values that you computed yourself."""
-        return cls(values=to_numpy(values), y=y, name=name, class_names=class_names).plot(ax=ax)
-
     def _draw(self, ax: Any) -> None:
         classes = np.unique(self.y)
-        names = [literal(name) for name in names_of(self.class_names, list(classes), "class_names")]
+        names = names_of(self.class_names, list(classes), "class_names")
         plain(ax)
         members = [self.y == label for label in classes]
-        labels = [f"{name} ({rows.sum()})" for name, rows in zip(names, members, strict=True)]
+        labels = [
+            f"{literal(name)} ({rows.sum()})" for name, rows in zip(names, members, strict=True)
+        ]
         if self.values.ndim == 1 or self.values.shape[1] == 1:
             self._histograms(ax, self.values.ravel(), members, labels)
         else:
             self._scatter(ax, self.values[:, :2], members, labels)
-            if len(classes) > 16:  # too many for a legend
-                self._names(ax, members, names)
         legend(ax, len(classes), fontsize="small")
 
     def _histograms(
@@ -353,18 +330,3 @@ class ProjectionDisplay(Display):
             ax.scatter(*values[own].T, label=label, **DOTS, **look(index))
         name = self.name.replace("axis", "axis {}") if "axis" in self.name else self.name + " {}"
         ax.set(xlabel=name.format(1), ylabel=name.format(2))
-
-    def _names(self, ax: Any, members: list[np.ndarray], names: list[str]) -> None:
-        """Names at the centroids of classes that have room for one."""
-        values = self.values[:, :2]
-        span = np.nanmax(values, axis=0) - np.nanmin(values, axis=0)
-        centers = np.stack([np.nanmean(values[own], axis=0) for own in members])
-        for number in with_room(centers, (0.09, 0.045) * span):
-            ax.annotate(
-                names[number],
-                centers[number],
-                fontsize="xx-small",
-                ha="center",
-                va="center",
-                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.7},
-            )

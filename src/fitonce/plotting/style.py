@@ -16,6 +16,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 QUIET, STRONG = "#8a8a8a", "#222222"
 SHORT_LEGEND = 42  # characters that fit above the axes
 DOTS: dict[str, Any] = {"s": 22, "linewidths": 0.4, "edgecolors": "white", "alpha": 0.85}
+CROSSES = {**DOTS, "s": 38, "marker": "X", "color": COLORS[1]}
 
 
 def pyplot() -> Any:
@@ -104,13 +105,13 @@ def legend(ax: Any, n_entries: int, **keywords: Any) -> None:
             handletextpad=0.4,
             **keywords,
         )
-    elif 1 < n_entries <= 16:
+    elif 1 < n_entries <= 48:
         ax.legend(
             loc="upper left",
             bbox_to_anchor=(1.01, 1.0),
             frameon=False,
             borderaxespad=0.0,
-            ncols=1 if n_entries <= 8 else 2,
+            ncols=1 + (n_entries > 8) + (n_entries > 32),
             **keywords,
         )
 

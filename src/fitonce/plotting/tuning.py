@@ -20,31 +20,6 @@ NAMES = {
 }
 
 
-def _tried(model: Any) -> dict[str, Any]:
-    """Every candidate of the chosen kernel, the chosen one and the name of the criterion. Scores
-    become losses if the criterion is a loss.
-    """
-    criterion, results = criterion_of(model), model.cv_results_
-    kernel = model.best_params_.get("kernel")
-    of_kernel = np.array([entry.get("kernel") == kernel for entry in results["params"]])
-    shown = np.flatnonzero(_shown(results) & of_kernel)
-    candidates = [results["params"][number] for number in shown]
-    is_loss = not (criterion in ("auc", "r2", "correlation") or callable(criterion))
-    sign = -1.0 if is_loss else 1.0
-    name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
-    gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
-    return {
-        "gammas": gammas,
-        "alphas": np.array([entry["alpha"] for entry in candidates], dtype=float),
-        "values": sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
-        "gamma": _width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
-        "alpha": alpha_of(model),
-        "value": sign * float(model.best_score_),
-        "name": "held-out " + NAMES.get(name, name.replace("_", " ")),
-        "lower_is_better": is_loss,
-    }
-
-
 def _shown(results: Mapping[str, Any]) -> np.ndarray:
     """For each kernel, the candidates on all rows or, if these are only a few of its alphas, those
     on a sample.
@@ -63,7 +38,9 @@ def _width(gamma: Any) -> float:
 
 
 class _SearchDisplay(Display):
-    """Every candidate of a search, and the one that was chosen."""
+    """Every candidate of a search for the chosen kernel, and the one that was chosen. Scores are
+    losses if the criterion is one.
+    """
 
     def __init__(
         self,
@@ -84,7 +61,26 @@ class _SearchDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Plot ``cv_results_`` of a fitted estimator (or of a pipeline that ends in one)."""
-        return cls(**_tried(model_of(estimator))).plot(ax=ax)
+        model = model_of(estimator)
+        criterion, results = criterion_of(model), model.cv_results_
+        kernel = model.best_params_.get("kernel")
+        of_kernel = np.array([entry.get("kernel") == kernel for entry in results["params"]])
+        shown = np.flatnonzero(_shown(results) & of_kernel)
+        candidates = [results["params"][number] for number in shown]
+        is_loss = not (criterion in ("auc", "r2", "correlation") or callable(criterion))
+        sign = -1.0 if is_loss else 1.0
+        name = getattr(criterion, "__name__", "criterion") if callable(criterion) else criterion
+        gammas = np.array([_width(entry.get("gamma")) for entry in candidates])
+        return cls(
+            gammas=gammas,
+            alphas=np.array([entry["alpha"] for entry in candidates], dtype=float),
+            values=sign * np.asarray(results["mean_test_score"], dtype=float)[shown],
+            gamma=_width(getattr(model, "gamma_", None)) if np.isfinite(gammas).any() else np.nan,
+            alpha=alpha_of(model),
+            value=sign * float(model.best_score_),
+            name="held-out " + NAMES.get(name, name.replace("_", " ")),
+            lower_is_better=is_loss,
+        ).plot(ax=ax)
 
 
 class RegularizationPathDisplay(_SearchDisplay):
@@ -192,20 +188,16 @@ class CriterionMapDisplay(_SearchDisplay):
     True
     """
 
-    def plot(self, ax: Any = None) -> Self:
-        """Draw on the given axes, or on new ones."""
+    def _draw(self, ax: Any) -> None:
+        from matplotlib.collections import PatchCollection
+        from matplotlib.patches import Rectangle
+
         if len(np.unique(self.gammas[np.isfinite(self.gammas)])) < 2 or np.isnan(self.gamma):
             raise ValueError(
                 "CriterionMapDisplay needs a model whose gamma was chosen among several values "
                 '(gamma="tune"), but cv_results_ has at most one width. '
                 "Use RegularizationPathDisplay instead."
             )
-        return super().plot(ax)
-
-    def _draw(self, ax: Any) -> None:
-        from matplotlib.collections import PatchCollection
-        from matplotlib.patches import Rectangle
-
         usable = np.isfinite(self.values) & np.isfinite(self.gammas)
         values, bottom = self.values[usable], np.log2(self.alphas[usable]) - 0.5
         # the neighbors of a width are one or two powers of two away; a tile reaches half-way
