@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from ..core.arrays import Array, asarray_like, namespace, take, to_numpy
 from ..core.refused import RefusedError
 from .distances import PointKernel
-from .formulas import PARAMETERS, Kernel, central_gamma, check_square, gamma_of
+from .formulas import PARAMETERS, Kernel, check_square, gamma_of
 from .radial import RADIAL
 
 WEIGHTS, GAMMA = "kernel__weights", "kernel__gamma"  # names for `set_params` of an estimator
@@ -181,12 +181,11 @@ class KernelSum(BaseEstimator):
         gammas, degrees, coef0s = (self._option(option) for option in DEFAULTS)
         members = []
         for name, kernel, columns in self.kernels:
-            for option, value in (("degree", degrees[name]), ("coef0", coef0s[name])):
-                if not _is_number(value):
-                    raise ValueError(
-                        f"{option} of the kernel {name!r} must be a finite number, got {value!r} "
-                        "instead."
-                    )
+            if not (_is_number(degrees[name]) and _is_number(coef0s[name])):
+                raise ValueError(
+                    f"degree and coef0 of the kernel {name!r} must be finite numbers, got "
+                    f"{degrees[name]!r} and {coef0s[name]!r} instead."
+                )
             gamma = _checked_gamma(name, kernel, gammas[name])
             powers = float(degrees[name]), float(coef0s[name])
             members.append(Member(name, kernel, columns, gamma, *powers))
@@ -219,56 +218,41 @@ class KernelSum(BaseEstimator):
 
 def _check_parts(kernels: Any) -> None:
     """Refuse what is no list of triples with unique names and kernels that exist."""
-    if isinstance(kernels, (str, Mapping)) or not isinstance(kernels, Sequence) or not kernels:
+    triples = isinstance(kernels, Sequence) and all(
+        isinstance(part, (tuple, list)) and len(part) == 3 and isinstance(part[0], str)
+        for part in kernels
+    )
+    if not triples or not kernels or len({part[0] for part in kernels}) < len(kernels):
         raise ValueError(
-            "kernels must be a list of (name, kernel, columns), at least one of them, got "
-            f"{kernels!r:.100} instead."
+            "kernels must be a list of triples (name, kernel, columns), at least one of them, with "
+            f"unique names, got {kernels!r:.100} instead."
         )
-    for part in kernels:
-        if not isinstance(part, (tuple, list)) or len(part) != 3 or not isinstance(part[0], str):
+    for name, kernel, _ in kernels:
+        known = _is_word(kernel, *NAMED) or callable(kernel) or getattr(kernel, "ndim", 0) == 2
+        if not known or sp.issparse(kernel):
             raise ValueError(
-                "each kernel of a sum must be a triple (name, kernel, columns), got "
-                f"{part!r:.100} instead."
+                f"the kernel {name!r} must be one of {', '.join(map(repr, NAMED))}, a callable "
+                f"kernel(X, Y) -> matrix or a dense square matrix, got {kernel!r:.100} instead. "
+                "Pass a precomputed kernel as a matrix, and as columns the one column of X with "
+                "the index of each row in the matrix, so that the rows can be split."
             )
-        _check_kernel(part[0], part[1])
-    names = [name for name, _, _ in kernels]
-    if len(set(names)) != len(names):
-        raise ValueError(f"the kernels of a sum need unique names, got {names} instead.")
-
-
-def _check_kernel(name: str, kernel: Any) -> None:
-    if _is_word(kernel, "precomputed"):
-        raise ValueError(
-            f"pass the kernel {name!r} as a matrix, not as the word 'precomputed', and as columns "
-            "the one column of X with the index of each row in the matrix, so that the rows can be "
-            "split."
-        )
-    known = _is_word(kernel, *NAMED) or callable(kernel) or getattr(kernel, "ndim", 0) == 2
-    if not known or sp.issparse(kernel):
-        raise ValueError(
-            f"the kernel {name!r} must be one of {', '.join(map(repr, NAMED))}, a callable "
-            f"kernel(X, Y) -> matrix or a dense square matrix, got {kernel!r:.100} instead."
-        )
 
 
 def _checked_gamma(name: str, kernel: Any, given: Any) -> Any:
     """The gamma of one kernel as given, None if it has none."""
     if not isinstance(kernel, str) or "gamma" not in PARAMETERS[kernel]:
         return None
-    radial = kernel in TUNED_WIDTHS
-    number = _is_number(given) and (given > 0 or not radial)
-    if number or _is_word(given, "scale", "auto") or (radial and _is_word(given, "tune")):
-        return given
-    if _is_word(given, "tune"):
+    words = '"scale" or "auto"'
+    number = _is_number(given)
+    if kernel in TUNED_WIDTHS:
+        words, number = f'positive, "tune", {words}', number and given > 0
+        number = number or _is_word(given, "tune")
+    if not number and not _is_word(given, "scale", "auto"):
         raise ValueError(
-            f"gamma of the {kernel} kernel {name!r} cannot be tuned in a sum: pass "
-            f'gamma={{"{name}": a number or "scale"}}. Widths of {", ".join(TUNED_WIDTHS)} '
-            "can be tuned."
+            f"gamma of the {kernel} kernel {name!r} must be a number, {words}, got {given!r} "
+            f"instead. Kernels other than {', '.join(TUNED_WIDTHS)} cannot be tuned in a sum."
         )
-    raise ValueError(
-        f'gamma of the kernel {name!r} must be a {"positive " * radial}number, "tune", '
-        f'"scale" or "auto", got {given!r} instead.'
-    )
+    return given
 
 
 def _check_names(option: str, given: Mapping[str, Any], names: Sequence[str]) -> None:
@@ -323,15 +307,14 @@ def column_numbers(name: str, given: Any, n_features: int, feature_names: Any) -
 
 
 def _named_columns(name: str, wanted: list[str], feature_names: Any) -> np.ndarray:
-    if feature_names is None:
-        raise ValueError(
-            f"columns of the kernel {name!r} are names, but X has no column names: fit on a data "
-            "frame, or pass the columns as indices."
-        )
-    position = {column: number for number, column in enumerate(feature_names)}
+    known = [] if feature_names is None else list(feature_names)
+    position = dict(zip(known, range(len(known)), strict=True))
     missing = [column for column in wanted if column not in position]
     if missing:
-        raise ValueError(f"X has no column {missing[0]!r}, which the kernel {name!r} uses.")
+        none = (
+            "no such column" if known else "no column names: fit on a data frame, or pass indices"
+        )
+        raise ValueError(f"the kernel {name!r} uses the column {missing[0]!r}, but X has {none}.")
     return np.array([position[column] for column in wanted], dtype=np.intp)
 
 
@@ -368,9 +351,6 @@ class Member:
         if isinstance(self.columns, slice) or sp.issparse(X):
             return X[:, self.columns]
         return take(X.T, self.columns).T
-
-    def central_gamma(self, X: Any, weights: np.ndarray | None) -> float:
-        return central_gamma(self.kernel, self.rows(X), weights)
 
     def gamma_at(self, X: Any, weights: np.ndarray | None) -> Any:
         """gamma as a number, if it is not tuned."""

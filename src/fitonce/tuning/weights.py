@@ -21,7 +21,7 @@ from ..core.arrays import Array, asarray_like, namespace
 from ..core.confounds import ConfoundBasis
 from ..core.holdout import Deletion
 from ..core.rows import dense_like
-from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan
+from ..kernels import EUCLIDEAN, GAMMA, RADIAL, WEIGHTS, SumPlan, central_gamma
 from .data import Data
 from .decompose import FitIntercept, bias_basis
 from .gamma_search import Attempt
@@ -128,7 +128,10 @@ class SumSearch:
         if not self.tuned:
             return [{}]
         X, weights = self.data.X, self.data.weights
-        centres = {member.name: member.central_gamma(X, weights) for member in self.tuned}
+        centres = {
+            member.name: central_gamma(member.kernel, member.rows(X), weights)
+            for member in self.tuned
+        }
         roots = {m.name: RADIAL[m.kernel].distance == EUCLIDEAN for m in self.tuned}
         units = {name: 2.0**0.5 if root else 2.0 for name, root in roots.items()}
         return [{n: c * units[n] ** s for n, c in centres.items()} for s in SHIFTS]
