@@ -89,7 +89,7 @@ def test_times_and_durations_are_numbers():
     assert parts.X["clock (hour)"][3] == 3.5
 
 
-# ---- identifiers, groups, copies ----------------------------------------------------------------
+# ---- identifiers, copies ------------------------------------------------------------------------
 
 
 def test_row_numbers_with_gaps_are_no_feature():
@@ -100,13 +100,6 @@ def test_row_numbers_with_gaps_are_no_feature():
     assert parts.row_names[0] == str(kept[0])
     sparse = taken_apart(height=[str(i) for i in np.sort(kept * 37)], x=x)  # a quantity, sorted
     assert "height" in sparse.X.columns and sparse.row_names[:2] == ["row 1", "row 2"]
-
-
-def test_an_identifier_with_repeats_gets_a_hint():
-    parts = taken_apart(id=[str(100 + i // 3) for i in range(N)], x=np.sin(np.arange(N)))
-    assert any("--group id" in note for note in parts.notes)
-    named = taken_apart(**{"Patient ID": [str(i // 3) for i in range(N)], "x": np.arange(N) % 7})
-    assert any('--group "Patient ID"' in note for note in named.notes)
 
 
 def test_a_copy_of_the_target_is_pointed_out():

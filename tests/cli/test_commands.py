@@ -256,7 +256,7 @@ def test_permute_is_the_librarys_test(folder):
     reached = sum(score >= test["scores"]["accuracy"] - 1e-10 for score in test["null"]["accuracy"])
     assert test["pvalue"] == pytest.approx((1 + reached) / 40)
     assert (
-        "<- observed"
+        "with permuted labels 0."
         in run("permute", "good.csv", "-t", "label", "--permutations", 19, "--folds", 3).stdout
     )
     says_invalid = run("permute", "good.csv", "-t", "label", "--mode", "free", "--permutations", 5)

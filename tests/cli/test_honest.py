@@ -185,7 +185,9 @@ def test_new_rows_far_away_are_predicted_like_the_nearest_and_told(settings, fol
     said = pl.read_csv(result.stdout.encode())["prediction"]
     low, high = frame["y"].min(), frame["y"].max()
     assert said.is_between(2 * low - high, 2 * high - low).all()
-    assert "2 of 3 rows lie far outside" in result.stderr and result.stderr.endswith("'x'\n")
+    assert "far outside the training rows: 2 of 3 rows" in result.stderr and result.stderr.endswith(
+        "'x'\n"
+    )
     assert not run("predict", "t-fitonce.skops", "-", input="z,x\n0,1\n").stderr
 
 

@@ -43,9 +43,9 @@ REFUSED = {
     "one_column.csv": "only one column",
     "empty.csv": "is empty",
     "header.csv": "no rows",
-    "folder.csv": "is a folder",
+    "folder.csv": "folder.csv cannot be read: ",
     "no_target.csv": "has no column 'label' (--target)",
-    "nowhere.csv": "there is no file",
+    "nowhere.csv": "cannot be read: no such file",
     "constant.csv": "only one value",
     "all_different.csv": "60 classes in 60 rows",
     "ragged.csv": "row 3 has 4 fields, but the first row has 3",
@@ -293,22 +293,9 @@ def test_bad_weights_are_refused(folder, weights):
         columns_of(text, weight="w")
 
 
-def test_a_column_that_may_name_groups_is_mentioned(folder):
-    notes = design(read_table("good.csv"), "label").notes
-    assert [
-        note for note in notes if "'site' is used as a feature" in note and "--group site" in note
-    ]
+def test_groups_are_counted(folder):
     grouped = design(read_table("good.csv"), "label", group="site").notes
-    assert "6 groups in 'site': rows of one group are tested together" in grouped and not any(
-        "used as a feature" in n for n in grouped
-    )
-    alone = table().with_columns(
-        subject=pl.col("id") * 7 % 61, website=pl.col("id") % 5
-    )  # one row each; another word
-    alone.drop("site").write_csv("alone.csv")
-    assert not any(
-        "used as a feature" in note for note in design(read_table("alone.csv"), "label").notes
-    )
+    assert "6 groups in 'site': rows of one group are tested together" in grouped
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,6 @@ ID_NAME = re.compile(
     r"(^|.*[_\s.-])(id|ids|idx|index|uuid|guid|key|nr|no|row|rowid|record|unnamed.*)$|.*[a-z]I[dD]$",
     re.IGNORECASE,
 )
-GROUP_NAME = re.compile(  # names of repeated units: rows of one subject are alike
-    r"(^|.*[_\s.-])(sub|subj|subject|participant|proband|patient|person|individual|donor|animal|"
-    r"mouse|rat|monkey|litter|cage|family|site|cent(re|er)|hospital|session|batch|plate)s?"
-    r"([_\s.-]?(id|ids|nr|no|number|name|code))?$|(^|.*[_\s.-])(id|ids|uuid|guid)$|.*[a-z]I[dD]$",
-    re.IGNORECASE,
-)
 IDENTIFIER = "identifier"  # why columns that identify rows are left out
 FEWEST_UNITS, MOST_LEVELS = 5, 10  # of units; of classes that are told from units
 BY_CHANCE = 10  # times as many copies as by chance are no chance
@@ -305,6 +299,8 @@ def design(
         hints += said
     else:
         groups = labels(frame[group])
+        units = counted(len(np.unique(groups)), "group")
+        remarks.add(f"{units} in {group!r}: rows of one group are tested together")
     return Design(
         name=table.name,
         X=X,
@@ -315,7 +311,7 @@ def design(
         numbers=numbers,
         names=labels(frame[identifiers[0]]) if identifiers else None,
         task=task,
-        notes=[*remarks.lines, *_about_groups(group, groups, X)],
+        notes=remarks.lines,
         hints=hints,
         features=list(features),
         identity={
@@ -790,25 +786,6 @@ def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | N
 
 
 # ---- what may make the scores worthless ----------------------------------------------------------
-
-
-def _about_groups(
-    name: str | None, groups: np.ndarray | None, features: Iterable[pl.Series]
-) -> list[str]:
-    """A remark about the groups, or about features that seem to identify groups of rows.
-
-    If rows of one subject are split between training and test set, they reveal its labels.
-    """
-    if name is not None and groups is not None:
-        number = len(np.unique(groups))
-        return [f"{number:,} groups in {name!r}: rows of one group are tested together"]
-    return [
-        f"{values.name!r} is used as a feature, and several rows share each value. If these rows "
-        f"belong together (one patient, one site), add {option('group', values.name)}. Otherwise "
-        "the scores are too optimistic for new ones"
-        for values in features
-        if GROUP_NAME.match(values.name) and 2 < values.n_unique() < 0.95 * values.len()
-    ]
 
 
 def about_copies(target: str, y: np.ndarray, task: str, features: Iterable[pl.Series]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
+import math
 import os
 import re
 import sys
@@ -32,6 +34,21 @@ def one_of(text: str, name: str, words: Sequence[str]) -> str:
     if text not in words:
         raise UserError(f"--{name} must be one of {', '.join(words)}, got {text!r} instead.")
     return text
+
+
+def word_or_number(
+    text: str, name: str, words: Sequence[str], above: int = 0, kind: type = float
+) -> Any:
+    """The value of an option: one of some words, or a number."""
+    if text in words:
+        return text
+    with contextlib.suppress(ValueError):
+        if above < (value := kind(text)) < math.inf:
+            return value
+    number = "a whole number" if kind is int else "a number"
+    raise UserError(
+        f"--{name} must be {', '.join(words)} or {number} above {above}, got {text!r} instead."
+    )
 
 
 def careful(command: Callable[..., None]) -> Callable[..., None]:

@@ -40,8 +40,8 @@ from ..estimators.confounding import MEANINGS
 from ..estimators.fitted import chooses_steps, chosen_steps, is_committee, is_model, takes_groups
 from ..kernels import PARAMETERS
 from ..preparation import ClippedScaler
-from .columns import Design, Feature, counted, listed
-from .errors import UserError, one_of
+from .columns import Design, Feature, counted, examples, listed
+from .errors import UserError, one_of, word_or_number
 
 LANDMARKS_ABOVE = 2000  # rows; larger tables use landmarks unless the user decides otherwise
 N_LANDMARKS = 300
@@ -106,8 +106,8 @@ def pipeline(
     tuned = effort == "default" and gamma == "tune" and n <= LANDMARKS_ABOVE
     chosen: dict[str, Any] = {
         "kernel": kernels if kernels != "auto" else "tune" if tuned else "rbf",
-        "gamma": _number(gamma, "gamma", ("tune", "scale")),
-        "alpha": _number(alpha, "alpha", ("tune",)),
+        "gamma": word_or_number(gamma, "gamma", ("tune", "scale")),
+        "alpha": word_or_number(alpha, "alpha", ("tune",)),
         "confounding": one_of(confounding, "confounding", MEANINGS),
     }
     count, notes = _landmarks(landmarks, kernels, n)
@@ -167,33 +167,15 @@ def _landmarks(text: str, kernel: Any, n_rows: int) -> tuple[int | None, list[st
     Tables with more than `LANDMARKS_ABOVE` rows get landmarks by default; a linear kernel needs
     none.
     """
-    if text == "none" or (text == "auto" and (n_rows <= LANDMARKS_ABOVE or kernel == "linear")):
+    count = word_or_number(text, "landmarks", ("auto", "none"), above=1, kind=int)
+    if count == "none" or (count == "auto" and (n_rows <= LANDMARKS_ABOVE or kernel == "linear")):
         return None, []
-    if text.isdigit() and int(text) >= 2:
-        return min(int(text), n_rows), []
-    if text != "auto":
-        raise UserError(
-            f"--landmarks must be auto, none or a number of at least 2, got {text!r} instead."
-        )
+    if count != "auto":
+        return min(count, n_rows), []
     return N_LANDMARKS, [
         f"more than {LANDMARKS_ABOVE:,} rows ({n_rows:,}): the model uses {N_LANDMARKS} landmarks "
         "(Nyström approximation); change this with --landmarks"
     ]
-
-
-def _number(text: str, name: str, words: Sequence[str]) -> float | str:
-    """A word or a positive number."""
-    if text in words:
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not 0 < value < float("inf"):
-        raise UserError(
-            f"--{name} must be a positive number or {' or '.join(words)}, got {text!r} instead."
-        )
-    return value
 
 
 # ---- columns as numbers --------------------------------------------------------------------------
@@ -227,21 +209,33 @@ def _columns(features: Sequence[Feature], n_rows: int) -> Any:
     return ColumnTransformer([part for part in parts if part[-1]], sparse_threshold=0.0)
 
 
-def about_far_rows(estimator: Any, X: pl.DataFrame) -> list[str]:
-    """A remark about new rows with numbers far from those of the training rows."""
-    numbers = [values for values in X if values.dtype != pl.String]
+def about_new_rows(estimator: Any, X: pl.DataFrame) -> list[str]:
+    """Remarks about categories that the training rows do not have, and about numbers far from
+    theirs; none for pipelines that were not made here.
+    """
     steps = getattr(estimator, "named_steps", {})
-    scale = getattr(steps.get("columns"), "named_transformers_", {}).get("numbers")
-    if scale is None:
-        return []
-    values = pl.DataFrame(numbers).to_numpy()
-    middle, spread = (found[: len(numbers)] for found in (scale[-1].mean_, scale[-1].scale_))
-    far = np.abs(values - middle) > FAR * spread
-    names = [numbers[place].name for place in np.flatnonzero(far.any(axis=0))]
-    return [
-        f"{int(far.any(axis=1).sum()):,} of {counted(X.height)} lie far outside the training rows, "
-        f"more than {FAR} standard deviations from the mean: {listed(names)}"
-    ] * bool(names)
+    learned = getattr(steps.get("columns"), "named_transformers_", {})
+    notes, texts = [], [values for values in X if values.dtype == pl.String]
+    if encoder := learned.get("categories"):
+        known = zip(texts, encoder.categories_, encoder.infrequent_categories_, strict=True)
+        for values, levels, rare in known:
+            if (others := values.filter(~values.is_in(levels.tolist()))).len():
+                counts = "as none of its values" if rare is None else "as one of its rare values"
+                notes.append(
+                    f"{others.len():,} values of {values.name!r} were not in the training table "
+                    f"({examples(others)}): they count {counts}"
+                )
+    if scale := learned.get("numbers"):
+        numbers = X.drop([values.name for values in texts])
+        middle, spread = (v[: numbers.width] for v in (scale[-1].mean_, scale[-1].scale_))
+        far = np.abs(numbers.to_numpy() - middle) > FAR * spread
+        if far.any():
+            where = listed([numbers.columns[place] for place in np.flatnonzero(far.any(axis=0))])
+            notes.append(
+                f"far outside the training rows: {int(far.any(axis=1).sum()):,} of "
+                f"{counted(X.height)}, more than {FAR} standard deviations from the mean in {where}"
+            )
+    return notes
 
 
 def most_levels(n_rows: int) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +37,13 @@ from .columns import (
     check_columns,
     confounds_of,
     design,
-    examples,
     features_of,
 )
-from .errors import UserError
+from .errors import UserError, one_of, word_or_number
 from .model import (
     KERNELS,
     LANDMARKS_ABOVE,
-    about_far_rows,
+    about_new_rows,
     assessed_rows,
     better_kernel,
     chosen_categories,
@@ -100,14 +99,10 @@ def threads_for(parts: Design) -> Any:
     return threadpool_limits(1 if len(parts.y) <= SMALL else None)
 
 
-def check_permutations(given: Given) -> Given:
+def with_permutations(given: Given) -> Given:
     """The options with the permutations as a number, if they are given as one."""
-    text = given["permutations"]
-    if text != "auto" and not text.isdigit():
-        raise UserError(
-            f"--permutations must be auto or a number of at least 0, got {text!r} instead."
-        )
-    return given if text == "auto" else given | {"permutations": int(text)}
+    asked = word_or_number(given["permutations"], "permutations", ("auto",), above=-1, kind=int)
+    return given | {"permutations": asked}
 
 
 def modelled(
@@ -145,7 +140,7 @@ def assessed(estimator: Any, parts: Design, given: Given) -> Assessment:
 def fit_table(command: str, given: Given) -> None:
     """Describe the table, assess, fit on all rows, show, write."""
     skops_io()  # fail now, not after all the work, if skops is not installed
-    screen, given = screen_of(given), check_permutations(given)
+    screen, given = screen_of(given), with_permutations(given)
     model_file, page = places(given["out"], stem_of(given["table"]))
     for path in (model_file, page) if given["page"] else (model_file,):
         check_output(path, given["table"])
@@ -170,7 +165,7 @@ def fit_table(command: str, given: Given) -> None:
         with caught_warnings() as caught:
             shown = fit_all(estimator, parts, judged)
     texts = [*answer.warnings, *(message for message, _ in warned(caught))]
-    choice, warnings = choice_of(estimator), show.warnings_of(texts, answer, rivals)
+    choice, warnings = choice_of(estimator), show.warnings_of(texts, answer, settings, rivals)
     show.show_assessment(screen, answer, rivals, warnings, estimator, choice)
     known = {
         **parts.identity,
@@ -239,12 +234,12 @@ def write_page(
 
 def evaluate_table(given: Given) -> None:
     """Assess a model without fitting all rows."""
-    screen, given = screen_of(given), check_permutations(given)
+    screen, given = screen_of(given), with_permutations(given)
     parts = opened(screen, given)
     estimator, judged, _, settings = modelled("evaluate", screen, parts, given)
     with screen.working(), threads_for(parts):
         answer = assessed(estimator, judged, given)
-    warnings = show.warnings_of(answer.warnings, answer)
+    warnings = show.warnings_of(answer.warnings, answer, settings)
     show.show_assessment(screen, answer, warnings=warnings)
     found = {**parts.identity, "settings": settings, "assessment": answer.to_dict()}
     screen.finish({"command": "evaluate", **found, "warnings": warnings}, str(answer.score))
@@ -269,7 +264,7 @@ def compare_table(given: Given) -> None:
     others = (w for w in caught if not issubclass(w.category, RefitWarning))
     warnings = [message for message, _ in warned(others)] + parts.hints
     for block in render.comparison(result):
-        screen.show("", screen.block(block))
+        screen.show("", show.told(block))
     screen.show("", show.warned(warnings))
     files = {} if out is None else {"picture": drawn(result, Path(out))}
     found = {"comparison": result.to_dict(), "warnings": warnings, "files": files}
@@ -316,8 +311,7 @@ def drawn(result: Any, path: Path) -> str:
 def permute_table(given: Given) -> None:
     """Run the permutation test alone."""
     screen = screen_of(given)
-    if given["statistic"] not in ("quick", "same"):
-        raise UserError(f"--statistic must be quick or same, got {given['statistic']!r} instead.")
+    one_of(given["statistic"], "statistic", ("quick", "same"))
     parts = opened(screen, given)
     estimator, _ = pipeline(parts, **taken(pipeline, given), landmarks="none")
     screen.show(show.announcement("permute", parts, parts.notes, given["confounding"]))
@@ -332,7 +326,7 @@ def permute_table(given: Given) -> None:
             **taken(significance, given),
         )
     warnings = [message for message, _ in warned(caught)] + parts.hints
-    tested = screen.block(render.significance(test, said))
+    tested = show.told(render.significance(test, said))
     screen.show("", show.null(test), tested, show.warned(warnings))
     found = {"statistic": said, "warnings": warnings, "permutation": summary_of(test, rows=True)}
     screen.finish({"command": "permute", **parts.identity, **found}, f"p = {test.pvalue:.4g}")
@@ -365,7 +359,7 @@ def predict_rows(given: Given) -> None:
         bars(0, 0, "predicting")
         adjusting = [Feature(**feature) for feature in known.get("confounds", ())]
         predictions = _predictions(estimator, X, confounds_of(table, adjusting))
-    for note in [*notes, *_unknown_categories(estimator, X), *about_far_rows(estimator, X)]:
+    for note in [*notes, *about_new_rows(estimator, X)]:
         screen.aside(note)
     target = known.get("target")
     if target is not None and target in table.frame.columns:
@@ -388,27 +382,6 @@ def columns_of(model: str, estimator: Any) -> tuple[list[Feature], Given]:
             "column names. Predict from Python, or fit it on a table with column names."
         )
     return [Feature(name, NUMBER, name) for name in map(str, names)], {}
-
-
-def _unknown_categories(estimator: Any, X: pl.DataFrame) -> Iterator[str]:
-    """Remarks about values that are none of the model's categories.
-
-    Works only for pipelines made by `fit`, whose steps are known.
-    """
-    steps = getattr(estimator, "named_steps", {})
-    encoder = getattr(steps.get("columns"), "named_transformers_", {}).get("categories")
-    if encoder is None:
-        return
-    text = [values for values in X if values.dtype == pl.String]
-    learned = zip(text, encoder.categories_, encoder.infrequent_categories_, strict=True)
-    for values, known, rare in learned:
-        others = values.filter(~values.is_in(known.tolist()))
-        if others.len():
-            counts = "as none of its values" if rare is None else "as one of its rare values"
-            yield (
-                f"{others.len():,} values of {values.name!r} were not in the training table "
-                f"({examples(others)}): they count {counts}"
-            )
 
 
 def _predictions(estimator: Any, X: pl.DataFrame, C: pl.DataFrame | None) -> list[pl.Series]:
@@ -454,7 +427,7 @@ def export_model(given: Given) -> None:
 
 def report_page(given: Given) -> None:
     """Write the HTML report of a model file and the table it was fitted on."""
-    screen, given = screen_of(given), check_permutations(given)
+    screen, given = screen_of(given), with_permutations(given)
     model, path = given["model"], beside(given["model"], given["out"], ".html")
     check_output(path, model, given["table"])
     estimator = load(model)

@@ -1,8 +1,7 @@
 """What is printed: answers as tables and lines, progress, remarks; the wording comes from
 `assessment.render`.
 
-Rich tables and progress bars on a terminal, plain text elsewhere. With --quiet, only paths and
-scores.
+Progress bars on a terminal, plain text elsewhere. With --quiet, only paths and scores.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.progress import (
@@ -29,7 +27,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.segment import Segment, Segments
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..assessment import Assessment, ModelComparison, render
@@ -48,11 +45,10 @@ from .table import STDIN
 PIPED_WIDTH = 110
 MOST_NAMED = 5  # classes in the first lines
 MOST_MEMBERS = 8  # of a committee
-WIDTH, BINS = 40, 10  # of a histogram
 PERFECT_ROWS = 30  # warn about a score without any error from this number of rows on
 FOREST = "random forest"
-NUMBER_CELL = re.compile(r"[\d.,]+|–")
 TIMES = re.compile(r" \(\d+ times\)$")
+ADVICE = re.compile(r" Use an? [^:]*\b(alpha|gamma)\b.*$")
 # warnings of the library that do not help the user of a table: its columns are scaled, unknown
 # categories are handled, and nested scores show whether a model predicts
 BESIDE_THE_POINT = re.compile(
@@ -97,23 +93,6 @@ class Screen:
         """Print a remark on standard error, separate from data on standard output."""
         if not self.quiet and not self.as_json:
             self.err.print(Text(printable(text), style="dim"), soft_wrap=True)
-
-    def block(self, block: Block) -> Group:
-        """A part of an answer: its title, its table with numbers to the right, its notes; tables
-        are Markdown unless on a terminal.
-        """
-        plain = not self.out.is_terminal
-        table = RichTable(
-            box=box.MARKDOWN if plain else box.SIMPLE_HEAD, pad_edge=plain, header_style="dim"
-        )
-        for name, column in zip(block.head, zip(*block.rows, strict=True), strict=False):
-            right = all(NUMBER_CELL.fullmatch(cell) for cell in column)
-            table.add_column(Text(name), justify="right" if right else "left")
-        for row in block.rows:
-            table.add_row(*map(Text, row))
-        title = [Text(block.title, style="bold")] if block.title else []
-        notes = [Text(note, style="dim") for note in block.notes]
-        return Group(*title, *([table] if block.rows else []), *notes)
 
     @contextlib.contextmanager
     def working(self, what: str = "") -> Iterator[Bars]:
@@ -170,6 +149,13 @@ def _print(console: Console, part: RenderableType) -> None:
 # ---- before the work -----------------------------------------------------------------------------
 
 
+def told(block: Block) -> Text:
+    """A part of an answer, its title in bold."""
+    said = Text(render.as_text([block]))
+    said.stylize("bold", 0, len(block.title))
+    return said
+
+
 def announcement(command: str, design: Design, notes: Sequence[str], done: str = "") -> Group:
     """Describe the table that a command is about to work on."""
     rows, features = design.X.shape
@@ -198,7 +184,9 @@ def described_model(model: Any) -> str:
 
 
 def remarks(notes: Sequence[str]) -> Group:
-    return Group(*(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2)) for note in notes))
+    return Group(
+        *(Padding(Text(f"· {note}", style="dim"), (0, 0, 0, 2), expand=False) for note in notes)
+    )
 
 
 def warned(lines: Sequence[str]) -> Group | None:
@@ -229,7 +217,7 @@ def show_assessment(
         chosen(estimator, choice, answer) if choice else None,
     )
     for block in filter(None, blocks):
-        screen.show("", screen.block(block))
+        screen.show("", told(block))
     if is_committee(final_step(estimator)):
         screen.show("", committee(estimator[-1]))
     if warnings:
@@ -264,33 +252,28 @@ def committee(model: Any) -> Group:
     return Group(Text.assemble(("Committee: ", "bold"), head), *(Text(f"  {one}") for one in lines))
 
 
-def null(test: PermutationTest) -> Group:
-    """A histogram of the scores with permuted labels, with the observed score marked."""
-    found, score = np.asarray(test.permutation_scores), test.score
-    name = render.score_name(next(iter(test.scores)))
-    said = f"{found.mean():.3f} on average, {found.max():.3f} at most"
-    lines = [Text(f"observed {name} {score:.3f}; with permuted labels {said}")]
-    low, high = min(found.min(), score), max(found.max(), score)
-    if high > low:
-        counts, edges = np.histogram(found, BINS, (low, high))
-        place = min(int(np.searchsorted(edges, score, side="right")) - 1, BINS - 1)
-        for i, count in enumerate(counts):
-            bar = "#" * int(np.ceil(WIDTH * count / counts.max()))
-            mark = "  <- observed" if i == place else ""
-            lines.append(Text(f"  {edges[i]:8.3f}  {bar}{mark}", style="bold" if mark else ""))
-    return Group(*lines, Text(""))
+def null(test: PermutationTest) -> Text:
+    """The observed score beside those with permuted labels."""
+    name, found = render.score_name(next(iter(test.scores))), test.permutation_scores
+    permuted = f"{np.mean(found):.3f} on average, {np.max(found):.3f} at most"
+    return Text(f"observed {name} {test.score:.3f}; with permuted labels {permuted}\n")
 
 
 # ---- warnings ------------------------------------------------------------------------------------
 
 
 def warnings_of(
-    texts: Iterable[str], answer: Assessment, others: ModelComparison | None = None
+    texts: Iterable[str],
+    answer: Assessment,
+    settings: Mapping[str, Any],
+    others: ModelComparison | None = None,
 ) -> list[str]:
     """What the user should know about the result: each kind of warning once, and warnings that
-    follow from the scores.
+    follow from the scores. Settings that the program chose are not advised against.
     """
     plain = [TIMES.sub("", text) for text in texts if not BESIDE_THE_POINT.search(text)]
+    if {settings.get(name, "tune") for name in ("gamma", "alpha")} == {"tune"}:
+        plain = [ADVICE.sub("", text) for text in plain]
     kinds = kinds_of((UserWarning, text) for text in plain)
     found = [said[0] for _, said in kinds]
     if answer.score.value >= 1.0 - 1e-9 and answer.n_samples >= PERFECT_ROWS:

@@ -8,7 +8,6 @@ character encoding and the presence of a header are detected, and reported if th
 from __future__ import annotations
 
 import csv
-import functools
 import gzip
 import io
 import os
@@ -19,6 +18,7 @@ import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -188,19 +188,12 @@ def _without_stderr() -> Iterator[None]:
 def _bytes(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read()
-    file = Path(path)
-    if file.is_dir():
-        raise UserError(
-            f"{path} is a folder: give a CSV, TSV, Excel, Parquet or Arrow file in it instead."
-        )
     try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"there is no file {path}.") from None
-    except PermissionError:
-        raise UserError(f"{path} cannot be read: permission denied.") from None
+        return Path(path).read_bytes()
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise UserError(
+            f"{path} cannot be read: {(error.strerror or str(error)).lower()}."
+        ) from error
 
 
 def unzipped(content: bytes, path: str, most: int = MOST_BYTES) -> bytes:
@@ -337,15 +330,15 @@ def _extent(sheet: bytes) -> tuple[int, int]:
 
 def _column_number(letters: bytes) -> int:
     """A column of a spreadsheet as a number: 1 for A, 16384 for XFD, 0 without letters."""
-    return functools.reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
+    return reduce(lambda number, letter: 26 * number + letter - 64, letters, 0)
 
 
-def _cells(book: Any, sheet: str, n_rows: int | None = None) -> pl.DataFrame:
+def _cells(book: Any, sheet: str) -> pl.DataFrame:
     """The cells of a sheet below its header, without empty columns that have no name.
 
     `polars.read_excel` would need pyarrow, which may not fit the installed NumPy.
     """
-    frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None, n_rows=n_rows))
+    frame = pl.DataFrame(book.load_sheet(sheet, schema_sample_rows=None))
     unnamed = [name for name in frame.columns if re.fullmatch(r"__UNNAMED__\d+", name)]
     return frame.drop([name for name in unnamed if frame[name].null_count() == frame.height])
 
@@ -418,11 +411,6 @@ def column_names(path: str) -> list[str]:
     try:
         if path.lower().endswith(PARQUET):
             return list(pl.read_parquet_schema(path))
-        if path.lower().endswith(EXCEL):
-            import fastexcel
-
-            book = fastexcel.read_excel(path)
-            return _cells(book, book.sheet_names[0], 1).columns
         with open(path, encoding="utf-8-sig", errors="replace") as file:
             line = file.readline()
         return [name.strip() for name in next(csv.reader([line], delimiter=_separator(line)))]
@@ -500,13 +488,10 @@ def write_table(frame: pl.DataFrame, path: str | None) -> dict[str, str]:
         text = frame.write_csv()
         sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
         return {}
-    ending, content = Path(path).suffix.lower(), io.BytesIO()
-    if ending in PARQUET:
-        frame.write_parquet(content)
-    elif ending in ARROW:
-        frame.write_ipc(content)
-    else:
-        frame.write_csv(content, separator="\t" if ending == ".tsv" else ",")
+    content = io.BytesIO()
+    writers = dict.fromkeys(PARQUET, frame.write_parquet) | dict.fromkeys(ARROW, frame.write_ipc)
+    as_text = partial(frame.write_csv, separator="\t" if path.endswith(".tsv") else ",")
+    writers.get(Path(path).suffix.lower(), as_text)(content)
     make_folder(path)
     write_atomically(path, content.getvalue())
     return {"table": path}
