@@ -40,7 +40,7 @@ def test_dates_become_numbers(form):
     assert found["when (year)"].to_list() == [stamp.year for stamp in stamps]
     assert found["when (month)"].to_list() == [stamp.month for stamp in stamps]
     assert found["when (weekday)"].to_list() == [f"{stamp:%A}" for stamp in stamps]
-    assert found["when (days)"].to_list() == list(range(N))
+    assert (found["when (days)"] - 19_711).floor().to_list() == list(range(N))
     assert ("when (hour)" in found.columns) is ("H" in form)
     assert any("'when': dates, used as year, month, weekday, days" in note for note in parts.notes)
     assert not any("avoid the ambiguity" in note for note in parts.notes)
@@ -51,7 +51,7 @@ def test_dates_of_which_the_order_is_unsure_are_told():
     assert parts.X["when (month)"][0] == 1 and any("day before month" in n for n in parts.notes)
 
 
-def test_dates_of_new_rows_count_from_the_same_day(folder):
+def test_dates_of_new_rows_are_read_alike(folder):
     when = [str(np.datetime64("2024-03-01") + np.timedelta64(2 * i, "D")) for i in range(N)]
     table().with_columns(when=pl.Series(when)).write_csv("dated.csv")  # one day in two
     run("fit", "dated.csv", "-t", "label", "-q", "--no-page", *FAST)
@@ -68,7 +68,7 @@ def test_dates_of_new_rows_count_from_the_same_day(folder):
         design(read_table("dated.csv"), "label")
         .X.head(1)
         .with_columns(
-            pl.lit(65.0).alias("when (days)"),
+            pl.lit(19_848.0).alias("when (days)"),
             pl.lit(5.0).alias("when (month)"),
             pl.lit("Sunday").alias("when (weekday)"),
             *(new.head(1)[name].cast(pl.Float64) for name in ("a", "b", "price", "site")),

@@ -7,7 +7,6 @@ dates and numbers) is decided once, and kept in the model file, so that later ro
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import math
 import re
@@ -29,24 +28,35 @@ CONTINUOUS_ABOVE = 20  # a target with more distinct numbers than this is a regr
 MOST_CLASSES = 100  # without being asked for: more take many minutes
 ROW = "\ufdd0row"  # a column of row numbers; starts with a noncharacter, as no other name does
 ABSENT = "(missing)"  # the category of a missing value
-NUMBER, CATEGORY, DATE, NESTED, EMPTY, TIME = (
+NUMBER, CATEGORY, DATE, NESTED, EMPTY, DAYS = (
     "number",
     "category",
     "date",
     "nested",
     "empty",
-    "time",
+    "days",
 )
 WHEN = pl.col("when")
-PARTS = {  # of a date; days are counted from the first
+PARTS = {  # of a date
     "year": WHEN.dt.year(),
     "month": WHEN.dt.month(),
     "weekday": WHEN.dt.to_string("%A"),
-    "days": WHEN.dt.epoch("d"),
+    DAYS: WHEN.dt.epoch("s") / 86_400,
     "hour": WHEN.dt.hour() + WHEN.dt.minute() / 60,
-    TIME: WHEN.dt.epoch("s") / 86_400,
 }
 DAY, CLOCK = r"^\s*([^ T]+)", r"[ T](\d{1,2}):(\d{2})"
+FORMS = [  # of dates; "%Y" would take two digits as well
+    form.format(mark)
+    for mark in "-/."
+    for form in (
+        "%d{0}%m{0}%y",
+        "%m{0}%d{0}%y",
+        "%d{0}%m{0}%Y",
+        "%m{0}%d{0}%Y",
+        "%Y{0}%m{0}%d",
+    )
+]
+SWAPPED = str.maketrans("dm", "md")
 MOSTLY_DATES = 0.9  # share of dates in a column of dates
 MOSTLY = 0.8  # share of numbers above which the other values of a column count as missing
 LARGEST = 1e100  # larger numbers cannot be squared and summed, and count as missing
@@ -151,7 +161,6 @@ class Feature:
     kind: str  # NUMBER, CATEGORY or one of PARTS
     source: str
     format: str | None = None  # of dates in text; COMMA for numbers with decimal commas
-    first: str | None = None  # the day from which days are counted
 
     @property
     def is_category(self) -> bool:
@@ -166,11 +175,7 @@ class Feature:
             return as_text(column).fill_null(ABSENT)
         when = pl.DataFrame({"when": moments(column, self.format)})
         part = when.select(PARTS[self.kind]).to_series().alias(self.name)
-        if self.is_category:
-            return part.fill_null(ABSENT)
-        start = 0 if self.first is None else datetime.date.fromisoformat(self.first).toordinal()
-        epoch = datetime.date(1970, 1, 1).toordinal()
-        return part.cast(pl.Float64) - (start - epoch if self.kind == "days" and start else 0)
+        return part.fill_null(ABSENT) if self.is_category else part.cast(pl.Float64)
 
     @property
     def identity(self) -> dict[str, str]:
@@ -618,14 +623,10 @@ def format_of(series: pl.Series) -> tuple[str | None, bool]:
     """
     if series.dtype != pl.String:
         return None, False
-    days = series.str.extract(DAY, 1).drop_nulls()
-    mark = next((mark for mark in "-/." if mark in days[0]), "-")
-    if len(days[0].split(mark)[0]) == 4:
-        return mark.join(("%Y", "%m", "%d")), False
-    year = "%Y" if len(days[0].split(mark)[-1]) == 4 else "%y"
-    forms = [mark.join((*order, year)) for order in (("%d", "%m"), ("%m", "%d"))]
-    gaps = [days.str.to_date(form, strict=False).null_count() for form in forms]
-    return forms[int(gaps[1] < gaps[0])], gaps[0] == gaps[1]
+    days = series.str.extract(DAY, 1).unique()
+    gaps = {form: days.str.to_date(form, strict=False).null_count() for form in FORMS}
+    best = min(gaps, key=gaps.__getitem__)
+    return best, gaps[best] == gaps.get(best.translate(SWAPPED))
 
 
 def moments(series: pl.Series, form: str | None) -> pl.Series:
@@ -647,14 +648,12 @@ def _date_parts(column: pl.Series, remarks: Remarks) -> Iterator[tuple[Feature, 
     """A column of dates as numbers, without those that are the same in all rows."""
     name = column.name
     form, unsure = format_of(column)
-    earliest = moments(column, form).dt.date().min()
-    first = None if earliest is None else str(earliest)
     used = []
-    for part in (part for part in PARTS if part != TIME):
-        feature = Feature(f"{name} ({part})", part, name, form, first)
+    for part in PARTS:
+        feature = Feature(f"{name} ({part})", part, name, form)
         values = feature.values(column.to_frame(), remarks)
         if values.drop_nulls().n_unique() > 1:
-            used.append(f"days since {first}" if part == "days" else part)
+            used.append("days since 1970" if part == DAYS else part)
             yield feature, values
     said = f"dates, used as {', '.join(used)}" if used else "left out, the same date in every row"
     if unsure and form is not None:
@@ -760,7 +759,7 @@ def _confound(series: pl.Series, is_category: bool) -> Feature:
             "is not known: write them as 2024-12-31, or declare the column --categorical, if each "
             "date is a level."
         )
-    return Feature(name, TIME, name, form)
+    return Feature(name, DAYS, name, form)
 
 
 def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | None:
@@ -775,7 +774,7 @@ def confounds_of(table: Table, confounds: Sequence[Feature]) -> pl.DataFrame | N
         values = feature.values(table.frame, remarks)
         unknown = int(values.is_in([ABSENT]).sum()) if feature.is_category else values.null_count()
         if unknown:
-            wanted = {TIME: "dates", NUMBER: "numbers"}.get(feature.kind, "a value")
+            wanted = {DAYS: "dates", NUMBER: "numbers"}.get(feature.kind, "a value")
             raise UserError(
                 f"the confound {feature.name!r} of {table.name} must have {wanted} in every row, "
                 f"as in the table of the model, but {unknown:,} have none: fill them in, or leave "
@@ -857,7 +856,7 @@ def _about_order(
     why = [
         f"the rows are in the order of {feature.source!r}"
         for feature in features
-        if feature.kind == "days"
+        if feature.kind == DAYS
         and (v := X[feature.name].drop_nulls()).len() >= MANY_ROWS
         and (v.is_sorted() or v.is_sorted(descending=True))
     ]
